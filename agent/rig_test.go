@@ -13,7 +13,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
-	"bijou/hookenv"
+	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/statetest"
 )
@@ -45,7 +45,7 @@ func newRig(t testing.TB, st *state.State) *rig {
 	if err := os.MkdirAll(r.tools, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range hookenv.Tools() {
+	for _, tool := range tools.All() {
 		if err := os.Symlink(self, filepath.Join(r.tools, tool.Name)); err != nil {
 			t.Fatal(err)
 		}

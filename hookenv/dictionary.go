@@ -16,10 +16,10 @@ const maxSettingSize = 16 << 20
 
 var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
 
-// parseDictionary reads the first document of a YAML or JSON file as changes of settings: text as
+// ParseDictionary reads the first document of a YAML or JSON file as changes of settings: text as
 // it is written, null to delete. An empty file has none.
-func parseDictionary(data []byte) (map[string]*string, error) {
-	if err := checkText(string(data)); err != nil {
+func ParseDictionary(data []byte) (map[string]*string, error) {
+	if err := CheckText(string(data)); err != nil {
 		return nil, err
 	}
 	if changes, ok, err := parseJSONObject(data); ok {
@@ -56,7 +56,7 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := addChange(changes, key.Value, text, value.Tag == "!!null"); err != nil {
+		if err := AddChange(changes, key.Value, text, value.Tag == "!!null"); err != nil {
 			return nil, err
 		}
 	}
@@ -78,9 +78,10 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// An empty value deletes its key, as KEY= does.
-func addChange(changes map[string]*string, key, value string, remove bool) error {
-	if err := checkText(key, value); err != nil {
+// AddChange notes in changes that the key gets the value, or is deleted: with remove, or by an
+// empty value, as KEY= does. It refuses what is not text, has no name, or is too long.
+func AddChange(changes map[string]*string, key, value string, remove bool) error {
+	if err := CheckText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)
 	}
 	if key == "" {
@@ -96,7 +97,8 @@ func addChange(changes map[string]*string, key, value string, remove bool) error
 	return nil
 }
 
-func checkText(texts ...string) error {
+// CheckText returns an error if one of the texts is not UTF-8, or has a NUL in it.
+func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return errNotText

@@ -54,7 +54,7 @@ func convertValues(values map[string]json.RawMessage) (map[string]*string, error
 				return nil, err
 			}
 		}
-		if err := addChange(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
+		if err := AddChange(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
 			return nil, err
 		}
 	}
@@ -96,8 +96,8 @@ func parseCodeUnit(data []byte) rune {
 
 // parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
 // are written.
-func parseBlob(blob string) (map[string]*string, error) {
-	if err := checkText(blob); err != nil {
+func ParseJSONBlob(blob string) (map[string]*string, error) {
+	if err := CheckText(blob); err != nil {
 		return nil, err
 	}
 	var raw map[string]json.RawMessage

@@ -23,7 +23,7 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 		`{"a":[]}`:                      "[]",
 		`{a: yaml still}`:               "yaml still",
 	} {
-		got, err := parseDictionary([]byte(file))
+		got, err := ParseDictionary([]byte(file))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -32,10 +32,10 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
-	if got, err := parseDictionary([]byte(`{"a":null,"b":""}`)); err != nil || len(got) != 2 || got["a"] != nil || got["b"] != nil {
+	if got, err := ParseDictionary([]byte(`{"a":null,"b":""}`)); err != nil || len(got) != 2 || got["a"] != nil || got["b"] != nil {
 		t.Errorf("null and an empty string became %v, %v; want both deleted", got, err)
 	}
-	if _, err := parseDictionary([]byte("a: {b: 1}")); err == nil {
+	if _, err := ParseDictionary([]byte("a: {b: 1}")); err == nil {
 		t.Error("a nested dictionary of YAML is a setting")
 	}
 }
@@ -51,7 +51,7 @@ func TestFaultsAreOfTheLanguageThatWasWritten(t *testing.T) {
 		"a: {b: 1}\n":              `yaml: line 1: the value of "a" is not text`,
 		"\"a\": 1\n\"b\": [1\n":    "yaml: line 1: did not find expected ',' or ']'",
 	} {
-		if _, err := parseDictionary([]byte(file)); err == nil || err.Error() != want {
+		if _, err := ParseDictionary([]byte(file)); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", file, err, want)
 		}
 	}
@@ -62,10 +62,10 @@ func TestHalvesOfSurrogatePairsAreNoText(t *testing.T) {
 		`{"a":"\ud83d"}`, `{"a":"\ude00"}`, `{"a":"\ude00\ud83d"}`, `{"a":"\ud83dx"}`, `{"a":"\ud83d\\ude00"}`,
 		`{"a":"\udcff"}`, `{"\udcff":"a"}`, `{"a":"\ud83d\ude00\ud83d"}`,
 	} {
-		if _, err := parseDictionary([]byte(file)); err != errNotText {
+		if _, err := ParseDictionary([]byte(file)); err != errNotText {
 			t.Errorf("%s: %v", file, err)
 		}
-		if _, err := parseBlob(file); err != errNotText {
+		if _, err := ParseJSONBlob(file); err != errNotText {
 			t.Errorf("json_blob %s: %v", file, err)
 		}
 	}

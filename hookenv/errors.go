@@ -20,17 +20,20 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+// UsageErrorf returns an error for which a tool exits with 2: wrong usage or arguments.
+func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-func isUsageError(err error) bool { return errors.As(err, new(usageError)) }
+// IsUsageError reports whether UsageErrorf made the error, or what it wraps.
+func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
 func exitCode(err error) int {
-	if isUsageError(err) {
+	if IsUsageError(err) {
 		return exitUsage
 	}
 	return exitFailure
 }
 
-func errorResult(err error) Result {
+// ErrorResult returns what a caller gets of an error that no tool has met.
+func ErrorResult(err error) Result {
 	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
 }

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// flagSet holds the options of one tool; docs/reference/hook-tools.md describes their grammar.
-type flagSet struct {
+// FlagSet holds the options of one tool; docs/reference/hook-tools.md describes their grammar.
+type FlagSet struct {
 	options       []option
 	args          []string // positionals, once parsed
 	clientID      string   // of every tool; the client has read it already
-	acceptUnknown bool     // as arguments
+	AcceptUnknown bool     // as arguments
 }
 
 type option struct {
@@ -22,49 +22,55 @@ type option struct {
 	set   func(name, value string) error
 }
 
-func newFlagSet() *flagSet {
-	f := &flagSet{}
-	f.addString(&f.clientID, "", "ID", "client-id", "client_id")
-	f.addString(new(string), "", "PATH", "socket")
+func newFlagSet() *FlagSet {
+	f := &FlagSet{}
+	f.AddString(&f.clientID, "", "ID", "client-id", "client_id")
+	f.AddString(new(string), "", "PATH", "socket")
 	return f
 }
 
-func (f *flagSet) addString(to *string, help, arg string, names ...string) {
+// AddString declares an option with a value; its last one counts. Names have no dashes: one letter
+// is -x, more are --xyz. help is its line in --help, where arg stands for the value; without help
+// it is not shown.
+func (f *FlagSet) AddString(to *string, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
 		*to = value
 		return nil
 	}})
 }
 
-// A boolean may have a value behind "=".
-func (f *flagSet) addBool(to *bool, help string, names ...string) {
+// AddBool declares an option without a value. It may have a boolean behind "=".
+func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
 	f.add(option{names: names, help: help, set: func(name, value string) error {
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			return usagef("invalid value %q for option %s: %v", value, name, err)
+			return UsageErrorf("invalid value %q for option %s: %v", value, name, err)
 		}
 		*to = b
 		return nil
 	}})
 }
 
-func (f *flagSet) addChoice(to *string, help, name string, words ...string) {
+// AddChoice declares an option whose value is one of the words; any other is a usage error.
+func (f *FlagSet) AddChoice(to *string, help, name string, words ...string) {
 	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
 		if !slices.Contains(words, value) {
-			return usagef("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
+			return UsageErrorf("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
 		}
 		*to = value
 		return nil
 	}})
 }
 
-func (f *flagSet) addFunc(set func(name, value string) error, help, arg string, names ...string) {
+// AddFunc declares an option that calls set for each of its values, with its name as it was typed.
+// What set returns ends parsing.
+func (f *FlagSet) AddFunc(set func(name, value string) error, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: set})
 }
 
-func (f *flagSet) add(o option) { f.options = append(f.options, o) }
+func (f *FlagSet) add(o option) { f.options = append(f.options, o) }
 
-func (f *flagSet) findOption(name string) (option, bool) {
+func (f *FlagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })
 	if i < 0 {
 		return option{}, false
@@ -74,7 +80,7 @@ func (f *flagSet) findOption(name string) (option, bool) {
 
 // parse takes options from anywhere in argv, the tool's name left out, up to "--", and leaves the
 // rest in f.args.
-func (f *flagSet) parse(argv []string) error {
+func (f *FlagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
 		argv = argv[1:]
@@ -99,7 +105,7 @@ func (f *flagSet) parse(argv []string) error {
 }
 
 // parseLong returns what is left of argv behind the option and its value.
-func (f *flagSet) parseLong(arg string, argv []string) ([]string, error) {
+func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, joined := strings.Cut(arg[2:], "=")
 	o, ok := f.findOption(name)
 	switch {
@@ -112,7 +118,7 @@ func (f *flagSet) parseLong(arg string, argv []string) ([]string, error) {
 }
 
 // parseShort parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
-func (f *flagSet) parseShort(arg string, argv []string) ([]string, error) {
+func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		_, size := utf8.DecodeRuneInString(letters)
 		name := letters[:size]
@@ -134,27 +140,27 @@ func (f *flagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-func (f *flagSet) takeValue(o option, name string, argv []string) ([]string, error) {
+func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":
 		return argv, o.set(withDashes(name), "true")
 	case len(argv) == 0:
-		return nil, usagef("option needs an argument: %s", withDashes(name))
+		return nil, UsageErrorf("option needs an argument: %s", withDashes(name))
 	}
 	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
-func (f *flagSet) resolveUnknown(name, arg string) error {
+func (f *FlagSet) resolveUnknown(name, arg string) error {
 	switch {
 	case name == "help" || name == "h":
 		return errHelp
-	case f.acceptUnknown:
+	case f.AcceptUnknown:
 		f.args = append(f.args, arg)
 		return nil
 	case name == "":
-		return usagef("empty option in argument %q", arg)
+		return UsageErrorf("empty option in argument %q", arg)
 	}
-	return usagef("option provided but not defined: %s", withDashes(name))
+	return UsageErrorf("option provided but not defined: %s", withDashes(name))
 }
 
 // Error messages name an option in this form, however it was typed.

@@ -14,7 +14,7 @@ func FuzzDictionary(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		changes, err := parseDictionary([]byte(text))
+		changes, err := ParseDictionary([]byte(text))
 		for key, value := range changes {
 			if err == nil && (key == "" || !utf8.ValidString(key) || value != nil && (*value == "" || !utf8.ValidString(*value))) {
 				t.Fatalf("%q: key %q has a value that is no setting", text, key)
@@ -29,7 +29,7 @@ func FuzzYAML(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		if checkText(key, value) != nil {
+		if CheckText(key, value) != nil {
 			t.Skip()
 		}
 		want := map[string]string{key: value, "z": value}

@@ -1,10 +1,12 @@
-// Package hookenv is the hook tools as a hook sees them: their grammar and their
-// output. A tool runs inside the agent, on behalf of the thin client that the
-// hook called: Run parses its arguments, asks hookapi, and formats the answer.
+// Package hookenv is the engine of hook tools: the grammar of their options, their
+// help, their output in each format, their errors and exit codes. A tool runs inside
+// the agent, on behalf of the thin client that the hook called: its arguments are
+// parsed, hookapi is asked, and the answer is formatted.
 //
-// It is no socket (hookenv/server) and no process (hookenv/client), and knows
-// nothing of state or agents: all it learns comes through hookapi. One file
-// holds one tool, named after it. agent, hookenv/server and multicall import it.
+// It knows no tool: those stand above, in hookenv/tools. It is no socket
+// (hookenv/server) and no process (hookenv/client), and knows nothing of state or
+// agents: all it learns comes through hookapi. agent, hookenv/tools, hookenv/server and
+// multicall import it.
 package hookenv
 
 import (
@@ -45,7 +47,7 @@ type Result struct {
 // Run runs the tool for a hook. It never fails: whatever goes wrong is in the result, worded for
 // the caller.
 func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
-	inv := &invocation{Call: call, hook: h, facts: h.Facts(), tool: t}
+	inv := &Invocation{Call: call, Hook: h, Facts: h.Facts(), Tool: t}
 	return inv.makeResult(inv.run(ctx))
 }
 
@@ -57,12 +59,12 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	if errors.Is(err, errHelp) {
 		return Result{Stdout: []byte(t.Help())}, true
 	}
-	if !t.worksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
+	if !t.WorksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
 		return Result{}, false
 	}
-	inv := &invocation{
+	inv := &Invocation{
 		Call: Call{Argv: argv, Stdin: client.StdinNone},
-		hook: nil, tool: t, args: flags.args,
+		Hook: nil, Tool: t, Args: flags.args,
 	}
 	if err == nil {
 		err = run(context.Background(), inv)
@@ -70,33 +72,34 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	return inv.makeResult(err), true
 }
 
-// invocation is one tool at work.
-type invocation struct {
+// Invocation is one tool at work: what it was called with, whom it asks, and what it
+// prints. One goroutine uses it.
+type Invocation struct {
 	Call
-	hook  hookapi.Hook
-	facts hookapi.Facts
-	tool  Tool
-	args  []string // what is left of argv without options
+	Hook  hookapi.Hook
+	Facts hookapi.Facts
+	Tool  Tool
+	Args  []string // what is left of argv without options
 
-	stdout, stderr bytes.Buffer
+	Stdout, stderr bytes.Buffer
 	write          string
 }
 
-func (inv *invocation) run(ctx context.Context) error {
-	flags, run, err := inv.tool.parse(inv.Argv[1:])
+func (inv *Invocation) run(ctx context.Context) error {
+	flags, run, err := inv.Tool.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
-		inv.stdout.WriteString(inv.tool.Help())
+		inv.Stdout.WriteString(inv.Tool.Help())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	inv.args = flags.args
+	inv.Args = flags.args
 	return run(ctx, inv)
 }
 
-func (inv *invocation) makeResult(err error) Result {
-	r := Result{Stdout: inv.stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
+func (inv *Invocation) makeResult(err error) Result {
+	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
 	if err == nil {
 		return r
 	}
@@ -108,72 +111,76 @@ func (inv *invocation) makeResult(err error) Result {
 
 // Charms know the errors that hookapi promises in these words, whatever an implementation has
 // wrapped around them.
-func (inv *invocation) rewordError(err error) error {
+func (inv *Invocation) rewordError(err error) error {
 	switch {
 	case errors.Is(err, hookapi.ErrGone):
 		return hookapi.ErrGone
 	case !errors.Is(err, hookapi.ErrRelationNotFound):
 		return err
-	case inv.isModern():
-		return usagef("relation not found")
+	case inv.IsModern():
+		return UsageErrorf("relation not found")
 	}
-	return usagef("Relation not found")
+	return UsageErrorf("Relation not found")
 }
 
-func (inv *invocation) isModern() bool { return inv.facts.Dialect == hookapi.Modern }
+// IsModern reports whether the charm speaks the dialect of today's Juju.
+func (inv *Invocation) IsModern() bool { return inv.Facts.Dialect == hookapi.Modern }
 
-// Scripts that read names by lines may leave the line's end on one, which the tools of classic
-// charms never minded.
-func (inv *invocation) trimName(given string) string {
-	if inv.isModern() {
+// TrimName returns a name without white space at its end, for classic charms: scripts that read
+// names by lines may leave the line's end on one, which their tools never minded.
+func (inv *Invocation) TrimName(given string) string {
+	if inv.IsModern() {
 		return given
 	}
 	return strings.TrimRight(given, " \t\r\n")
 }
 
-func (inv *invocation) limitArgs(n int) error {
-	if len(inv.args) > n {
-		return usagef("unrecognized args: %q", inv.args[n:])
+// LimitArgs returns a usage error if there are more than n arguments beside options.
+func (inv *Invocation) LimitArgs(n int) error {
+	if len(inv.Args) > n {
+		return UsageErrorf("unrecognized args: %q", inv.Args[n:])
 	}
 	return nil
 }
 
-func (inv *invocation) requireUnitName() error {
-	if inv.facts.Unit == "" {
-		return usagef("no unit specified: name it as the last argument, or run juju do with --unit")
+// RequireUnitName returns a usage error if no argument can be left out for the local unit, since
+// there is none.
+func (inv *Invocation) RequireUnitName() error {
+	if inv.Facts.Unit == "" {
+		return UsageErrorf("no unit specified: name it as the last argument, or run juju do with --unit")
 	}
 	return nil
 }
 
-// There is no local unit under juju do without --unit.
-func (inv *invocation) requireLocalUnit() error {
-	if inv.facts.Unit == "" {
-		return usagef("no unit specified: run juju do with --unit")
+// RequireLocalUnit returns a usage error if there is no local unit: under juju do without --unit.
+func (inv *Invocation) RequireLocalUnit() error {
+	if inv.Facts.Unit == "" {
+		return UsageErrorf("no unit specified: run juju do with --unit")
 	}
 	return nil
 }
 
-// checkUnitCall is for tools that mean the local unit and take at most maxArgs arguments.
-func (inv *invocation) checkUnitCall(maxArgs int) error {
-	if err := inv.limitArgs(maxArgs); err != nil {
+// CheckUnitCall returns a usage error unless there are a local unit and at most maxArgs arguments.
+func (inv *Invocation) CheckUnitCall(maxArgs int) error {
+	if err := inv.LimitArgs(maxArgs); err != nil {
 		return err
 	}
-	return inv.requireLocalUnit()
+	return inv.RequireLocalUnit()
 }
 
-// Without a hook, messages go to the caller's stderr.
-func (inv *invocation) writeLog(level, message string) {
-	if inv.hook == nil {
+// WriteLog logs a message for the hook; without a hook it goes to the caller's stderr.
+func (inv *Invocation) WriteLog(level, message string) {
+	if inv.Hook == nil {
 		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
 		return
 	}
-	inv.hook.Log(level, message)
+	inv.Hook.Log(level, message)
 }
 
-// deprecateFormat prints what Juju prints about --format where nothing is printed, its missing
+// DeprecateFormat prints what Juju prints about --format where nothing is printed, its missing
 // newline included: charm libraries compare it.
-func (inv *invocation) deprecateFormat(format string) {
+func (inv *Invocation) DeprecateFormat(format string) {
 	if format != "" {
-		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.tool.Name)
+		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.Tool.Name)
 	}
 }

@@ -8,52 +8,54 @@ import (
 
 // The output formats.
 const (
-	formatSmart = "smart"
-	formatJSON  = "json"
-	formatYAML  = "yaml"
+	FormatSmart = "smart"
+	FormatJSON  = "json"
+	FormatYAML  = "yaml"
 	formatShell = "shell"
 )
 
-// output is the option of the output format, which every printing tool has.
-type output struct {
-	format string // "" if the caller did not say
+// Output is the option of the output format, which every printing tool has.
+type Output struct {
+	Format string // "" if the caller did not say
 }
 
-func (o *output) addFlag(f *flagSet) {
-	o.addFlagWith(f, formatSmart, formatJSON, formatYAML, formatShell)
+// AddFlag declares --format with all formats.
+func (o *Output) AddFlag(f *FlagSet) {
+	o.AddFlagWith(f, FormatSmart, FormatJSON, FormatYAML, formatShell)
 }
 
-func (o *output) addFlagWith(f *flagSet, formats ...string) {
+// AddFlagWith declares --format with these formats, two at least.
+func (o *Output) AddFlagWith(f *FlagSet, formats ...string) {
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
 	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
 		if !slices.Contains(formats, value) {
-			return usagef("invalid value %q for option %s: unknown format %q", value, name, value)
+			return UsageErrorf("invalid value %q for option %s: unknown format %q", value, name, value)
 		}
-		o.format = value
+		o.Format = value
 		return nil
 	}})
 }
 
-// print takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
-func (o *output) print(inv *invocation, value any) error {
-	text, err := renderValue(o.formatFor(inv, value), value)
+// Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
+func (o *Output) Print(inv *Invocation, value any) error {
+	text, err := renderValue(o.FormatFor(inv, value), value)
 	if err != nil {
 		return err
 	}
-	inv.stdout.Write(text)
+	inv.Stdout.Write(text)
 	return nil
 }
 
-// The classic dialect prints several values as JSON unless asked otherwise.
-func (o *output) formatFor(inv *invocation, value any) string {
-	if o.format != "" {
-		return o.format
+// FormatFor returns the format in which the value is printed: the classic dialect prints several values as JSON unless asked otherwise.
+func (o *Output) FormatFor(inv *Invocation, value any) string {
+	if o.Format != "" {
+		return o.Format
 	}
-	if isDictionary(value) && !inv.isModern() {
-		return formatJSON
+	if isDictionary(value) && !inv.IsModern() {
+		return FormatJSON
 	}
-	return formatSmart
+	return FormatSmart
 }
 
 func isDictionary(value any) bool {
@@ -66,9 +68,9 @@ func isDictionary(value any) bool {
 
 func renderValue(format string, value any) ([]byte, error) {
 	switch format {
-	case formatJSON:
+	case FormatJSON:
 		return renderJSON(value)
-	case formatYAML:
+	case FormatYAML:
 		return renderYAML(value)
 	case formatShell:
 		return renderShell(value)

@@ -34,7 +34,7 @@ func TestRender(t *testing.T) {
 		{"a float of classic charms", pythonFloat(-1), map[string]string{"smart": "-1.0\n", "json": "-1.0\n", "yaml": "-1.0\n", "shell": "-1.0\n"}},
 		{"a small one", pythonFloat(2.5e-7), map[string]string{"smart": "2.5e-07\n", "json": "2.5e-07\n", "shell": "2.5e-07\n"}},
 		{"a large one", pythonFloat(123456789.5), map[string]string{"smart": "123456789.5\n", "json": "123456789.5\n", "shell": "123456789.5\n"}},
-		{"floats of classic charms", (&invocation{}).convertFloats(map[string]any{"f": 45.0, "n": int64(7)}), map[string]string{
+		{"floats of classic charms", (&Invocation{}).ConvertFloats(map[string]any{"f": 45.0, "n": int64(7)}), map[string]string{
 			"smart": "f: 45.0\n\"n\": 7\n", "json": `{"f":45.0,"n":7}` + "\n", "shell": "f='45.0'\nn='7'\n",
 		}},
 		{"a dictionary", dictionary, map[string]string{

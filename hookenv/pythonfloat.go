@@ -34,8 +34,10 @@ func (f pythonFloat) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: f.String()}, nil
 }
 
-func (inv *invocation) convertFloats(value any) any {
-	if inv.isModern() {
+// ConvertFloats returns the value, for classic charms with all floats in it printed as Python
+// prints them.
+func (inv *Invocation) ConvertFloats(value any) any {
+	if inv.IsModern() {
 		return value
 	}
 	switch v := value.(type) {
@@ -44,7 +46,7 @@ func (inv *invocation) convertFloats(value any) any {
 	case map[string]any:
 		v = maps.Clone(v)
 		for key, member := range v {
-			v[key] = inv.convertFloats(member)
+			v[key] = inv.ConvertFloats(member)
 		}
 		return v
 	}

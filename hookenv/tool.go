@@ -10,19 +10,20 @@ type Tool struct {
 	Notes    string   // what the options' own lines do not say; may be empty
 	Examples []string // at least one, as typed in a hook
 
-	// prepare declares the options and returns what runs after they are parsed.
-	prepare          func(f *flagSet) runner
-	worksWithoutHook bool
+	// Prepare declares the options and returns what runs after they are parsed.
+	Prepare          func(f *FlagSet) Runner
+	WorksWithoutHook bool
 }
 
-type runner func(ctx context.Context, inv *invocation) error
+// Runner runs a tool whose options are parsed. Its error is worded for the caller.
+type Runner func(ctx context.Context, inv *Invocation) error
 
-func (t Tool) declareFlags() (*flagSet, runner) {
+func (t Tool) declareFlags() (*FlagSet, Runner) {
 	f := newFlagSet()
-	run := t.prepare(f)
+	run := t.Prepare(f)
 	var file string
-	f.addString(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
-	return f, func(ctx context.Context, inv *invocation) error {
+	f.AddString(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
+	return f, func(ctx context.Context, inv *Invocation) error {
 		err := run(ctx, inv)
 		if err == nil {
 			inv.write = file
@@ -31,7 +32,7 @@ func (t Tool) declareFlags() (*flagSet, runner) {
 	}
 }
 
-func (t Tool) parse(argv []string) (*flagSet, runner, error) {
+func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	flags, run := t.declareFlags()
 	err := flags.parse(argv)
 	return flags, run, err
@@ -43,14 +44,16 @@ func (t Tool) ParseArgs(argv []string) ([]string, error) {
 	return flags.args, err
 }
 
-func noOptions(run runner) func(*flagSet) runner {
-	return func(*flagSet) runner { return run }
+// WithoutOptions returns the Prepare of a tool that declares no option.
+func WithoutOptions(run Runner) func(*FlagSet) Runner {
+	return func(*FlagSet) Runner { return run }
 }
 
-func printer(run func(context.Context, *invocation, *output) error) func(*flagSet) runner {
-	return func(f *flagSet) runner {
-		o := &output{}
-		o.addFlag(f)
-		return func(ctx context.Context, inv *invocation) error { return run(ctx, inv, o) }
+// WithOutput returns the Prepare of a tool whose only option is --format.
+func WithOutput(run func(context.Context, *Invocation, *Output) error) func(*FlagSet) Runner {
+	return func(f *FlagSet) Runner {
+		o := &Output{}
+		o.AddFlag(f)
+		return func(ctx context.Context, inv *Invocation) error { return run(ctx, inv, o) }
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/hookenv"
+	"bijou/hookenv/tools"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
@@ -48,7 +48,7 @@ func printOverview(s console.Streams) error {
 	own.Add("", "bijou version", "print the version")
 	applets, later := console.NewTable("APPLET", ""), []string{}
 	for _, a := range Applets() {
-		if isHookTool(a.Name) && !hookenv.Supported(a.Name) {
+		if isHookTool(a.Name) && !tools.Supported(a.Name) {
 			later = append(later, a.Name)
 			continue
 		}

@@ -1,8 +1,8 @@
 package multicall
 
 import (
-	"bijou/hookenv"
 	"bijou/hookenv/client"
+	"bijou/hookenv/tools"
 	"bijou/multicall/applet"
 )
 
@@ -10,7 +10,7 @@ import (
 // the process before main.
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
-	for _, tool := range hookenv.Tools() {
+	for _, tool := range tools.All() {
 		applets = append(applets, applet.Applet{Name: tool.Name, Summary: "hook tool: " + tool.Summary, Run: runHookTool})
 	}
 	return applets
@@ -18,7 +18,7 @@ func hookToolApplets() []applet.Applet {
 
 func hookToolNames() []string {
 	var names []string
-	for _, tool := range hookenv.Tools() {
+	for _, tool := range tools.All() {
 		names = append(names, tool.Name)
 	}
 	return names
@@ -28,7 +28,7 @@ func hookToolNames() []string {
 // (--socket, --client-id).
 func runHookTool(c applet.Call) int {
 	argv := append([]string{c.Name}, c.Args...)
-	if r, done := hookenv.RunWithoutHook(argv); done {
+	if r, done := tools.RunWithoutHook(argv); done {
 		c.Streams.Out.Write(r.Stdout)
 		c.Streams.Err.Write(r.Stderr)
 		return r.Exit

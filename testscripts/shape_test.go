@@ -22,7 +22,7 @@ const (
 
 // commandFolders have one command or tool a file: their length is that of a list.
 func commandFolders() []string {
-	return []string{"multicall/juju", "multicall/neco", "hookenv"}
+	return []string{"multicall/juju", "multicall/neco", "hookenv/tools"}
 }
 
 // house is the hand-written code that is shipped, by folder.

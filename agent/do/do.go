@@ -16,9 +16,9 @@ import (
 	"syscall"
 
 	"bijou/agent/hookctx"
-	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
+	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -156,7 +156,7 @@ func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil
 	}
-	id, ok := hookenv.RelationID(r.Relation)
+	id, ok := tools.RelationID(r.Relation)
 	if !ok {
 		return 0, charm.Invalidf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
 	}

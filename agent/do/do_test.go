@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/hookenv"
+	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/statetest"
 )
@@ -33,7 +33,7 @@ func pair(t *testing.T, st *state.State) Options {
 	}
 	base := t.TempDir()
 	var names []string
-	for _, tool := range hookenv.Tools() {
+	for _, tool := range tools.All() {
 		names = append(names, tool.Name)
 	}
 	return Options{

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/hookenv"
+	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/durable"
@@ -39,7 +39,7 @@ func putCharmInPlace(ctx context.Context, st *state.State, url string, f Folder,
 
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
 	var names []string
-	for _, t := range hookenv.Tools() {
+	for _, t := range tools.All() {
 		names = append(names, t.Name)
 	}
 	if err := os.RemoveAll(f.path("charm.new")); err != nil {

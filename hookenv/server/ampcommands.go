@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strings"
 
-	"bijou/hookenv"
 	"bijou/hookenv/amp"
 	"bijou/hookenv/client"
+	"bijou/hookenv/tools"
 )
 
 // Python Juju's commands and their arguments (docs/socket.md). Its flush, sync
@@ -23,16 +23,16 @@ const (
 )
 
 func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal) {
-	target := hookenv.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
+	target := tools.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
 	switch command {
 	case commandGet:
-		value, err := hookenv.GetSetting(r.ctx, r.hook, target, box.Value(keySetting))
+		value, err := tools.GetSetting(r.ctx, r.hook, target, box.Value(keySetting))
 		return []pair{{client.KeyValue, value}}, toRefusal(r, err)
 	case commandSet:
-		err := hookenv.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob))
+		err := tools.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob))
 		return []pair{{"ok", "True"}}, toRefusal(r, err)
 	case commandList:
-		ids, err := hookenv.ListRelationIDs(r.ctx, r.hook)
+		ids, err := tools.ListRelationIDs(r.ctx, r.hook)
 		members := strings.Join(r.hook.Facts().Members, " ")
 		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, toRefusal(r, err)
 	}
@@ -46,9 +46,9 @@ func toRefusal(r *registration, err error) *refusal {
 	case r.isGone(err):
 		ended := goneRefusal()
 		return &ended
-	case errors.Is(err, hookenv.ErrNoKey):
+	case errors.Is(err, tools.ErrNoKey):
 		return &refusal{codeKeyError, err.Error()}
-	case hookenv.IsCallerError(err):
+	case tools.IsCallerError(err):
 		return &refusal{codeBadRequest, err.Error()}
 	}
 	return &refusal{codeInternal, err.Error()}

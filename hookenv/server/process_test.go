@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
+	"bijou/hookenv/tools"
 	"bijou/testscripts/hookapitest"
 	"bijou/testscripts/recorded"
 )
@@ -100,16 +100,16 @@ func (h hook) call(t testing.TB, stdin *os.File, argv ...string) recorded.Outcom
 }
 
 func TestRecordedThroughSocket(t *testing.T) {
-	recorded.Run(t, recorded.Acceptance(t), hookenv.Supported, openHook)
+	recorded.Run(t, recorded.Acceptance(t), tools.Supported, openHook)
 }
 
 func TestDerivedThroughSocket(t *testing.T) {
 	for _, name := range []string{"classic", "modern"} {
-		f, err := recorded.Read("../testdata/" + name + ".json")
+		f, err := recorded.Read("../tools/testdata/" + name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(name, func(t *testing.T) { recorded.Run(t, f, hookenv.Supported, openHook) })
+		t.Run(name, func(t *testing.T) { recorded.Run(t, f, tools.Supported, openHook) })
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/amp"
 	"bijou/hookenv/client"
+	"bijou/hookenv/tools"
 )
 
 // The call is over before the answer is sent: how slowly it is taken must not hold up the hook's
@@ -21,7 +22,7 @@ import (
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {
-		return hookenv.Run(r.ctx, r.hook, hookenv.Call{
+		return tools.Run(r.ctx, r.hook, hookenv.Call{
 			Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
 			Stdin: box.Value(client.KeyStdin),
 			Files: files,

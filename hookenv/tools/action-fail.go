@@ -1,0 +1,29 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+)
+
+func actionFail() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "action-fail",
+		Summary:  "mark the running action as failed",
+		Usage:    "[MSG]",
+		Notes:    "The action goes on, and has failed whatever it exits with. The last message counts.",
+		Examples: []string{`action-fail "cannot reach the database"`},
+		Prepare:  hookenv.WithoutOptions(failAction),
+	}
+}
+
+func failAction(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.LimitArgs(1); err != nil {
+		return err
+	}
+	message := "the action has failed, and gave no reason"
+	if len(inv.Args) > 0 {
+		message = escapeInvalidUTF8(inv.Args[0])
+	}
+	return inv.Hook.FailAction(ctx, message)
+}

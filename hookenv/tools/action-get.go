@@ -1,0 +1,64 @@
+package tools
+
+import (
+	"context"
+	"strings"
+
+	"bijou/hookenv"
+)
+
+func actionGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "action-get",
+		Summary:  "print parameters of the running action",
+		Usage:    "[KEY[.KEY]...]",
+		Notes:    "Without KEY it prints all parameters; dots lead into dictionaries. A parameter that is not there is the empty text.",
+		Examples: []string{"action-get filename", "action-get target.host", "action-get --format=json"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			g := &actionGetter{}
+			g.Output.AddFlag(f)
+			return g.run
+		},
+	}
+}
+
+type actionGetter struct{ hookenv.Output }
+
+func (g *actionGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.LimitArgs(1); err != nil {
+		return err
+	}
+	action, err := inv.Hook.Action(ctx)
+	if err != nil {
+		return err
+	}
+	var value any = action.Parameters
+	if len(inv.Args) > 0 && inv.Args[0] != "" {
+		value = followKeys(action.Parameters, strings.Split(inv.Args[0], "."))
+	}
+	return g.Print(inv, stringList(value))
+}
+
+// followKeys returns nil where there is nothing.
+func followKeys(value any, keys []string) any {
+	for _, key := range keys {
+		dictionary, _ := value.(map[string]any)
+		value = dictionary[key]
+	}
+	return value
+}
+
+// stringList makes a list of nothing but texts a []string, which is printed one item a line.
+func stringList(value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		return value
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		if texts[i], ok = item.(string); !ok {
+			return value
+		}
+	}
+	return texts
+}

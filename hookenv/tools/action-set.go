@@ -1,0 +1,74 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bijou/hookenv"
+)
+
+func actionSet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "action-set",
+		Summary:  "set results of the running action",
+		Usage:    "KEY[.KEY]...=VALUE...",
+		Notes:    "Dots in a key make dictionaries. What is set is shown to the operator, also if the action fails.",
+		Examples: []string{"action-set file=/var/backup.gz", "action-set size.bytes=4096 size.files=3"},
+		Prepare:  hookenv.WithoutOptions(setResults),
+	}
+}
+
+// resultKey matches one part of a key.
+var resultKey = regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+
+// The agent itself sets these results of an action.
+func reservedResults() []string {
+	return []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
+}
+
+func setResults(ctx context.Context, inv *hookenv.Invocation) error {
+	results, err := parseResults(inv.Args)
+	if err != nil || len(results) == 0 {
+		return err
+	}
+	return inv.Hook.SetResults(ctx, results)
+}
+
+// A later KEY=VALUE wins over what it contradicts.
+func parseResults(words []string) (map[string]any, error) {
+	results := map[string]any{}
+	for _, word := range words {
+		path, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, hookenv.UsageErrorf("argument %q must be of the form key...=value", word)
+		}
+		if err := hookenv.CheckText(value); err != nil {
+			return nil, fmt.Errorf("cannot set %q: %w", path, err)
+		}
+		keys := strings.Split(path, ".")
+		if slices.Contains(reservedResults(), keys[0]) {
+			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
+		}
+		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {
+			return nil, hookenv.UsageErrorf("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
+		}
+		putNested(results, keys, value)
+	}
+	return results, nil
+}
+
+// A value that is in the way of a dictionary gives way.
+func putNested(into map[string]any, keys []string, value string) {
+	for _, key := range keys[:len(keys)-1] {
+		inner, ok := into[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			into[key] = inner
+		}
+		into = inner
+	}
+	into[keys[len(keys)-1]] = value
+}

@@ -1,0 +1,56 @@
+package tools
+
+import (
+	"context"
+	"maps"
+
+	"bijou/hookenv"
+)
+
+func configGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "config-get",
+		Summary:  "print the service's configuration",
+		Usage:    "[-a|--all] [KEY]",
+		Notes:    "Without KEY it prints all options that have a value; with --all those without one, too, as null.",
+		Examples: []string{"config-get title", "config-get --format=json"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			g := &configGetter{}
+			f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
+			g.Output.AddFlag(f)
+			return g.run
+		},
+	}
+}
+
+type configGetter struct {
+	hookenv.Output
+	all bool
+}
+
+func (g *configGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	key := ""
+	if len(inv.Args) > 0 {
+		key = inv.Args[0]
+	}
+	if g.all && key != "" {
+		return hookenv.UsageErrorf("cannot use argument --all together with key %q", key)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	config, err := inv.Hook.Config(ctx)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		printed := maps.Clone(config)
+		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !g.all })
+		return g.Print(inv, inv.ConvertFloats(printed))
+	}
+	value, known := config[key]
+	if !known {
+		return g.Print(inv, nil)
+	}
+	return g.Print(inv, inv.ConvertFloats(value))
+}

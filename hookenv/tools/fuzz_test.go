@@ -1,0 +1,59 @@
+package tools
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arguments splits a fuzzer's text into argv.
+func arguments(text string) []string { return strings.Split(text, "\x00") }
+
+func FuzzFlags(f *testing.F) {
+	for _, seed := range []string{
+		"-r\x00db:0\x00user\x00mysql/0", "-rdb:0\x00--app=True\x00-", "--format=json\x00--\x00-x",
+		"-r=\x00-", "--", "-", "--app=maybe", "-h", "--=", "-\xff", "-ah",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		argv := arguments(text)
+		for _, tool := range All() {
+			args, err := tool.ParseArgs(slices.Clone(argv))
+			if err != nil {
+				continue
+			}
+			// What is left stood in argv, in that order.
+			rest := argv
+			for _, arg := range args {
+				i := slices.Index(rest, arg)
+				if i < 0 {
+					t.Fatalf("%s %q: invented %q", tool.Name, argv, arg)
+				}
+				rest = rest[i+1:]
+			}
+			if i := slices.Index(argv, "--"); i < 0 && Supported(tool.Name) && slices.ContainsFunc(args, isOption) {
+				t.Fatalf("%s %q: took an option for an argument: %q", tool.Name, argv, args)
+			}
+		}
+	})
+}
+
+func isOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
+
+func FuzzReference(f *testing.F) {
+	for _, seed := range []string{"db", "relation-42", "42", "db:42", "-1", ":0", "db:", "db:0:0", "", "relation-", "relation--1", "99999999999999999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		ref, ok := parseReference(value)
+		switch {
+		case !ok && (ref != reference{}):
+			t.Fatalf("%q is none, but gave %+v", value, ref)
+		case ok && ref.hasNumber && ref.id < -1, ok && !ref.hasNumber && (ref.name != value || ref.id != 0):
+			t.Fatalf("%q gave %+v", value, ref)
+		case ok && ref.name == "" && !ref.hasNumber:
+			t.Fatalf("%q names nothing", value)
+		}
+	})
+}

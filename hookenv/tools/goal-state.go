@@ -1,0 +1,50 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func goalState() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "goal-state",
+		Summary:  "print which units and relations there are to be",
+		Usage:    "[--format FORMAT]",
+		Notes:    "It lists the units of the service, and by relation name the services and units at the other ends.",
+		Examples: []string{"goal-state", "goal-state --format=json"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			o := &hookenv.Output{}
+			o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
+			return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
+		},
+	}
+}
+
+func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+	if err := inv.CheckUnitCall(0); err != nil {
+		return err
+	}
+	goals, err := inv.Hook.Goals(ctx)
+	if err != nil {
+		return err
+	}
+	relations := map[string]any{}
+	for name, members := range goals.Relations {
+		relations[name] = goalDictionary(members)
+	}
+	return o.Print(inv, map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
+}
+
+func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
+	all := map[string]any{}
+	for name, goal := range goals {
+		one := map[string]any{"status": goal.Status}
+		if !goal.Since.IsZero() {
+			one["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
+		}
+		all[name] = one
+	}
+	return all
+}

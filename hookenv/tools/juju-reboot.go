@@ -1,0 +1,39 @@
+package tools
+
+import (
+	"context"
+	"errors"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func jujuReboot() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "juju-reboot",
+		Summary:  "reboot the machine",
+		Usage:    "[--now]",
+		Notes:    "This version of bijou reboots no machine: it answers with an error, and the hook goes on.",
+		Examples: []string{"juju-reboot", "juju-reboot --now"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			now := false
+			f.AddBool(&now, "at once", "now")
+			return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
+		},
+	}
+}
+
+func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {
+	if err := inv.CheckUnitCall(0); err != nil {
+		return err
+	}
+	_, err := inv.Hook.Action(ctx)
+	if err == nil {
+		//lint:ignore ST1005 charms and operators know these very words
+		return errors.New("juju-reboot is not supported when running an action.")
+	}
+	if !errors.Is(err, hookapi.ErrNoAction) {
+		return err
+	}
+	return inv.Hook.Reboot(ctx, now)
+}

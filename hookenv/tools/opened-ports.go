@@ -1,0 +1,70 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func openedPorts() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "opened-ports",
+		Summary:  "list the unit's open ports",
+		Usage:    "[--endpoints]",
+		Examples: []string{"opened-ports", "opened-ports --format=json"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			l := &portLister{}
+			f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
+			l.Output.AddFlag(f)
+			return l.run
+		},
+	}
+}
+
+type portLister struct {
+	hookenv.Output
+	endpoints bool
+}
+
+func (l *portLister) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.CheckUnitCall(0); err != nil {
+		return err
+	}
+	ports, err := inv.Hook.Ports(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Print(inv, l.formatPorts(ports))
+}
+
+// formatPorts names each range once, in the order that the hook has them in.
+func (l *portLister) formatPorts(ports []hookapi.Port) []string {
+	lines, endpoints := []string{}, map[string][]string{}
+	for _, port := range ports {
+		text := port.String()
+		if !slices.Contains(lines, text) {
+			lines = append(lines, text)
+		}
+		endpoints[text] = append(endpoints[text], cmp.Or(port.Endpoint, "*"))
+	}
+	if !l.endpoints {
+		return lines
+	}
+	for i, text := range lines {
+		lines[i] = text + " (" + joinEndpoints(endpoints[text]) + ")"
+	}
+	return lines
+}
+
+// "*" stands for all endpoints.
+func joinEndpoints(names []string) string {
+	if slices.Contains(names, "*") {
+		return "*"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

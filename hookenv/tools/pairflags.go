@@ -1,0 +1,67 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"bijou/hookenv"
+)
+
+// pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and their --file.
+type pairFlags struct{ file string }
+
+func (p *pairFlags) addFlag(f *hookenv.FlagSet) {
+	f.AddString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+}
+
+// Arguments win over the file. No value is nil: null in a file is the empty text.
+func (p *pairFlags) readChanges(ctx context.Context, inv *hookenv.Invocation) (map[string]*string, error) {
+	given, err := parsePairs(inv.Args)
+	if err != nil || p.file == "" {
+		return given, err
+	}
+	data, err := inv.Files.Read(ctx, p.file)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := hookenv.ParseDictionary(data)
+	if err != nil {
+		return nil, err
+	}
+	empty := ""
+	for key, value := range changes {
+		if value == nil {
+			changes[key] = &empty
+		}
+	}
+	maps.Copy(changes, given)
+	return changes, nil
+}
+
+func parsePairs(args []string) (map[string]*string, error) {
+	changes := map[string]*string{}
+	for _, arg := range args {
+		key, value, isPair := strings.Cut(arg, "=")
+		if !isPair || key == "" {
+			return nil, hookenv.UsageErrorf(`expected "key=value", got %q`, arg)
+		}
+		if _, twice := changes[key]; twice {
+			return nil, hookenv.UsageErrorf("key %q specified more than once", key)
+		}
+		if err := hookenv.CheckText(key, value); err != nil {
+			return nil, fmt.Errorf("cannot set %q: %w", key, err)
+		}
+		changes[key] = &value
+	}
+	return changes, nil
+}
+
+// keyArgument returns the first argument; empty, for - too, means all keys.
+func keyArgument(inv *hookenv.Invocation) string {
+	if len(inv.Args) == 0 || inv.Args[0] == "-" {
+		return ""
+	}
+	return inv.Args[0]
+}

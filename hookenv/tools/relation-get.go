@@ -1,0 +1,106 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+)
+
+func relationGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:    "relation-get",
+		Summary: "print settings of a relation",
+		Usage:   "[-r VALUE] [--app] [-|SETTING] [UNIT_NAME]",
+		Notes: "Without SETTING, or for -, it prints all of them. UNIT_NAME defaults to the remote unit\n" +
+			"of the relation that the hook is about. With --app it prints the service's own settings.",
+		Examples: []string{
+			"relation-get user",
+			"relation-get --format=json - mysql/0",
+			"relation-get -r db password mysql/0",
+		},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			g := &relationGetter{}
+			g.relationFlag.addFlags(f)
+			f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
+			g.Output.AddFlag(f)
+			return g.run
+		},
+	}
+}
+
+type relationGetter struct {
+	relationFlag
+	hookenv.Output
+	app  bool
+	key  string // empty: all
+	name string // the unit or service named, if one was
+}
+
+func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := g.parseArguments(ctx, inv); err != nil {
+		return err
+	}
+	name := g.name
+	id, err := g.resolveRelation(ctx, inv, name)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		if name, err = g.defaultName(inv, id); err != nil {
+			return err
+		}
+	}
+	settings, err := readNode(ctx, inv.Hook, nodeAddress(id, name, g.app))
+	if err != nil {
+		return err
+	}
+	return g.printSettings(inv, settings)
+}
+
+func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := g.checkRelation(ctx, inv); err != nil {
+		return err
+	}
+	if len(inv.Args) > 0 && inv.Args[0] != "-" {
+		g.key = inv.Args[0]
+	}
+	if len(inv.Args) > 1 {
+		g.name = inv.TrimName(inv.Args[1])
+	}
+	switch {
+	case len(inv.Args) < 2 || isUnit(g.name):
+	case !isService(g.name):
+		return hookenv.UsageErrorf("invalid unit name %q", g.name)
+	case !g.app:
+		return hookenv.UsageErrorf("expected unit name, got application name %q", g.name)
+	}
+	return inv.LimitArgs(2)
+}
+
+func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, error) {
+	f := inv.Facts
+	switch {
+	case id == f.Relation && g.app && f.RemoteService != "":
+		return f.RemoteService, nil
+	case id == f.Relation && f.RemoteUnit != "":
+		return f.RemoteUnit, nil
+	case f.Unit == "":
+		return "", inv.RequireUnitName()
+	case inv.IsModern():
+		return "", hookenv.UsageErrorf("no unit or application specified")
+	case id == f.Relation && f.Broken:
+		return "", errBrokenOthers
+	}
+	return f.Unit, nil
+}
+
+// A key that is not there is printed as null, or nothing.
+func (g *relationGetter) printSettings(inv *hookenv.Invocation, settings map[string]string) error {
+	if g.key == "" {
+		return g.Print(inv, settings)
+	}
+	if value, ok := settings[g.key]; ok {
+		return g.Print(inv, value)
+	}
+	return g.Print(inv, nil)
+}

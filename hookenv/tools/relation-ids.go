@@ -1,0 +1,55 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func relationIDs() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "relation-ids",
+		Summary:  "list the ids of the unit's relations with a name",
+		Usage:    "[NAME]",
+		Notes:    "NAME defaults to the name of the relation that the hook is about.",
+		Examples: []string{"relation-ids db", `for id in $(relation-ids website); do relation-set -r "$id" port=80; done`},
+		Prepare:  hookenv.WithOutput(printRelationIDs),
+	}
+}
+
+func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	name, err := relationName(ctx, inv)
+	if err != nil {
+		return err
+	}
+	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
+	if err != nil {
+		return err
+	}
+	ids := []string{}
+	for _, r := range relations {
+		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
+			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
+		}
+	}
+	return o.Print(inv, ids)
+}
+
+func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
+	if len(inv.Args) > 0 {
+		return inv.Args[0], nil
+	}
+	if inv.Facts.Relation == hookapi.NoRelation {
+		return "", hookenv.UsageErrorf("no endpoint name specified")
+	}
+	r, err := inv.Hook.Relation(ctx, inv.Facts.Relation)
+	if err != nil {
+		return "", err
+	}
+	end, _ := findEnd(r, inv.Facts.Service)
+	return end.Name, nil
+}

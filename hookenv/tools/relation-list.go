@@ -1,0 +1,178 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+// What relation-list lists, by --type.
+const (
+	typeUnit         = "unit"
+	typeService      = "service"
+	typeRelationID   = "relation-id"
+	typeRelationName = "relation-name"
+)
+
+func relationList() hookenv.Tool {
+	return hookenv.Tool{
+		Name:    "relation-list",
+		Summary: "list the members of a relation, or relations",
+		Usage: "[-r VALUE] [--app] [--format FORMAT] [--type relation-id|relation-name|service|unit]\n" +
+			"       [--interface I] [--role provides|consumes|peers|all] [--scope global|container|all] [UNIT_NAME]",
+		Notes: "Without options it lists who is at the other end of the relation that the hook is about, as\n" +
+			"UNIT_NAME sees it (by default the local unit; a service stands for all its units). Filters select\n" +
+			"among all relations of UNIT_NAME. In the classic dialect yaml, and json with one\n" +
+			"of --type, --interface, --role and --scope, print the full adjacency.",
+		Examples: []string{
+			"relation-list",
+			"relation-list -r website",
+			"relation-list --type=relation-id --interface=mysql",
+			"relation-list --relation-id=$JUJU_RELATION_ID --role=consumes --type=service",
+		},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			l := &relationLister{}
+			l.relationFlag.addFlags(f)
+			f.AddBool(&l.app, "list the service instead of its units", "app")
+			f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+			f.AddString(&l.iface, "only relations of this interface", "I", "interface")
+			f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
+			f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
+			l.Output.AddFlag(f)
+			return l.run
+		},
+	}
+}
+
+type relationLister struct {
+	relationFlag
+	hookenv.Output
+	app                      bool
+	kind, iface, role, scope string
+	filtered                 bool // a filter was given
+	selected                 bool // a filter or a type was given
+}
+
+func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error {
+	viewer, err := l.parseArguments(ctx, inv)
+	if err != nil {
+		return err
+	}
+	relations, err := l.readRelations(ctx, inv, viewer)
+	if err != nil {
+		return err
+	}
+	relations = slices.DeleteFunc(relations, func(r hookapi.Relation) bool { return !l.matches(r) })
+	switch {
+	case l.app && l.isSingle() && len(relations) == 1:
+		return l.Print(inv, strings.Join(l.newView(viewer).listServices(relations), "\n"))
+	case l.wantsAdjacency(inv):
+		return l.Print(inv, buildAdjacency(l.newView(viewer).filterByRole(relations)))
+	}
+	return l.Print(inv, l.listItems(inv, relations, viewer))
+}
+
+// viewer is a unit, a service, or the local unit, which is empty under juju do without --unit.
+func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
+	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
+	l.scope = strings.TrimPrefix(l.scope, "all")
+	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
+	l.selected = l.filtered || l.kind != ""
+	l.kind = cmp.Or(l.kind, typeUnit)
+	if l.app {
+		l.kind = typeService
+	}
+	if l.isSingle() && !l.wantsAdjacency(inv) || l.kinds == 3 {
+		if err := l.checkRelation(ctx, inv); err != nil {
+			return "", err
+		}
+	}
+	return l.viewerArgument(ctx, inv)
+}
+
+// To modern charms, whose relation-list has no UNIT_NAME, what names neither a unit nor a service
+// that exists is an argument too many.
+func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
+	if len(inv.Args) == 0 {
+		return inv.Facts.Unit, nil
+	}
+	name := inv.TrimName(inv.Args[0])
+	err := checkKnown(ctx, inv.Hook, name)
+	if IsCallerError(err) && inv.IsModern() && !isUnit(name) {
+		return "", inv.LimitArgs(0)
+	}
+	if len(inv.Args) > 1 {
+		err = inv.LimitArgs(1)
+	}
+	return name, err
+}
+
+func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
+	if !isUnit(name) && !isService(name) {
+		return hookenv.UsageErrorf("invalid unit name %q", name)
+	}
+	_, err := h.RelationIDs(ctx, name)
+	return rewordUnknown(err, name)
+}
+
+// isSingle reports whether the call is about one relation, named or implied; otherwise it is about
+// all of UNIT_NAME's.
+func (l *relationLister) isSingle() bool {
+	return l.option != "" || !l.filtered && (l.kind == typeUnit || l.kind == typeService)
+}
+
+// Charms of the time of Python Juju parse plain JSON as a list.
+func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
+	return !inv.IsModern() && !l.app && (l.Format == hookenv.FormatYAML || l.Format == hookenv.FormatJSON && l.selected)
+}
+
+func (l *relationLister) readRelations(ctx context.Context, inv *hookenv.Invocation, viewer string) ([]hookapi.Relation, error) {
+	if l.option == "" && (!l.isSingle() || l.wantsAdjacency(inv)) {
+		if viewer == "" {
+			return nil, inv.RequireUnitName()
+		}
+		return listRelations(ctx, inv.Hook, viewer)
+	}
+	side := viewer
+	if len(inv.Args) == 0 {
+		side = ""
+	}
+	id, err := l.resolveRelation(ctx, inv, side)
+	if err != nil {
+		return nil, err
+	}
+	r, err := inv.Hook.Relation(ctx, id)
+	if _, has := findEnd(r, serviceOf(viewer)); err == nil && viewer != "" && !has {
+		err = hookapi.ErrRelationNotFound
+	}
+	return []hookapi.Relation{r}, l.rewordNotFound(inv, err)
+}
+
+func (l *relationLister) matches(r hookapi.Relation) bool {
+	return (l.iface == "" || r.Interface == l.iface) && (l.scope == "" || r.Scope == l.scope)
+}
+
+func (l *relationLister) newView(viewer string) relationView {
+	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
+}
+
+func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.Relation, viewer string) []string {
+	v := l.newView(viewer)
+	switch l.kind {
+	case typeService:
+		return v.listServices(relations)
+	case typeRelationID:
+		items := []string{}
+		for _, r := range v.filterByRole(relations) {
+			items = append(items, formatRelationID(inv.Facts.Dialect, r, serviceOf(viewer)))
+		}
+		return items
+	case typeRelationName:
+		return v.listRelationNames(relations)
+	}
+	return v.listUnits(relations)
+}

@@ -1,0 +1,189 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/hookenv/client"
+)
+
+func relationSet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:    "relation-set",
+		Summary: "change settings of a relation",
+		Usage:   "[-r VALUE] [--app] [--file FILE|-] [KEY=VALUE]... [-] [UNIT_NAME]",
+		Notes: "KEY= deletes a key. A file, or stdin for -, holds a YAML or JSON dictionary, in which null\n" +
+			"deletes; KEY=VALUE wins over it. Without a file, KEY or KEY=VALUE a pipe or file on stdin is read as\n" +
+			"well; beside them only with -. Others see the changes once the hook has succeeded.\n" +
+			"Charms of the classic dialect may also say KEY (set it to the current time), KEY=@FILE, @FILE.",
+		Examples: []string{
+			"relation-set user=root password=s3cr3t",
+			"relation-set -r db:0 --file settings.yaml",
+			"echo 'host: 10.0.0.1' | relation-set --file -",
+		},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			s := &relationSetter{}
+			s.relationFlag.addFlags(f)
+			f.AddBool(&s.app, "change the settings of the service, not of the unit", "app")
+			f.AddString(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
+			f.AddString(&s.format, "accepted and ignored", "FORMAT", "format")
+			return s.run
+		},
+	}
+}
+
+type relationSetter struct {
+	relationFlag
+	app          bool
+	file, format string
+}
+
+func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := s.checkRelation(ctx, inv); err != nil {
+		return err
+	}
+	unit, err := s.takeUnit(inv)
+	if err != nil {
+		return err
+	}
+	given, err := classifyArguments(inv)
+	if err != nil {
+		return err
+	}
+	id, err := s.resolveRelation(ctx, inv, unit)
+	if err != nil {
+		return err
+	}
+	inv.DeprecateFormat(s.format)
+	changes, err := s.readChanges(ctx, inv, given)
+	if err != nil {
+		return err
+	}
+	if s.app {
+		if err := checkServiceWrite(ctx, inv); err != nil {
+			return err
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return writeNode(ctx, inv.Hook, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+}
+
+// An operator may write any service's settings.
+func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
+	if inv.Facts.Unit == "" || inv.Facts.Operator {
+		return nil
+	}
+	leads, err := inv.Hook.IsLeader(ctx)
+	if err == nil && !leads {
+		err = errNotLeader
+	}
+	return err
+}
+
+// The UNIT_NAME is the last argument, if that is a unit's name.
+func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
+	last := len(inv.Args) - 1
+	if last < 0 || !isUnit(inv.Args[last]) {
+		return "", inv.RequireUnitName()
+	}
+	unit := inv.Args[last]
+	inv.Args = inv.Args[:last]
+	return unit, checkUnitWrite(inv.Facts, unit)
+}
+
+type settingArguments struct {
+	pairs   [][2]string // KEY=VALUE, no KEY twice
+	touched []string    // KEY
+	files   []string    // "-" and @FILE
+}
+
+// Empty arguments are skipped: scripts make them of unset variables.
+func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
+	var a settingArguments
+	for _, arg := range inv.Args {
+		key, value, isPair := strings.Cut(arg, "=")
+		switch {
+		case arg == "":
+		case arg == "-":
+			a.files = append(a.files, "-")
+		case !inv.IsModern() && len(arg) > 1 && arg[0] == '@':
+			a.files = append(a.files, arg[1:])
+		case isPair && slices.ContainsFunc(a.pairs, func(pair [2]string) bool { return pair[0] == key }):
+			return a, hookenv.UsageErrorf("key %q specified more than once", key)
+		case isPair && key != "":
+			a.pairs = append(a.pairs, [2]string{key, value})
+		case !isPair && !inv.IsModern():
+			a.touched = append(a.touched, arg)
+		default:
+			return a, hookenv.UsageErrorf(`expected "key=value", got %q`, arg)
+		}
+	}
+	return a, nil
+}
+
+// Arguments win over files.
+func (s *relationSetter) readChanges(ctx context.Context, inv *hookenv.Invocation, given settingArguments) (map[string]*string, error) {
+	files := given.files
+	if s.file != "" {
+		files = append([]string{s.file}, files...)
+	}
+	if len(files) == 0 && isReadUnasked(inv.Stdin) {
+		fromStdin := func(pair [2]string) bool { return pair[1] == "@-" && !inv.IsModern() }
+		switch {
+		case len(given.pairs)+len(given.touched) == 0:
+			files = []string{"-"}
+		case inv.Facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
+			inv.WriteLog("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
+		}
+	}
+	changes := map[string]*string{}
+	for _, path := range files {
+		data, err := inv.Files.Read(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := hookenv.ParseDictionary(data)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(changes, parsed)
+	}
+	return changes, addArguments(ctx, inv, given, changes)
+}
+
+// Unasked, only that stdin is read which has an end and is no loop's input.
+func isReadUnasked(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
+
+func addArguments(ctx context.Context, inv *hookenv.Invocation, given settingArguments, changes map[string]*string) error {
+	for _, key := range given.touched {
+		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
+		if err := hookenv.AddChange(changes, key, now, false); err != nil {
+			return err
+		}
+	}
+	for _, pair := range given.pairs {
+		value, err := readPairValue(ctx, inv, pair[1])
+		if err != nil {
+			return err
+		}
+		if err := hookenv.AddChange(changes, pair[0], value, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The classic dialect reads KEY=@FILE, byte for byte.
+func readPairValue(ctx context.Context, inv *hookenv.Invocation, value string) (string, error) {
+	if inv.IsModern() || len(value) < 2 || value[0] != '@' {
+		return value, nil
+	}
+	data, err := inv.Files.Read(ctx, value[1:])
+	return string(data), err
+}

@@ -1,0 +1,75 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func nodeAddress(relation int, name string, app bool) hookapi.Node {
+	if app {
+		return hookapi.Node{Relation: relation, Service: serviceOf(name)}
+	}
+	return hookapi.Node{Relation: relation, Unit: name}
+}
+
+var (
+	errBrokenOthers = errors.New("cannot access other units in broken relation")
+	errBrokenChange = errors.New("cannot change settings in broken relation")
+)
+
+// In a broken relation other units cannot be read.
+func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
+	f := h.Facts()
+	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
+		return nil, errBrokenOthers
+	}
+	settings, err := h.Settings(ctx, node)
+	if err != nil {
+		return nil, rewordUnknown(err, node.Unit+node.Service)
+	}
+	return maps.Clone(settings), nil
+}
+
+// errNotLeader refuses a service's own settings to all of its units but the one that leads.
+var errNotLeader = errors.New("cannot write relation settings")
+
+// Modern charms are refused the settings of other units; for classic ones the write is done and
+// logged. An operator may write any unit's.
+func checkUnitWrite(f hookapi.Facts, unit string) error {
+	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
+		return hookenv.UsageErrorf("cannot change settings of %s: a unit changes its own", unit)
+	}
+	return nil
+}
+
+// A write to another unit is logged with its writer's name; an operator's is logged when it is
+// committed.
+func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
+	f := h.Facts()
+	if f.Broken && node.Relation == f.Relation {
+		return errBrokenChange
+	}
+	err := h.SetSettings(ctx, node, changes)
+	if errors.Is(err, hookapi.ErrNotLeader) {
+		return errNotLeader
+	}
+	if err != nil {
+		return rewordUnknown(err, node.Unit+node.Service)
+	}
+	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
+		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
+	}
+	return nil
+}
+
+// IsCallerError reports whether an error of GetSetting or SetSettings lies in what was asked for;
+// otherwise the agent itself has failed.
+func IsCallerError(err error) bool {
+	return hookenv.IsUsageError(err) || errors.Is(err, hookapi.ErrUnknownUnit) ||
+		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
+}

@@ -1,0 +1,34 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+
+	"bijou/hookenv"
+)
+
+func resourceGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "resource-get",
+		Summary:  "print the path of a resource",
+		Usage:    "NAME",
+		Notes:    "The operator's newest file is fetched if it is not there yet; the path stays the same.",
+		Examples: []string{"tar -xf $(resource-get site)"},
+		Prepare:  hookenv.WithoutOptions(getResource),
+	}
+}
+
+func getResource(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("missing required resource name")
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	path, err := inv.Hook.Resource(ctx, inv.Args[0])
+	if err == nil {
+		// No end of line: charm libraries open what they hear as it is.
+		fmt.Fprint(&inv.Stdout, path)
+	}
+	return err
+}

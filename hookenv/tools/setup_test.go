@@ -1,0 +1,24 @@
+package tools_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"bijou/hookenv/hookapi"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/recorded"
+)
+
+func step(argv ...string) recorded.Step { return recorded.Step{Argv: argv} }
+
+// plainSetup is a hook of no relation in the standard world.
+func plainSetup(t *testing.T) recorded.Setup {
+	return recorded.Setup{
+		World: hookapitest.Standard(), Directory: t.TempDir(),
+		Facts: hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Dialect: hookapi.Modern, Relation: hookapi.NoRelation},
+	}
+}
+
+func equalBytes() cmp.Option { return cmpopts.EquateEmpty() }

@@ -1,0 +1,28 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+)
+
+func stateDelete() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "state-delete",
+		Summary:  "delete what the unit has noted for itself",
+		Usage:    "[KEY]",
+		Notes:    "A key that is not there is no error, nor is none.",
+		Examples: []string{"state-delete installed"},
+		Prepare:  hookenv.WithoutOptions(deleteState),
+	}
+}
+
+func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	if len(inv.Args) == 0 || inv.Args[0] == "" {
+		return nil
+	}
+	return inv.Hook.SetState(ctx, map[string]*string{inv.Args[0]: nil})
+}

@@ -1,0 +1,50 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+
+	"bijou/hookenv"
+)
+
+func stateGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "state-get",
+		Summary:  "print what the unit has noted for itself",
+		Usage:    "[--strict] [-|KEY]",
+		Notes:    "Without KEY, or for -, it prints all of it. A key that is not there is the empty text.",
+		Examples: []string{"state-get installed", "state-get --format=json -"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			g := &stateGetter{}
+			f.AddBool(&g.strict, "fail if the key is not there", "strict")
+			g.Output.AddFlag(f)
+			return g.run
+		},
+	}
+}
+
+type stateGetter struct {
+	hookenv.Output
+	strict bool
+}
+
+func (g *stateGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	notes, err := inv.Hook.State(ctx)
+	if err != nil {
+		return err
+	}
+	key := keyArgument(inv)
+	value, set := notes[key]
+	switch {
+	case key == "":
+		return g.Print(inv, notes)
+	case !set && g.strict:
+		return fmt.Errorf("%q not found", key)
+	case !set && !inv.IsModern():
+		return g.Print(inv, nil)
+	}
+	return g.Print(inv, value)
+}

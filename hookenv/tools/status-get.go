@@ -1,0 +1,66 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func statusGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "status-get",
+		Summary:  "print the status of the workload",
+		Usage:    "[--include-data] [--application]",
+		Notes:    "In the smart format it prints the word alone, unless --include-data asks for more.",
+		Examples: []string{"status-get", "status-get --format=json --include-data"},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			g := &statusGetter{}
+			f.AddBool(&g.data, "print message and data too", "include-data")
+			f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
+			g.Output.AddFlag(f)
+			return g.run
+		},
+	}
+}
+
+type statusGetter struct {
+	hookenv.Output
+	data, application bool
+}
+
+func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.CheckUnitCall(0); err != nil {
+		return err
+	}
+	status, err := inv.Hook.Status(ctx, g.application)
+	if err != nil {
+		return err
+	}
+	if asked := g.Format != "" && g.Format != hookenv.FormatSmart; !g.data && !asked {
+		return g.Print(inv, status.Status)
+	}
+	details := g.formatDetails(status)
+	if !g.application {
+		return g.Print(inv, details)
+	}
+	units := map[string]any{}
+	for name, unit := range status.Units {
+		units[name] = g.formatDetails(unit)
+	}
+	details["units"] = units
+	return g.Print(inv, map[string]any{"application-status": details})
+}
+
+// Charm libraries read these keys.
+func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
+	details := map[string]any{"status": status.Status}
+	if g.data {
+		details["message"] = status.Message
+		details["status-data"] = map[string]any{}
+		if status.Data != nil {
+			details["status-data"] = status.Data
+		}
+	}
+	return details
+}

@@ -1,0 +1,49 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func statusSet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "status-set",
+		Summary:  "set the status of the workload",
+		Usage:    "[--application] maintenance|blocked|waiting|active [MSG]",
+		Notes:    "It takes effect at once, whatever becomes of the hook.",
+		Examples: []string{"status-set active", `status-set blocked "needs a database"`},
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+			s := &statusSetter{}
+			f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
+			return s.run
+		},
+	}
+}
+
+type statusSetter struct{ application bool }
+
+func (s *statusSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("invalid args, require <status> [message]")
+	}
+	words := []string{"maintenance", "blocked", "waiting", "active"}
+	if !slices.Contains(words, inv.Args[0]) {
+		return hookenv.UsageErrorf("invalid status %q, expected one of %v", inv.Args[0], words)
+	}
+	if err := inv.CheckUnitCall(2); err != nil {
+		return err
+	}
+	status := hookapi.Status{Status: inv.Args[0]}
+	if len(inv.Args) > 1 {
+		status.Message = escapeInvalidUTF8(inv.Args[1])
+	}
+	err := inv.Hook.SetStatus(ctx, s.application, status)
+	if errors.Is(err, hookapi.ErrNotLeader) {
+		return errors.New("this unit is not the leader")
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package tools_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/hookenv"
+	"bijou/hookenv/client"
+	"bijou/hookenv/tools"
+)
+
+// The thin client cannot ask this table; its constant must not drift from it.
+func TestClientKnowsEveryTool(t *testing.T) {
+	var names []string
+	for _, tool := range tools.All() {
+		names = append(names, tool.Name)
+	}
+	if diff := cmp.Diff(names, client.Names()); diff != "" {
+		t.Errorf("names in hookenv/client/names.go (-table +client):\n%s", diff)
+	}
+}
+
+func TestEveryToolHasHelpWithAnExample(t *testing.T) {
+	for _, tool := range tools.All() {
+		help := tool.Help()
+		for _, want := range []string{"Usage: " + tool.Name + " ", "\nOptions:\n", "\nExamples:\n  "} {
+			if !strings.Contains(help, want) {
+				t.Errorf("%s --help lacks %q:\n%s", tool.Name, want, help)
+			}
+		}
+		if tool.Summary == "" || strings.HasSuffix(tool.Summary, ".") || strings.Contains(tool.Summary, "\n") {
+			t.Errorf("%s: summary %q", tool.Name, tool.Summary)
+		}
+		for _, argument := range []string{"-h", "--help"} {
+			got := openDirect(t, plainSetup(t)).Call(t, step(tool.Name, "x", argument))
+			if got.Exit != 0 || got.Stdout != help || got.Stderr != "" {
+				t.Errorf("%s x %s: got %+v", tool.Name, argument, got)
+			}
+		}
+	}
+	if r, done := tools.RunWithoutHook([]string{"nope", "--help"}); done || len(r.Stdout) > 0 {
+		t.Error("help for no tool")
+	}
+}
+
+func TestUnsupportedToolsSaySo(t *testing.T) {
+	for _, tool := range tools.All() {
+		if tools.Supported(tool.Name) {
+			continue
+		}
+		got := openDirect(t, plainSetup(t)).Call(t, step(tool.Name, "a", "--b=c", "-d"))
+		want := "ERROR " + tool.Name + " is not supported by this version of bijou: it has no "
+		part, names := strings.CutPrefix(got.Stderr, want)
+		if got.Exit != 1 || !names || len(part) < 2 || strings.Count(part, "\n") != 1 || got.Stdout != "" {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+}
+
+// -o is taken by every tool: one that prints nothing makes the file, and nothing else is new.
+func TestEveryToolTakesOutput(t *testing.T) {
+	for _, tool := range tools.All() {
+		if help := tool.Help(); strings.Count(help, "  -o, --output FILE\n") != 1 {
+			t.Errorf("help of %s: %s", tool.Name, help)
+		}
+	}
+}
+
+// help returns the help of a tool.
+func help(name string) string {
+	all := tools.All()
+	return all[slices.IndexFunc(all, func(tool hookenv.Tool) bool { return tool.Name == name })].Help()
+}
+
+func TestOutside(t *testing.T) {
+	for _, tt := range []struct {
+		argv []string
+		want hookenv.Result
+		done bool
+	}{
+		{[]string{"juju-log", "-l", "warning", "a", "b"}, hookenv.Result{Stderr: []byte("WARNING a b\n")}, true},
+		{[]string{"/x/juju-logger", "hi"}, hookenv.Result{Stderr: []byte("INFO hi\n")}, true},
+		{[]string{"juju-log", "-l", "loud", "hi"}, hookenv.Result{Stderr: []byte("WARNING unknown log level \"loud\": using INFO\nINFO hi\n")}, true},
+		{[]string{"juju-log"}, hookenv.Result{Exit: 2, Stderr: []byte("ERROR no message specified\n")}, true},
+		{[]string{"juju-log", "--bogus"}, hookenv.Result{Exit: 2, Stderr: []byte("ERROR option provided but not defined: --bogus\n")}, true},
+		{[]string{"juju-log", "--client-id=x", "hi"}, hookenv.Result{}, false},
+		{[]string{"relation-get", "user"}, hookenv.Result{}, false},
+		{[]string{"relation-get", "--help"}, hookenv.Result{Stdout: []byte(help("relation-get"))}, true},
+		{[]string{"nope"}, hookenv.Result{}, false},
+	} {
+		got, done := tools.RunWithoutHook(tt.argv)
+		if diff := cmp.Diff(tt.want, got, equalBytes()); diff != "" || done != tt.done {
+			t.Errorf("%q: done %v (-want +got):\n%s", tt.argv, done, diff)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+)
+
+func unitGet() hookenv.Tool {
+	return hookenv.Tool{
+		Name:     "unit-get",
+		Summary:  "print the unit's address",
+		Usage:    "private-address|public-address",
+		Examples: []string{"unit-get private-address", "unit-get --format=json public-address"},
+		Prepare:  hookenv.WithOutput(printAddress),
+	}
+}
+
+func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("no setting specified")
+	}
+	setting := inv.Args[0]
+	if setting != "private-address" && setting != "public-address" {
+		return hookenv.UsageErrorf("unknown setting %q", setting)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	address, err := inv.Hook.Address(ctx, setting == "public-address")
+	if err != nil {
+		return err
+	}
+	return o.Print(inv, address)
+}

@@ -1,0 +1,82 @@
+package tools
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+)
+
+func isLower(r rune) bool { return r >= 'a' && r <= 'z' }
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+// isService reports whether a name can be a service's: words of lower-case letters and digits
+// joined by single dashes, a letter first ("mysql", "blog-0").
+func isService(name string) bool {
+	if name == "" || !isLower(rune(name[0])) {
+		return false
+	}
+	for word := range strings.SplitSeq(name, "-") {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !isLower(r) && !isDigit(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnit reports whether a name can be a unit's: a service, a slash, a number without leading
+// zeros.
+func isUnit(name string) bool {
+	service, number, ok := strings.Cut(name, "/")
+	return ok && isService(service) && isUnitNumber(number)
+}
+
+func isUnitNumber(text string) bool {
+	if text == "" || text[0] == '0' && len(text) > 1 {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(r rune) bool { return !isDigit(r) })
+}
+
+// serviceOf also takes a service's name, which it returns.
+func serviceOf(name string) string {
+	service, _, _ := strings.Cut(name, "/")
+	return service
+}
+
+// sortUnits sorts by service, then by number as a number, and drops repetitions.
+func sortUnits(units []string) []string {
+	slices.SortFunc(units, func(a, b string) int {
+		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)), cmp.Compare(a, b))
+	})
+	return slices.Compact(units)
+}
+
+func unitNumber(unit string) int {
+	_, number, _ := strings.Cut(unit, "/")
+	n, _ := strconv.Atoi(number) // what is no unit's name sorts first
+	return n
+}
+
+// unknownNameError names a unit or service that hookapi does not know; to callers it is
+// ErrUnknownUnit still.
+type unknownNameError string
+
+func (e unknownNameError) Error() string {
+	if isService(string(e)) {
+		return "unknown application " + string(e)
+	}
+	return "unknown unit " + string(e)
+}
+
+func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
+
+func rewordUnknown(err error, name string) error {
+	if !errors.Is(err, hookapi.ErrUnknownUnit) {
+		return err
+	}
+	return unknownNameError(name)
+}

@@ -3,7 +3,6 @@ package multicall
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -21,10 +20,8 @@ import (
 	"bijou/multicall/systemd"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
+	"bijou/state"
 )
-
-// strayTimeout is how long a process that a hook has left may take to end.
-const strayTimeout = 5 * time.Second
 
 func runJuju(c applet.Call) int {
 	if len(c.Args) > 0 && (c.Args[0] == "--version" || c.Args[0] == "version") {
@@ -46,26 +43,17 @@ func jujuParts() juju.Parts {
 		Version:   applet.Version,
 		Applets:   appletNames(),
 		HookTools: hookToolNames(),
-		Start:     startBackground,
-		Running:   runningPID,
-		HolderOf:  daemon.HolderOf,
-		IsAlive:   daemon.IsAlive,
-		Service:   systemd.ServiceOf,
-		Halt:      local.Halt,
-
-		StopService:      systemd.Stop,
-		SweepTools:       agents.SweepTools,
-		FreeInstances:    providers.FreeInstances,
-		EndStrays:        endStrays,
-		RunAsHook:        runAsHook,
-		UnitDir:          agent.UnitFolder,
-		InspectProvider:  providers.InspectProvider,
-		RemoveAgentFiles: removeAgentFiles,
-		Access:           providers.AccessMachine,
+		Agents:    localAgents{},
+		Services:  services{},
+		Hooks:     hooks{},
+		Providers: providers.All{},
 	}
 }
 
-func startBackground(e home.Environment) (alive func() bool, err error) {
+// localAgents implements juju.Agents.
+type localAgents struct{}
+
+func (localAgents) Start(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
@@ -74,17 +62,27 @@ func startBackground(e home.Environment) (alive func() bool, err error) {
 	return i.Alive, err
 }
 
-// removeAgentFiles removes what lies outside of the environment's folder. Unit files that
-// this user may not remove are harmless: their service finds no environment.
-func removeAgentFiles(e home.Environment) error {
+func (localAgents) Halt(ctx context.Context, dir string, grace time.Duration) error {
+	return local.Halt(ctx, dir, grace)
+}
+
+func (localAgents) Holder(dir string) (state.Holder, error) { return daemon.HolderOf(dir) }
+
+func (localAgents) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
+
+func (localAgents) SweepTools(e home.Environment, keep ...string) error {
+	return agents.SweepTools(e, keep...)
+}
+
+// Unit files that this user may not remove are harmless: their service finds no environment.
+func (localAgents) RemoveFiles(e home.Environment) error {
 	if err := systemd.Remove(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
 	return agent.RemoveSockets(e.UUID)
 }
 
-// runningPID returns 0 if no process runs the machine.
-func runningPID(dir string) (pid int, err error) {
+func (localAgents) Running(dir string) (pid int, err error) {
 	i, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
 		return 0, nil
@@ -92,12 +90,9 @@ func runningPID(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
-func endStrays(ctx context.Context, word string) error {
-	for _, i := range process.FindByEnviron(word) {
-		what := process.Describe(i)
-		if err := process.Stop(ctx, i, strayTimeout); err != nil {
-			return fmt.Errorf("cannot end %s: %w", what, err)
-		}
-	}
-	return nil
-}
+// services implements juju.Services.
+type services struct{}
+
+func (services) Of(pid int) string { return systemd.ServiceOf(pid) }
+
+func (services) Stop(service string) error { return systemd.Stop(service) }

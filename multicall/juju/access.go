@@ -62,12 +62,12 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	if m.InstanceID == "" && m.ID != "0" {
 		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID), "juju machines says how far it is")
 	}
-	if to.Access, err = o.parts.Access(e, env, m); err != nil {
+	if to.Access, err = o.parts.Providers.Access(e, env, m); err != nil {
 		return to, err
 	}
 	to.dir = to.Dir
 	if unit {
-		to.dir = o.parts.UnitDir(to.Dir, name)
+		to.dir = o.parts.Hooks.UnitDir(to.Dir, name)
 	}
 	return to, nil
 }

@@ -130,7 +130,7 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	packed, changed := 0, []string(nil)
 	for i, u := range units {
 		progress.Report(b.o.ctx, progress.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
-		dir := b.o.parts.UnitDir(b.env.MachineDir(u.Machine), u.Name)
+		dir := b.o.parts.Hooks.UnitDir(b.env.MachineDir(u.Machine), u.Name)
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
 			continue

@@ -226,7 +226,7 @@ func (b *bootstrap) createState() error {
 func (b *bootstrap) undo() error {
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
-	if err := b.o.parts.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
+	if err := b.o.parts.Agents.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
 		return err
 	}
 	if b.createdStore {

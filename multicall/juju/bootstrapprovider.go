@@ -13,7 +13,7 @@ import (
 // not reach the state.
 func (b *bootstrap) checkProvider() error {
 	var err error
-	b.provider, err = b.o.parts.InspectProvider(b.o.ctx, b.env, b.cmd.Config)
+	b.provider, err = b.o.parts.Providers.Inspect(b.o.ctx, b.env, b.cmd.Config)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 	}

@@ -64,7 +64,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.parts.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
+	if _, err := os.Stat(o.parts.Hooks.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
 		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)", u.Name, u.Machine)
 	}
 	return nil

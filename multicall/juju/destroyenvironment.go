@@ -120,17 +120,17 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	}
 	o.note("ending the processes of environment %q", e.Name)
 	for _, dir := range dirs {
-		if err := o.parts.Halt(ctx, dir, haltTimeout); err != nil {
+		if err := o.parts.Agents.Halt(ctx, dir, haltTimeout); err != nil {
 			return err
 		}
 	}
-	if err := o.parts.FreeInstances(ctx, e); err != nil {
+	if err := o.parts.Providers.FreeInstances(ctx, e); err != nil {
 		return err
 	}
-	if err := o.parts.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
+	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := errors.Join(o.parts.RemoveAgentFiles(e), storeurl.Remove(ctx, e.State)); err != nil {
+	if err := errors.Join(o.parts.Agents.RemoveFiles(e), storeurl.Remove(ctx, e.State)); err != nil {
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name

@@ -97,7 +97,7 @@ func (c doCmd) stateURL(o *operator) string {
 
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
-		outcome, err := o.parts.RunAsHook(o.ctx, s, command)
+		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)
 		if outcome.Changed > 0 && e.Dir != "" {
 			o.warnIfDown(e)
 		}

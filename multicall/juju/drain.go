@@ -125,7 +125,7 @@ func (d *drain) noteFailed(left remaining, err error) error {
 
 // startIfDown starts the background process: without it nobody runs the stop hooks.
 func (d *drain) startIfDown() error {
-	pid, err := d.o.parts.Running(d.env.MachineDir("0"))
+	pid, err := d.o.parts.Agents.Running(d.env.MachineDir("0"))
 	if err != nil || pid != 0 {
 		return err
 	}

@@ -2,8 +2,8 @@
 // change state, and print; the agents do what follows.
 //
 // It knows no agent and no provisioner: what a command needs of them (to start
-// the background process, to stop it) it gets as function values from
-// multicall, which with multicall/providers alone imports it.
+// the background process, to stop it) it asks interfaces of its own, which
+// multicall implements; that and multicall/providers alone import it.
 package juju
 
 import (
@@ -18,52 +18,71 @@ import (
 	"bijou/state/progress"
 )
 
-// Parts are the functions of other roles that the commands need.
+// Parts are the rest of the binary, as far as the commands need it.
 type Parts struct {
 	Version   string   // bijou's
 	Applets   []string // links to make in the tools folder
 	HookTools []string // the hook tools among them, which charms may hold as links
-
-	// Start starts the environment's background process (machine 0, with the
-	// provisioner) and does not wait for it; alive reports whether it still lives.
-	Start func(home.Environment) (alive func() bool, err error)
-	// Running returns the id of the process that runs the local machine of that
-	// folder, 0 if none does.
-	Running func(dir string) (pid int, err error)
-	// HolderOf returns a folder of this host, as machines' claims name it.
-	HolderOf func(dir string) (state.Holder, error)
-	// IsAlive reports whether a claim's holder is a live process of this host.
-	IsAlive func(h state.Holder) bool
-	// Service returns the systemd service that the process belongs to; "" is none.
-	Service func(pid int) string
-	// StopService has systemd end that service, and returns when it has.
-	StopService func(service string) error
+	Agents    Agents
+	Services  Services
+	Hooks     Hooks
+	Providers Providers
 	// Fault, unless it is nil, is called at named points, for tests.
 	Fault func(point string)
+}
+
+// Agents are the processes that run machines on this host.
+type Agents interface {
+	// Start starts the environment's background process (machine 0, with the
+	// provisioner) and does not wait for it; alive reports whether it still lives.
+	Start(e home.Environment) (alive func() bool, err error)
+	// Running returns the id of the process that runs the local machine of that
+	// folder, 0 if none does.
+	Running(dir string) (pid int, err error)
 	// Halt ends the process that runs the local machine of that folder, and
 	// returns when none does.
-	Halt func(ctx context.Context, dir string, grace time.Duration) error
-	// FreeInstances stops what the environment's provider has made. No provisioner runs
-	// meanwhile.
-	FreeInstances func(context.Context, home.Environment) error
-	// EndStrays ends processes that hooks have left running: those with the word
-	// NAME=VALUE in their environment.
-	EndStrays func(ctx context.Context, word string) error
-	// RunAsHook runs a command as if it were a hook. An error says why it could not
-	// be run, or nothing be written; the exit code goes with it.
-	RunAsHook func(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
-	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
-	UnitDir func(machineDir, unit string) string
-	// InspectProvider asks the provider that an environment is to have what it can do.
-	// If there is no such provider, the error lists those that there are.
-	InspectProvider func(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
+	Halt(ctx context.Context, dir string, grace time.Duration) error
+	// Holder returns a folder of this host, as machines' claims name it.
+	Holder(dir string) (state.Holder, error)
+	// IsAlive reports whether a claim's holder is a live process of this host.
+	IsAlive(h state.Holder) bool
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
-	SweepTools func(e home.Environment, keep ...string) error
-	// RemoveAgentFiles removes what the agents of the environment keep outside of its folder.
-	RemoveAgentFiles func(home.Environment) error
+	SweepTools(e home.Environment, keep ...string) error
+	// RemoveFiles removes what the agents of the environment keep outside of its folder.
+	RemoveFiles(e home.Environment) error
+}
+
+// Services are systemd's services of this host.
+type Services interface {
+	// Of returns the service that the process belongs to; "" is none.
+	Of(pid int) string
+	// Stop has systemd end that service, and returns when it has.
+	Stop(service string) error
+}
+
+// Hooks are commands that run as hooks do, and what is left of them.
+type Hooks interface {
+	// Run runs a command as if it were a hook. An error says why it could not
+	// be run, or nothing be written; the exit code goes with it.
+	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
+	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
+	UnitDir(machineDir, unit string) string
+	// EndStrays ends processes that hooks have left running: those with the word
+	// NAME=VALUE in their environment.
+	EndStrays(ctx context.Context, word string) error
+}
+
+// Providers make machines, on this host or others.
+type Providers interface {
+	// Inspect asks the provider that an environment is to have what it can do.
+	// If there is no such provider, the error lists those that there are.
+	Inspect(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// Access returns how to get onto a machine that has an instance, or is machine 0.
-	Access func(e home.Environment, env state.Environment, m state.Machine) (Access, error)
+	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
+	// FreeInstances stops what the environment's provider has made. No provisioner runs
+	// meanwhile.
+	FreeInstances(ctx context.Context, e home.Environment) error
 }
 
 // Provider describes a provider to bootstrap.

@@ -23,7 +23,7 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil // there is no folder, or hosts that share a store have each its own
 	}
-	here, err := o.parts.HolderOf(e.MachineDir("0"))
+	here, err := o.parts.Agents.Holder(e.MachineDir("0"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func relocateState(e home.Environment) (home.Environment, error) {
 // claimMachine waits for the end of a process of this host that ran the machine from
 // another folder.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
-	here, err := o.parts.HolderOf(e.MachineDir(id))
+	here, err := o.parts.Agents.Holder(e.MachineDir(id))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
 			return err
 		}
-		if held && o.parts.IsAlive(old) && isStateInside(e.State, e.Dir) {
+		if held && o.parts.Agents.IsAlive(old) && isStateInside(e.State, e.Dir) {
 			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
 		}
 		return tx.AssignClaim(id, &here)
@@ -123,7 +123,7 @@ func isStateInside(url, dir string) bool {
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
-	for o.parts.IsAlive(old) {
+	for o.parts.Agents.IsAlive(old) {
 		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
 			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
 		}

@@ -63,7 +63,7 @@ func (c startCmd) Run(o *operator) error {
 			return err
 		}
 	}
-	pid, err := o.parts.Running(e.MachineDir("0"))
+	pid, err := o.parts.Agents.Running(e.MachineDir("0"))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (c startCmd) Run(o *operator) error {
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		mark := logSize(e)
-		alive, err := o.parts.Start(e)
+		alive, err := o.parts.Agents.Start(e)
 		if err != nil {
 			return errors.Join(err, readLogTail(e, mark))
 		}
@@ -88,7 +88,7 @@ func (o *operator) startBackground(e home.Environment) error {
 			return errors.Join(err, readLogTail(e, mark))
 		}
 		log := e.LogFile("0")
-		if service := o.parts.Service(pid); service != "" {
+		if service := o.parts.Services.Of(pid); service != "" {
 			log = "the journal: journalctl -u " + service
 		}
 		o.note("  machine 0 runs, %s; it logs to %s", o.describeProcess(pid), log)
@@ -97,7 +97,7 @@ func (o *operator) startBackground(e home.Environment) error {
 }
 
 func (o *operator) describeProcess(pid int) string {
-	if service := o.parts.Service(pid); service != "" {
+	if service := o.parts.Services.Of(pid); service != "" {
 		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
 	}
 	return fmt.Sprintf("with process id %d", pid)
@@ -108,7 +108,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	defer cancel()
 	for {
 		lives := alive()
-		if pid, err = o.parts.Running(e.MachineDir("0")); err != nil {
+		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
 		ready, err := isAnnounced(ctx, s)

@@ -59,18 +59,18 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		return 0, err
 	}
 	for _, dir := range dirs {
-		pid, err := o.parts.Running(dir)
+		pid, err := o.parts.Agents.Running(dir)
 		if err != nil {
 			return stopped, err
 		}
 		if pid == 0 {
 			continue
 		}
-		if service := o.parts.Service(pid); service != "" {
-			err = o.parts.StopService(service)
+		if service := o.parts.Services.Of(pid); service != "" {
+			err = o.parts.Services.Stop(service)
 		}
 		if err == nil {
-			err = o.parts.Halt(o.ctx, dir, haltTimeout)
+			err = o.parts.Agents.Halt(o.ctx, dir, haltTimeout)
 		}
 		if err != nil {
 			return stopped, err

@@ -42,25 +42,11 @@ func newTestEnv(t *testing.T) *testEnv {
 	w := &testEnv{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, backgrounds: map[string]*background{}}
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
-		Start: w.start, Running: w.running, Service: func(int) string { return "" }, Halt: w.halt,
-		HolderOf:         func(dir string) (state.Holder, error) { return state.Holder{Host: "here", Folder: dir}, nil },
-		IsAlive:          func(state.Holder) bool { return false },
-		FreeInstances:    func(context.Context, home.Environment) error { return nil },
-		EndStrays:        func(_ context.Context, word string) error { w.swept = append(w.swept, word); return nil },
-		RemoveAgentFiles: func(home.Environment) error { return nil },
-		InspectProvider: func(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
-			switch e.Provider {
-			case state.ProviderLocal:
-				return Provider{}, nil
-			case "far":
-				return Provider{Isolated: true, Remote: true, SHA256: strings.Repeat("0", 64)}, nil
-			}
-			return Provider{}, console.Usage(fmt.Errorf("there is no provider %q", e.Provider))
-		},
+		Agents: testAgents{w}, Services: noServices{}, Hooks: testHooks{w: w}, Providers: testProviders{},
 	}
 	t.Cleanup(func() {
 		for dir := range w.backgrounds {
-			if err := w.halt(context.Background(), dir, 0); err != nil {
+			if err := w.parts.Agents.Halt(context.Background(), dir, 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -68,7 +54,20 @@ func newTestEnv(t *testing.T) *testEnv {
 	return w
 }
 
-func (w *testEnv) start(e home.Environment) (alive func() bool, err error) {
+// testAgents play background processes.
+type testAgents struct{ *testEnv }
+
+func (testAgents) Holder(dir string) (state.Holder, error) {
+	return state.Holder{Host: "here", Folder: dir}, nil
+}
+
+func (testAgents) IsAlive(state.Holder) bool { return false }
+
+func (testAgents) SweepTools(home.Environment, ...string) error { return nil }
+
+func (testAgents) RemoveFiles(home.Environment) error { return nil }
+
+func (w testAgents) Start(e home.Environment) (alive func() bool, err error) {
 	if w.startErr != nil {
 		return nil, w.startErr
 	}
@@ -88,14 +87,14 @@ func (w *testEnv) start(e home.Environment) (alive func() bool, err error) {
 	return func() bool { return true }, session.Announce(ctx, s.Update, state.MachineAgent("0"))
 }
 
-func (w *testEnv) running(dir string) (int, error) {
+func (w testAgents) Running(dir string) (int, error) {
 	if w.backgrounds[dir] != nil {
 		return 1234, nil
 	}
 	return 0, nil
 }
 
-func (w *testEnv) halt(ctx context.Context, dir string, _ time.Duration) error {
+func (w testAgents) Halt(ctx context.Context, dir string, _ time.Duration) error {
 	b := w.backgrounds[dir]
 	if b == nil {
 		return nil
@@ -103,6 +102,36 @@ func (w *testEnv) halt(ctx context.Context, dir string, _ time.Duration) error {
 	delete(w.backgrounds, dir)
 	return errors.Join(b.session.Close(ctx), b.state.Close())
 }
+
+type noServices struct{ Services }
+
+func (noServices) Of(int) string { return "" }
+
+// testHooks notes whose strays are to be ended.
+type testHooks struct {
+	Hooks
+	w *testEnv
+}
+
+func (h testHooks) EndStrays(_ context.Context, word string) error {
+	h.w.swept = append(h.w.swept, word)
+	return nil
+}
+
+// testProviders have the local one, and one that is far.
+type testProviders struct{ Providers }
+
+func (testProviders) Inspect(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
+	switch e.Provider {
+	case state.ProviderLocal:
+		return Provider{}, nil
+	case "far":
+		return Provider{Isolated: true, Remote: true, SHA256: strings.Repeat("0", 64)}, nil
+	}
+	return Provider{}, console.Usage(fmt.Errorf("there is no provider %q", e.Provider))
+}
+
+func (testProviders) FreeInstances(context.Context, home.Environment) error { return nil }
 
 // run runs a command with that answer on stdin.
 func (w *testEnv) run(stdin string, args ...string) (code int, stdout, stderr string) {

@@ -19,8 +19,8 @@ import (
 	"bijou/state"
 )
 
-// AccessMachine returns how to get onto a machine that has an instance, or is machine 0.
-func AccessMachine(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
+// Access returns how to get onto a machine that has an instance, or is machine 0.
+func (All) Access(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	switch {
 	case m.ID == "0", env.Provider == state.ProviderLocal:
 		return accessLocal(e, m)

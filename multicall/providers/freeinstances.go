@@ -21,7 +21,7 @@ const stateTimeout = 5 * time.Second
 
 // FreeInstances stops all that the environment's provider has made. Machines of the
 // provider "local" are folders of the environment itself.
-func FreeInstances(ctx context.Context, e home.Environment) error {
+func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
 	}

@@ -22,9 +22,9 @@ import (
 // providerName is strict, since the name is a part of a file's.
 var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// InspectProvider asks the provider that an environment is to have what it can do: one
+// Inspect asks the provider that an environment is to have what it can do: one
 // inside the binary in this process.
-func InspectProvider(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
+func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
 	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == e.Provider })

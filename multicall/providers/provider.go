@@ -39,6 +39,9 @@ type builtinProvider struct {
 	checkHost func(config map[string]string) (series string, err error)
 }
 
+// All are the providers, built in or plugins, as the operator's commands use them.
+type All struct{}
+
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
 		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},

@@ -2,17 +2,26 @@ package multicall
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"time"
 
 	"bijou/agent"
 	"bijou/agent/do"
 	"bijou/hookenv/hookapi"
 	"bijou/multicall/applet"
 	"bijou/multicall/juju"
+	"bijou/provision/local/process"
 	"bijou/state"
 )
 
-func runAsHook(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
+// strayTimeout is how long a process that a hook has left may take to end.
+const strayTimeout = 5 * time.Second
+
+// hooks implements juju.Hooks.
+type hooks struct{}
+
+func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.HookOutcome, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
 		return juju.HookOutcome{Exit: 1}, err
@@ -31,4 +40,16 @@ func runAsHook(ctx context.Context, s *state.State, c juju.HookCommand) (juju.Ho
 		MachineDir: c.MachineDir,
 	})
 	return juju.HookOutcome(outcome), err
+}
+
+func (hooks) UnitDir(machineDir, unit string) string { return agent.UnitFolder(machineDir, unit) }
+
+func (hooks) EndStrays(ctx context.Context, word string) error {
+	for _, i := range process.FindByEnviron(word) {
+		what := process.Describe(i)
+		if err := process.Stop(ctx, i, strayTimeout); err != nil {
+			return fmt.Errorf("cannot end %s: %w", what, err)
+		}
+	}
+	return nil
 }

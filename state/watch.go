@@ -112,6 +112,8 @@ type (
 	Scope = keyspace.Scope
 	// Watcher delivers which keys of its scopes changed.
 	Watcher = keyspace.Watcher
+	// Feed turns what watchers deliver into a channel.
+	Feed = keyspace.Feed
 	// KeyChange is the change of one key by a commit.
 	KeyChange = keyspace.Change
 )
@@ -119,4 +121,13 @@ type (
 // Watch delivers what changed after the revision (View.Revision), in order.
 func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
 	return s.space.Watch(ctx, after, scopes...)
+}
+
+// NewFeed returns an empty feed.
+func NewFeed() *Feed { return keyspace.NewFeed() }
+
+// Await blocks until something has changed in the scopes after the revision, or may have:
+// the watcher was behind. Its caller takes a new View.
+func (s *State) Await(ctx context.Context, after int64, scopes ...Scope) error {
+	return s.space.Await(ctx, after, scopes...)
 }

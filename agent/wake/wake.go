@@ -1,11 +1,10 @@
-// Package wake turns a store's events into a channel on which a loop can wait
-// beside other things. Only the packages of agent import it.
+// Package wake keeps a loop's watch of the store for as long as it is about the same
+// things. Only the packages of agent import it.
 package wake
 
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -17,18 +16,10 @@ import (
 type Watch struct {
 	about   []string // what is watched, by name
 	watcher *state.Watcher
-	pending *pendingKeys
+	feed    *state.Feed
+	ended   error // why the watcher has, once wg is done
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
-}
-
-// pendingKeys are the changes that a watcher has delivered and the loop has not taken.
-type pendingKeys struct {
-	events chan struct{} // buffered: one wake is as good as many
-
-	mu   sync.Mutex
-	keys map[string]bool
-	err  error // that has ended the watcher
 }
 
 // Renew watches the scopes from the revision on. It keeps a watch about the same things:
@@ -42,10 +33,12 @@ func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, abou
 	if err != nil {
 		return err
 	}
-	w.watcher, w.about = watcher, about
-	w.pending = &pendingKeys{events: make(chan struct{}, 1), keys: map[string]bool{}}
+	w.watcher, w.about, w.feed = watcher, about, state.NewFeed()
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	w.wg.Go(func() { followWatcher(ctx, watcher, w.pending) })
+	w.wg.Go(func() {
+		w.ended = w.feed.Collect(ctx, watcher)
+		w.feed.Invalidate()
+	})
 	return nil
 }
 
@@ -57,7 +50,7 @@ func (w *Watch) Events() <-chan struct{} {
 	if w.watcher == nil {
 		return nil
 	}
-	return w.pending.events
+	return w.feed.Ready()
 }
 
 // Take returns the keys that have changed since the last call. lost reports that these may
@@ -68,15 +61,19 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
-	keys, err = w.pending.takeKeys()
-	if err == nil {
-		return keys, false, nil
+	set := w.feed.Take()
+	if set.All {
+		w.Close()
+		if errors.Is(w.ended, state.ErrHistoryLost) || errors.Is(w.ended, context.Canceled) {
+			return nil, true, nil
+		}
+		return nil, true, w.ended
 	}
-	w.Close()
-	if errors.Is(err, state.ErrHistoryLost) {
-		err = nil
+	for _, c := range set.Changes {
+		keys = append(keys, c.Key)
 	}
-	return nil, true, err
+	slices.Sort(keys)
+	return slices.Compact(keys), false, nil
 }
 
 // Close ends the watch, if there is one, and waits for its goroutine.
@@ -88,35 +85,4 @@ func (w *Watch) Close() {
 	w.watcher.Close()
 	w.wg.Wait()
 	w.watcher = nil
-}
-
-func followWatcher(ctx context.Context, w *state.Watcher, p *pendingKeys) {
-	for {
-		keys, err := w.Next(ctx)
-		p.addKeys(keys, err)
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *pendingKeys) addKeys(keys []string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, key := range keys {
-		p.keys[key] = true
-	}
-	p.err = err
-	select {
-	case p.events <- struct{}{}:
-	default:
-	}
-}
-
-func (p *pendingKeys) takeKeys() (keys []string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	keys = slices.Collect(maps.Keys(p.keys))
-	clear(p.keys)
-	return keys, p.err
 }

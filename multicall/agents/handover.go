@@ -78,23 +78,11 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 			return nil
 		}
 	}
-	return awaitChange(ctx, s, revision)
+	return s.Await(ctx, revision, state.WatchEnvironment())
 }
 
 func (h *handover) isOther(name string) bool {
 	return name != "" && name != h.ownTools && filepath.Base(name) == name
-}
-
-// awaitChange returns also when events are missing or the store is away: reasons to look
-// again.
-func awaitChange(ctx context.Context, s *state.State, revision int64) error {
-	w, err := s.Watch(ctx, revision, state.WatchEnvironment())
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	_, err = w.Next(ctx)
-	return err
 }
 
 // trialTimeout keeps a binary that hangs from keeping the agent from ending.

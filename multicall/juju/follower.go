@@ -77,21 +77,17 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// awaitChange blocks until something in the scopes has changed after the revision.
+// awaitChange blocks until something in the scopes has changed after the revision, or it is
+// time to read again.
 func (f *follower) awaitChange(ctx context.Context, revision int64) error {
-	w, err := f.state.Watch(ctx, revision, f.scopes...)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
 	if f.pollTimeout != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.pollTimeout())
 		defer cancel()
 	}
-	_, err = w.Next(ctx)
-	if errors.Is(err, state.ErrHistoryLost) || f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
-		return nil // it has changed so much that nobody remembers how, or it is time
+	err := f.state.Await(ctx, revision, f.scopes...)
+	if f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
 	return err
 }

@@ -250,7 +250,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 			return err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
 			return nil // as others find out, too
-		case err != nil && !errors.Is(err, ErrHistoryLost):
+		case err != nil:
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}
@@ -269,5 +269,5 @@ func (c *Claim) awaitChange(ctx context.Context) error {
 	if kv.Revision != fence.Revision {
 		return nil
 	}
-	return c.space.awaitChange(ctx, fence.Key, fence.Revision)
+	return c.space.Await(ctx, fence.Revision, Scope{Keys: []string{fence.Key}})
 }

@@ -121,32 +121,22 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 		if err != nil || !there {
 			return err
 		}
-		if err := s.awaitChange(ctx, key, revision); err != nil && !errors.Is(err, ErrHistoryLost) {
+		if err := s.Await(ctx, revision, Scope{Keys: []string{key}}); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitChange blocks until the key is written after the revision.
-func (s *Space) awaitChange(ctx context.Context, key string, revision int64) error {
-	return s.awaitScope(ctx, revision, Scope{Keys: []string{key}})
-}
-
-// Await blocks until something has changed in the scope after the revision, or may have:
+// Await blocks until something has changed in the scopes after the revision, or may have:
 // the watcher was behind. Its caller takes a new View.
-func (s *Space) Await(ctx context.Context, after int64, scope Scope) error {
-	if err := s.awaitScope(ctx, after, scope); !errors.Is(err, ErrHistoryLost) {
-		return err
+func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
+	w, err := s.Watch(ctx, after, scopes...)
+	if err == nil {
+		defer w.Close()
+		_, err = w.Next(ctx)
 	}
-	return nil
-}
-
-func (s *Space) awaitScope(ctx context.Context, after int64, scope Scope) error {
-	w, err := s.Watch(ctx, after, scope)
-	if err != nil {
-		return err
+	if errors.Is(err, ErrHistoryLost) {
+		return nil
 	}
-	defer w.Close()
-	_, err = w.Next(ctx)
 	return err
 }

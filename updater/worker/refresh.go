@@ -22,7 +22,7 @@ func (w *worker) refresh(ctx context.Context) error {
 // staleParts names the parts that a worker has to read again.
 type staleParts struct{ all, request, config bool }
 
-func (w *worker) applyChanges(n updater.ChangeSet) (old staleParts) {
+func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
 	old.all = n.All
 	for _, c := range n.Changes {
 		config := strings.HasPrefix(c.Key, updater.Keys().AllConfig())

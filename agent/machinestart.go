@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bijou/agent/uniter"
+	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/durable"
@@ -89,7 +89,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 			if err != nil || slices.Contains(units, unit) {
 				continue
 			}
-			folder := uniter.FolderOf(m.host.dir, unit)
+			folder := unitfolder.Of(m.host.dir, unit)
 			if err := folder.Remove(); err != nil {
 				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 			}

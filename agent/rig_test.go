@@ -13,6 +13,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
+	"bijou/agent/unitfolder"
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/statetest"
@@ -203,7 +204,7 @@ func (r *rig) settled(unit string) bool {
 func (r *rig) update(f func(tx *state.Tx) error) { r.t.Helper(); statetest.Update(r.t, r.st, f) }
 
 // folder is a unit's folder.
-func (r *rig) folder(unit string) string { return string(uniter.FolderOf(r.dir, unit)) }
+func (r *rig) folder(unit string) string { return string(unitfolder.Of(r.dir, unit)) }
 
 // twice runs a test over both stores.
 func twice(t *testing.T, test func(r *rig)) {

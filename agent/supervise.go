@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/agent/uniter"
+	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/state/backoff"
 )
@@ -49,7 +50,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		State:       h.state,
 		Unit:        unit,
 		Update:      h.presence.updaterFor(agent),
-		Folder:      uniter.FolderOf(h.dir, unit),
+		Folder:      unitfolder.Of(h.dir, unit),
 		Tools:       h.tools,
 		Socket:      func() (string, error) { return h.makeSocketPath(unit) },
 		Limiter:     h.limiter,
@@ -64,5 +65,5 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 // UnitFolder returns a path of a unit's folder below its machine's that holds whichever binary
 // the unit's agent runs: it may be a link.
 func UnitFolder(machineDir, unit string) string {
-	return string(uniter.FolderOf(machineDir, unit).Legacy())
+	return string(unitfolder.Of(machineDir, unit).Legacy())
 }

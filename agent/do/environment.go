@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"bijou/agent/hookexec"
-	"bijou/agent/uniter"
+	"bijou/agent/unitfolder"
 	"bijou/hookenv/hookapi"
 )
 
@@ -72,7 +72,7 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-func (r *run) unitFolder() uniter.Folder {
+func (r *run) unitFolder() unitfolder.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
@@ -80,8 +80,8 @@ func (r *run) unitFolder() uniter.Folder {
 	if dir == "" {
 		return ""
 	}
-	folder := uniter.FolderOf(dir, r.Unit)
-	for _, f := range []uniter.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
+	folder := unitfolder.Of(dir, r.Unit)
+	for _, f := range []unitfolder.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}

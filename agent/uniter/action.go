@@ -3,68 +3,21 @@ package uniter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
-	"bijou/agent/hook"
 	"bijou/agent/hookctx"
 	"bijou/agent/hookexec"
+	"bijou/agent/uniter/decide"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 )
 
-// nextAction waits for the unit's first start, so that a charm's actions find what its
-// hooks have made, unless an error is in the way of that.
-func (s *Snapshot) nextAction() Step {
-	w := s.Uniter.Workflow
-	if s.Action == nil || w.Charm == "" || w.Failure == nil && w.NextPlace < firstPlace {
-		return nil
-	}
-	return RunHook{hook.ForAction(*s.Action), FromOperator}
-}
-
-// nextWhileRunning waits for the hook in flight, unless an operator interrupts it or its
-// time is over. Actions, commands and hooks that an operator holds have no timeout.
-func (s *Snapshot) nextWhileRunning() Step {
-	op := s.Uniter.Op
-	switch {
-	case op == nil || s.Ending:
-		return Wait{}
-	case s.Unit.Interrupts(*op):
-		return InterruptHook{whyInterrupted}
-	case hook.IsAction(op.Hook):
-		if s.Action != nil && s.Action.Cancel && op.Hook.Action == s.Action.ID {
-			return InterruptHook{whyCancelled}
-		}
-		return Wait{}
-	case op.Holder != "" || s.HookTimeout <= 0:
-		return Wait{}
-	}
-	due := s.Begun.Add(s.HookTimeout)
-	if s.Now.Before(due) {
-		return Wait{due}
-	}
-	return InterruptHook{fmt.Sprintf("it had not ended after the hook-timeout of %s", s.HookTimeout)}
-}
-
-// nextAfterCrash runs a hook again that was in flight when an agent died, but never an
-// action or a command, nor what an operator has interrupted.
-func (s *Snapshot) nextAfterCrash(op state.Op) Step {
-	if hook.IsAction(op.Hook) || s.Unit.Interrupts(op) {
-		return FailCrashed{}
-	}
-	return RunHook{op.Hook, FromCrash}
-}
-
 const (
-	whyKilled    = "its agent died while it ran, and it was ended"
-	whyUnknown   = "its agent died before its end was recorded: nobody knows how far it came"
-	whyEnding    = "its agent was told to end, and it did not end in time"
-	whyCancelled = "cancelled while it ran"
-
-	whyInterrupted = "interrupted by an operator"
+	whyKilled  = "its agent died while it ran, and it was ended"
+	whyUnknown = "its agent died before its end was recorded: nobody knows how far it came"
+	whyEnding  = "its agent was told to end, and it did not end in time"
 )
 
 func actionFacts(a *state.Action) *hookapi.Action {
@@ -124,7 +77,7 @@ func (r *runningHook) actionOutcome() actionOutcome {
 		Code: exitCode(r.outcome), Results: results, Output: r.output.get(),
 	}}
 	switch {
-	case r.endReason == whyCancelled && r.outcome.Interrupted:
+	case r.endReason == decide.ReasonCancelled && r.outcome.Interrupted:
 		o.status, o.end.Message = state.ActionCancelled, r.endReason
 	case r.outcome.Interrupted:
 		o.status, o.end.Message = state.ActionFailed, r.endReason

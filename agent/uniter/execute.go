@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
+	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -26,7 +30,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 		return tx.PutWorkflow(u.Unit, w)
 	})
 	if err == nil {
-		err = putCharmInPlace(ctx, u.State, url, u.Folder, u.faultPoint)
+		err = unitfolder.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint)
 	}
 	if err != nil {
 		return err
@@ -37,7 +41,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, withCharm(w, url)))
+		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, decide.WithCharm(w, url)))
 	})
 }
 
@@ -58,12 +62,12 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 				return err
 			}
 		}
-		w.NextPlace = nextPlaceAfter(arrivals, w.NextPlace)
+		w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace)
 		return tx.PutWorkflow(u.Unit, w)
 	})
 }
 
-func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks CharmHooks) error {
+func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
 		if err != nil {
@@ -73,7 +77,7 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks Charm
 			return err
 		}
 		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
-			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: hooks.hasCreated(r.Name),
+			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: hooks.HasCreated(r.Name),
 		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
@@ -171,13 +175,13 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		if err != nil {
 			return err
 		}
-		members := sortedKeys(records.Members[relation])
-		for _, member := range members[:min(len(members), maxArrivals)] {
+		members := slices.Sorted(maps.Keys(records.Members[relation]))
+		for _, member := range members[:min(len(members), decide.MaxArrivals)] {
 			if err := tx.RemoveMember(u.Unit, relation, member); err != nil {
 				return err
 			}
 		}
-		if len(members) > maxArrivals {
+		if len(members) > decide.MaxArrivals {
 			return nil
 		}
 		err = tx.LeaveRelation(relation, u.Unit)
@@ -188,21 +192,21 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finished bool, err error) {
-	if _, ok := next.(RunHook); !ok && u.running == nil {
+func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
+	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
 		u.releaseTicket()
 	}
 	switch s := next.(type) {
-	case Wait:
+	case decide.Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
-	case DeployCharm:
+	case decide.DeployCharm:
 		u.Loop.MarkUnbounded() // a big charm takes its time
 		return false, u.deployCharm(ctx, s.URL)
-	case Enqueue:
+	case decide.Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
-	case EnterRelation:
+	case decide.EnterRelation:
 		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
-	case RunHook:
+	case decide.RunHook:
 		if u.ticket == nil {
 			u.ticket = u.Limiter.request()
 		}
@@ -214,19 +218,19 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 			u.releaseTicket() // others may be able to run theirs
 		}
 		return false, err
-	case FailCrashed:
+	case decide.FailCrashed:
 		return false, u.failCrashed(ctx, *snap.Uniter.Op)
-	case InterruptHook:
+	case decide.InterruptHook:
 		u.running.endReason = s.Why
 		u.running.interrupt()
 		return false, nil
-	case Resolve:
+	case decide.Resolve:
 		return false, u.resolveFailure(ctx, s.Relation)
-	case LeaveRelation:
+	case decide.LeaveRelation:
 		return false, u.leaveRelation(ctx, s.Relation)
-	case SetDying:
+	case decide.SetDying:
 		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.DestroyIfUnrelated(u.Unit) })
-	case Finish:
+	case decide.Finish:
 		return u.removeUnit(ctx, snap)
 	}
 	panic("internal error: unknown step " + next.String())
@@ -234,7 +238,7 @@ func (u *uniter) execute(ctx context.Context, next Step, snap Snapshot) (finishe
 
 // removeUnit removes the records before the folder. A hook that still runs was orphaned by
 // a forced removal.
-func (u *uniter) removeUnit(ctx context.Context, snap Snapshot) (bool, error) {
+func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, error) {
 	u.killHook()
 	if !snap.Gone {
 		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
@@ -253,7 +257,7 @@ func (u *uniter) removeUnit(ctx context.Context, snap Snapshot) (bool, error) {
 	}
 	u.output.Close()
 	u.faultPoint("before-clear")
-	if err := u.Folder.removeAll(); err != nil {
+	if err := u.Folder.RemoveAll(); err != nil {
 		u.Log.Error("cannot remove the unit's folder", "error", err)
 	}
 	u.faultPoint("after-clear")

@@ -9,6 +9,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
 	"bijou/agent/hookexec"
+	"bijou/agent/uniter/decide"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
@@ -29,7 +30,7 @@ type hookFacts struct {
 	holder    string          // the operator who does
 }
 
-func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap Snapshot) (f hookFacts, err error) {
+func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
 	f = hookFacts{hook: h, unit: snap.Unit, members: hookMembers(snap, h)}
 	if h.Kind == hook.Departed {
 		f.departing = h.RemoteUnit
@@ -64,7 +65,7 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap Snapshot) (
 
 // hookMembers returns the members after the change that the hook is about: with the unit
 // that joins, without the one that departs, none in broken.
-func hookMembers(snap Snapshot, h state.Hook) []string {
+func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	var names []string
 	for name, m := range snap.Uniter.Members[h.Relation] {
 		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
@@ -100,7 +101,7 @@ func (u *uniter) newContext(f hookFacts) *hookctx.Context {
 			Members:       f.members,
 		},
 		Action:    actionFacts(f.action),
-		Resources: u.Folder.path("resources"),
+		Resources: u.Folder.Path("resources"),
 	})
 }
 
@@ -115,7 +116,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 		Principal:   f.unit.Principal,
 		UnitDir:     string(u.Folder),
 		CharmDir:    u.Folder.Charm(),
-		Tools:       u.Folder.toolsPath(),
+		Tools:       u.Folder.ToolsPath(),
 		Socket:      u.server.Path(),
 		ClientID:    client,
 		Environment: f.env.Name,

@@ -46,7 +46,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 
 // logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
-	if id, err := hookexec.LastRun(u.Folder.processPath()); err == nil && id == op.ID {
+	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name, fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
 	}
 }

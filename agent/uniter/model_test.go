@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
 
@@ -169,9 +170,9 @@ func (m *model) done(h state.Hook, seen int64, configured int) {
 }
 
 // may returns why a hook may not run now: only the one that the order asks for may.
-func (m *model) may(h state.Hook, from Cause) string {
+func (m *model) may(h state.Hook, from decide.Cause) string {
 	want := m.wanted()
-	if f, failed := m.failed[h.Relation]; failed && f == h && from == FromFailure && (h.Relation == state.NoRelation || want == "") {
+	if f, failed := m.failed[h.Relation]; failed && f == h && from == decide.FromFailure && (h.Relation == state.NoRelation || want == "") {
 		return ""
 	}
 	switch next := m.next(); {

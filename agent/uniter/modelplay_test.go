@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
+	"bijou/agent/unitfolder"
 	"bijou/agent/unitlog"
 	"bijou/state"
 	"bijou/testscripts/judge"
@@ -136,7 +138,7 @@ func newLife(t *testing.T, script []byte) *life {
 		statetest.AddServiceOf(t, st, db, s, 2)
 		statetest.Relate(t, st, "app", s)
 	}
-	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: Folder(t.TempDir())}
+	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: unitfolder.Folder(t.TempDir())}
 	u := &uniter{Options: o, rawUpdate: st.Update, output: unitlog.Open(unitlog.Options{Unit: o.Unit, State: st, Log: o.Log})}
 	u.Update = u.commit
 	return &life{t: t, st: st, u: u, m: newModel(), script: script}
@@ -153,8 +155,8 @@ func (l *life) pick(n int) int {
 }
 
 // snapshot returns the agent's view.
-func (l *life) snapshot() Snapshot {
-	var s Snapshot
+func (l *life) snapshot() decide.Snapshot {
+	var s decide.Snapshot
 	statetest.View(l.t, l.st, func(v *state.View) (err error) {
 		s, err = readSnapshot(v, "app/0", nil)
 		return err
@@ -174,7 +176,7 @@ func (l *life) look() {
 		if !entered || rs.State == state.RelationEnded {
 			continue
 		}
-		if s.isLeaving(r.ID) {
+		if s.IsLeaving(r.ID) {
 			l.m.leaving[r.ID] = true
 		}
 		for n := range 4 {
@@ -184,11 +186,11 @@ func (l *life) look() {
 			if i >= 0 {
 				version = s.Relations[r.ID].Members[i].Version
 			}
-			l.m.look(r, unit, i >= 0 && !s.isLeaving(r.ID), version)
+			l.m.look(r, unit, i >= 0 && !s.IsLeaving(r.ID), version)
 		}
 	}
 	for !s.Gone {
-		e, ok := Next(s).(Enqueue)
+		e, ok := decide.Next(s).(decide.Enqueue)
 		if !ok {
 			break
 		}
@@ -206,7 +208,7 @@ func (l *life) must(err error) {
 }
 
 // compare holds the agent's queue against the model's.
-func (l *life) compare(s Snapshot) {
+func (l *life) compare(s decide.Snapshot) {
 	type placed struct {
 		place int64
 		text  string

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 	"bijou/testscripts/judge"
 )
@@ -17,19 +18,19 @@ func (l *life) step() {
 		return
 	}
 	snap := l.snapshot()
-	switch s := Next(snap).(type) {
-	case Wait:
-	case DeployCharm:
+	switch s := decide.Next(snap).(type) {
+	case decide.Wait:
+	case decide.DeployCharm:
 		l.deploy(s.URL)
-	case EnterRelation:
+	case decide.EnterRelation:
 		l.must(l.u.enterRelation(ctx, s.Relation, snap.Hooks))
-	case LeaveRelation:
+	case decide.LeaveRelation:
 		l.must(l.u.leaveRelation(ctx, s.Relation))
-	case Resolve:
+	case decide.Resolve:
 		l.resolve(s.Relation, snap)
-	case RunHook:
+	case decide.RunHook:
 		l.begin(s, snap)
-	case Finish:
+	case decide.Finish:
 		l.gone = true
 		if !l.m.stopped && l.m.installed {
 			l.t.Error("the unit is finished before its stop hook is done")
@@ -55,7 +56,7 @@ func (l *life) deploy(url string) {
 		l.m.upgrade = l.m.installed || failed && l.m.failed[state.NoRelation].Kind != hook.Install
 	}
 	l.update(func(tx *state.Tx) error {
-		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", withCharm(w, url)))
+		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", decide.WithCharm(w, url)))
 	})
 }
 
@@ -72,15 +73,15 @@ func (l *life) workflow() (w state.Workflow) {
 }
 
 // begin has a hook in flight.
-func (l *life) begin(s RunHook, snap Snapshot) {
-	if s.From != FromCrash {
+func (l *life) begin(s decide.RunHook, snap decide.Snapshot) {
+	if s.From != decide.FromCrash {
 		if why := l.m.may(s.Hook, s.From); why != "" {
 			l.t.Errorf("%s of %q begins (%s): %s", s.Hook.Name, s.Hook.RemoteUnit, s.From, why)
 		}
 	}
-	op := state.Op{ID: newRunID(), ClientID: newRunID(), Hook: s.Hook, Expect: stateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	op := state.Op{ID: newRunID(), ClientID: newRunID(), Hook: s.Hook, Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
 	l.flight, l.begun, l.configured = &runningHook{op: op}, false, l.m.configured
-	if s.From == FromQueue {
+	if s.From == decide.FromQueue {
 		l.m.begin(s.Hook, op.Version)
 	}
 	l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", l.flight, s.From) })
@@ -146,7 +147,7 @@ func (l *life) settle(well bool) {
 }
 
 // resolve counts a failed hook as done.
-func (l *life) resolve(relation int, snap Snapshot) {
+func (l *life) resolve(relation int, snap decide.Snapshot) {
 	h, ok := l.m.failed[relation]
 	if !ok {
 		l.t.Errorf("the agent resolves relation %d, which has not failed", relation)

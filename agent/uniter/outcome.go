@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
 
@@ -133,7 +135,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		if err != nil {
 			return err
 		}
-		return tx.PutWorkflow(unit, withHookDone(w, h, seen))
+		return tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen))
 	}
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -190,7 +192,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		rs.Failure.Interrupted = interrupted
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
-	st := errorState(h.Kind)
+	st := decide.ErrorState(h.Kind)
 	if st == "" {
 		return nil
 	}
@@ -225,4 +227,18 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 		u.Log.Info("hook is done", "hook", name)
 	}
 	u.logEnd(r, failure)
+}
+
+func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
+	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
+	if before != nil && before.Hook == h {
+		f.Since, f.Attempts, f.Backoff = before.Since, before.Attempts+1, before.Backoff
+	}
+	if !r.orphaned {
+		f.Backoff++
+	}
+	if retry {
+		f.RetryAt = now.Add(decide.RetryDelay(f.Backoff)).UTC()
+	}
+	return f
 }

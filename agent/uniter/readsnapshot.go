@@ -7,53 +7,44 @@ import (
 	"slices"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 	"bijou/state/charm"
 )
 
-func readSnapshot(v *state.View, name string, madeHooks []string) (Snapshot, error) {
+func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	own, err := v.Uniter(name)
 	if err != nil {
-		return Snapshot{}, err
+		return decide.Snapshot{}, err
 	}
-	s, err := readSurroundings(v, name, own, CharmHooks{Made: madeHooks})
+	s, err := readSurroundings(v, name, own, decide.CharmHooks{Made: madeHooks})
 	if err != nil || s.Gone {
 		return s, err
 	}
-	return s, s.readMembers(v)
+	return s, readMembers(v, &s)
 }
 
 // readSurroundings reads everything but the unit's own records and the members of its
 // relations. Only a unit whose own record is missing is gone; any other missing record is
 // an error, since a unit that is gone loses its folder. known are the charm's hooks as last
 // read.
-func readSurroundings(v *state.View, name string, own state.Uniter, known CharmHooks) (s Snapshot, err error) {
+func readSurroundings(v *state.View, name string, own state.Uniter, known decide.CharmHooks) (s decide.Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
-		return Snapshot{Gone: true}, nil
+		return decide.Snapshot{Gone: true}, nil
 	}
 	if err != nil {
 		return s, err
 	}
-	service, err := v.Service(s.Unit.Service)
-	if err != nil {
-		return s, err
-	}
-	env, err := v.Environment()
-	if err != nil {
-		return s, err
-	}
-	config, err := v.Config(service.Name)
-	if err != nil {
-		return s, err
-	}
-	s.Charm, s.ConfigVersion = service.Charm, config.Version
-	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
 	s.Uniter = own
+	service, err := readSettings(v, &s)
+	if err != nil {
+		return s, err
+	}
 	if s.Hooks, err = readCharmHooks(v, service, s.Uniter.Workflow.Charm, known); err != nil {
 		return s, err
 	}
-	if err := s.readLeader(v); err != nil {
+	if err := readLeader(v, &s); err != nil {
 		return s, err
 	}
 	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
@@ -69,29 +60,32 @@ func readSurroundings(v *state.View, name string, own state.Uniter, known CharmH
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
-	s.addVanished()
+	s.AddVanished()
 	return s, nil
 }
 
-// addVanished adds the relations that the unit is in and whose records are gone, as a
-// forced removal leaves them: their last hooks are still owed.
-func (s *Snapshot) addVanished() {
-	for id, rs := range s.Uniter.Relations {
-		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
-			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}
-			s.Relations[id] = Relation{Relation: r, Life: state.Dead}
-		}
+func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
+	if service, err = v.Service(s.Unit.Service); err != nil {
+		return service, err
 	}
+	env, err := v.Environment()
+	if err != nil {
+		return service, err
+	}
+	config, err := v.Config(service.Name)
+	s.Charm, s.ConfigVersion = service.Charm, config.Version
+	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
+	return service, err
 }
 
 // readRelations leaves out the members. A subordinate's unit has nothing to do with the
 // services of other principals.
-func readRelations(v *state.View, unit state.Unit) (map[int]Relation, error) {
+func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, error) {
 	stored, err := v.ServiceRelations(unit.Service)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[int]Relation, len(stored))
+	all := make(map[int]decide.Relation, len(stored))
 	for _, r := range stored {
 		concerns, err := v.IsRelationFor(r, unit)
 		if err != nil {
@@ -101,7 +95,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]Relation, error) {
 			continue
 		}
 		end, _ := r.Endpoint(unit.Service)
-		one := Relation{
+		one := decide.Relation{
 			Relation:    hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
 			Life:        r.Life,
 			ToPrincipal: isToPrincipal(r, unit),
@@ -119,13 +113,13 @@ func isToPrincipal(r state.Relation, unit state.Unit) bool {
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
-func (s *Snapshot) readMembers(v *state.View) error {
+func readMembers(v *state.View, s *decide.Snapshot) error {
 	for id, r := range s.Relations {
 		members, err := v.MembersOf(id, r.RemoteService)
 		if err != nil {
 			return err
 		}
-		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !s.concernsUnit(r, m) })
+		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !concernsUnit(s, r, m) })
 		m, ok, err := readMembership(v, id, r.RemoteService)
 		if err != nil {
 			return err
@@ -138,7 +132,7 @@ func (s *Snapshot) readMembers(v *state.View) error {
 	return nil
 }
 
-func (s *Snapshot) readMember(v *state.View, of memberRef) error {
+func readMember(v *state.View, s *decide.Snapshot, of memberRef) error {
 	r, known := s.Relations[of.relation]
 	if !known {
 		return nil
@@ -147,7 +141,7 @@ func (s *Snapshot) readMember(v *state.View, of memberRef) error {
 	if err != nil {
 		return err
 	}
-	in = in && s.concernsUnit(r, m)
+	in = in && concernsUnit(s, r, m)
 	i, was := slices.BinarySearchFunc(r.Members, of.unit, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
 	switch {
 	case in && was:
@@ -174,14 +168,42 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 // concernsUnit reports whether m is a member at the other end (in a peer relation: a peer),
 // or a service with its own settings. In container scope only members with the same
 // principal count.
-func (s *Snapshot) concernsUnit(r Relation, m state.Member) bool {
+func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
+}
+
+func readLeader(v *state.View, s *decide.Snapshot) (err error) {
+	if !s.Hooks.HasLeadership() {
+		return nil
+	}
+	if s.Leader.Unit, err = v.Leader(s.Unit.Service); err != nil {
+		return err
+	}
+	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
+	return err
+}
+
+// readCharmHooks reads nothing if known are the hooks of that charm: a charm never changes.
+func readCharmHooks(v *state.View, service state.Service, url string, known decide.CharmHooks) (decide.CharmHooks, error) {
+	if url == "" || url == known.Charm {
+		return known, nil
+	}
+	c, err := v.Charm(url)
+	if errors.Is(err, state.ErrNotFound) {
+		return decide.CharmHooks{Made: known.Made}, nil // whoever needs the charm will say so
+	}
+	if err != nil {
+		return decide.CharmHooks{}, err
+	}
+	h := decide.NewCharmHooks(url, c, known.Made)
+	h.Dialect = service.DialectOf(c)
+	return h, nil
 }
 
 // Idle reports whether a unit has nothing to do: no hook in flight, nothing owed, and
 // nothing to wait for but changes. Tests wait for it.
 func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
-	var s Snapshot
+	var s decide.Snapshot
 	err := st.View(ctx, func(v *state.View) (err error) {
 		s, err = readSnapshot(v, unit, nil)
 		return err
@@ -190,6 +212,6 @@ func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
 		return false, err
 	}
 	s.StatusInterval = 0
-	_, waiting := Next(s).(Wait)
+	_, waiting := decide.Next(s).(decide.Wait)
 	return waiting, nil
 }

@@ -30,22 +30,25 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 			return err
 		}
 	}
-	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error {
-		w, err := tx.Workflow(u.Unit)
-		if err != nil || w.State == "" {
-			return err
-		}
-		w.ConfigOwed = true
-		return tx.PutWorkflow(u.Unit, w)
-	})
+	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error { return recordRestart(tx, u.Unit) })
 	if errors.Is(err, state.ErrNotFound) {
 		return nil // the unit is gone, as the first step will find
 	}
 	return err
 }
 
+// recordRestart has config-changed owed, as charms expect it after a restart.
+func recordRestart(tx *state.Tx, unit string) error {
+	w, err := tx.Workflow(unit)
+	if err != nil || w.State == "" {
+		return err
+	}
+	w.ConfigOwed = true
+	return tx.PutWorkflow(unit, w)
+}
+
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
-	killed, err := hookexec.Reap(u.Folder.processPath(), op.ID)
+	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 	if err != nil || !killed {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 	"bijou/testscripts/statetest"
 )
@@ -43,7 +44,7 @@ func TestBackoffAfterAnAnswer(t *testing.T) {
 				t.Helper()
 				runs++
 				r := &runningHook{op: state.Op{ID: fmt.Sprint(runs), Hook: h}}
-				l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", r, FromFailure) })
+				l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", r, decide.FromFailure) })
 				failed := newRunRecord(r.op, "exit code 1")
 				failed.orphaned = false
 				l.must(l.u.commitFailure(t.Context(), r.op, failed))
@@ -72,5 +73,22 @@ func TestBackoffAfterAnAnswer(t *testing.T) {
 				return err
 			})
 		})
+	}
+}
+
+func TestFailuresInARow(t *testing.T) {
+	h := hook.ForUnit(hook.Start)
+	at := time.Date(2012, 10, 1, 12, 0, 0, 0, time.UTC)
+	var f *state.Failure
+	for i, want := range []time.Duration{5, 5, 10, 20, 20, 40, 80, 160, 300, 300} {
+		r := newRunRecord(state.Op{}, "exit code 1")
+		r.orphaned = i == 0 || i == 4 // which makes no wait longer
+		f = newFailure(f, h, r, true, at)
+		if got := f.RetryAt.Sub(at); got != want*time.Second {
+			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)
+		}
+	}
+	if g := newFailure(f, hook.ForUnit(hook.Stop), newRunRecord(state.Op{}, "exit code 1"), false, at); g.Attempts != 1 || g.Backoff != 0 || !g.RetryAt.IsZero() {
+		t.Errorf("another hook's failure: %+v", g)
 	}
 }

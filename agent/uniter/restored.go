@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/agent/hookexec"
+	"bijou/agent/unitfolder"
 	"bijou/state"
 )
 
@@ -106,11 +107,11 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-func (k knownRuns) compareFolder(f Folder) (differs string, err error) {
+func (k knownRuns) compareFolder(f unitfolder.Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil
 	}
-	id, err := hookexec.LastRun(f.processPath())
+	id, err := hookexec.LastRun(f.ProcessPath())
 	switch {
 	case err != nil:
 		return "", err

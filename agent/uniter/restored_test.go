@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/testscripts/statetest"
 )
@@ -49,14 +50,14 @@ func TestCompareRestored(t *testing.T) {
 		if test.action {
 			known.last, known.ended["act"] = "act", true
 		}
-		folder := Folder(t.TempDir())
+		folder := unitfolder.Folder(t.TempDir())
 		if test.charm {
 			if err := os.Mkdir(folder.Charm(), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if test.note != "" {
-			if err := os.WriteFile(folder.processPath(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
+			if err := os.WriteFile(folder.ProcessPath(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
 	"bijou/agent/hookexec"
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
 
@@ -45,7 +46,7 @@ func (r *runningHook) hasEnded() bool {
 	}
 }
 
-func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error {
+func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := u.gatherFacts(ctx, s.Hook, snap)
 	if err == nil {
 		_, err = u.Socket()
@@ -60,15 +61,15 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 	r := &runningHook{ctx: u.newContext(facts), done: make(chan struct{})}
 	r.clientID = u.server.Register(r.ctx)
 	r.op = state.Op{ID: newRunID(), Hook: s.Hook, ClientID: r.clientID, Started: now(), Holder: facts.holder,
-		Expect: stateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+		Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
 	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return recordBegin(tx, u.Unit, r, s.From) }); err != nil {
 		u.server.Unregister(r.clientID)
-		if s.From == FromOperator && errors.Is(err, state.ErrNotFound) {
+		if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
 			return nil // it was cancelled meanwhile
 		}
 		return err
 	}
-	if s.From == FromCrash {
+	if s.From == decide.FromCrash {
 		u.logUnrecordedEnd(*snap.Uniter.Op)
 	}
 	u.faultPoint("before-spawn")
@@ -78,19 +79,19 @@ func (u *uniter) beginHook(ctx context.Context, s RunHook, snap Snapshot) error 
 	return nil
 }
 
-func recordBegin(tx *state.Tx, unit string, r *runningHook, from Cause) error {
+func recordBegin(tx *state.Tx, unit string, r *runningHook, from decide.Cause) error {
 	h := r.op.Hook
-	if from == FromOperator {
+	if from == decide.FromOperator {
 		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
 			return err
 		}
 	}
-	if from == FromFailure {
+	if from == decide.FromFailure {
 		if err := takeRetry(tx, unit, h.Relation); err != nil {
 			return err
 		}
 	}
-	if from == FromQueue && h.Kind != hook.Broken {
+	if from == decide.FromQueue && h.Kind != hook.Broken {
 		m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 		if err != nil {
 			return err
@@ -145,7 +146,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(env, os.Getenv),
 		Debug:    facts.debug,
-		Record:   u.Folder.processPath(),
+		Record:   u.Folder.ProcessPath(),
 		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
 			level := "INFO"
@@ -221,7 +222,7 @@ func (u *uniter) clearRunning() {
 
 // subjectVersion returns the version of what the hook is about: the remote unit's settings,
 // the leader's, or the configuration.
-func subjectVersion(snap Snapshot, h state.Hook) int64 {
+func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	switch {
 	case h.Kind == hook.LeaderSettingsChanged:
 		return snap.Leader.Version

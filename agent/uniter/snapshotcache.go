@@ -3,8 +3,12 @@ package uniter
 import (
 	"context"
 	"errors"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
 
@@ -17,7 +21,7 @@ import (
 // if the loop had read a moment earlier, which it might have.
 type snapshotCache struct {
 	valid        bool // snap was read, and is current but for what is stale
-	snap         Snapshot
+	snap         decide.Snapshot
 	staleMembers []memberRef
 	staleRest    bool
 	madeHooks    []string // outlasts an invalidation: it is not of the store
@@ -88,7 +92,7 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-func (u *uniter) takeSnapshot(ctx context.Context) (Snapshot, error) {
+func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 	keys, lost, err := u.watch.Take()
 	if lost {
@@ -100,7 +104,7 @@ func (u *uniter) takeSnapshot(ctx context.Context) (Snapshot, error) {
 	}
 	if err != nil {
 		u.cache.invalidate()
-		return Snapshot{}, err
+		return decide.Snapshot{}, err
 	}
 	s := u.cache.snap
 	s.Now, s.LastHook, s.Running = now(), u.lastHookEnd, u.running != nil
@@ -142,10 +146,10 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	switch {
 	case err != nil || fresh.Gone:
 	case len(c.staleMembers) > maxSingleReads:
-		err = fresh.readMembers(v)
+		err = readMembers(v, &fresh)
 	default:
 		for _, m := range c.staleMembers {
-			err = errors.Join(err, fresh.readMember(v, m))
+			err = errors.Join(err, readMember(v, &fresh, m))
 		}
 	}
 	if err != nil {
@@ -157,17 +161,37 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 
 // readRest reads everything but the unit's own records and the members. If a relation has
 // come or gone it reads the members, too: those of the new one were not watched.
-func (c *snapshotCache) readRest(v *state.View, unit string) (Snapshot, error) {
+func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
 	if err != nil || fresh.Gone {
 		return fresh, err
 	}
-	if !slices.Equal(sortedKeys(fresh.Relations), sortedKeys(c.snap.Relations)) {
-		return fresh, fresh.readMembers(v)
+	if !slices.Equal(slices.Sorted(maps.Keys(fresh.Relations)), slices.Sorted(maps.Keys(c.snap.Relations))) {
+		return fresh, readMembers(v, &fresh)
 	}
 	for id, r := range fresh.Relations {
 		r.Members = c.snap.Relations[id].Members
 		fresh.Relations[id] = r
 	}
 	return fresh, nil
+}
+
+// noteMadeHooks looks for hooks that a hook has made, as charms do whose install links all
+// others to itself: once, and after each hook.
+func (u *uniter) noteMadeHooks() {
+	if u.madeHooksAt.Equal(u.lastHookEnd) {
+		return
+	}
+	u.madeHooksAt = u.lastHookEnd
+	var made []string
+	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks")) // whoever runs a hook says what is wrong with it
+	for _, e := range entries {
+		if !e.IsDir() {
+			made = append(made, e.Name())
+		}
+	}
+	if !slices.Equal(made, u.cache.madeHooks) {
+		u.cache.madeHooks = made
+		u.cache.invalidate()
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"bijou/agent/hookexec"
 	"bijou/agent/pulse"
+	"bijou/agent/uniter/decide"
+	"bijou/agent/unitfolder"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
 	"bijou/hookenv/server"
@@ -21,7 +23,7 @@ type Options struct {
 	Unit  string
 	// Update commits as long as this process holds the machine's claim.
 	Update  state.Updater
-	Folder  Folder
+	Folder  unitfolder.Folder
 	Tools   string                 // the folder with the hook tools
 	Socket  func() (string, error) // makes the folder of the agent's socket, and returns the socket's path
 	Limiter *HookLimiter
@@ -69,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
-	if err := o.Folder.linkTools(o.Tools); err != nil {
+	if err := o.Folder.LinkTools(o.Tools); err != nil {
 		return err
 	}
 	socket, err := o.Socket()
@@ -144,7 +146,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if !snap.Gone {
 		u.Nominate(snap.Unit.Life == state.Alive)
 	}
-	next := Next(snap)
+	next := decide.Next(snap)
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
 }

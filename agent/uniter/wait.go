@@ -2,15 +2,18 @@ package uniter
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
+	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is
 // zero), and when t is granted (unless it is nil).
-func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Time, t ticket) error {
+func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until time.Time, t ticket) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
@@ -33,12 +36,12 @@ func (u *uniter) waitForChange(ctx context.Context, snap Snapshot, until time.Ti
 	return nil
 }
 
-func (u *uniter) renewWatch(ctx context.Context, snap Snapshot, revision int64) error {
+func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),
 	}
 	var about []string
-	for _, id := range sortedKeys(snap.Relations) {
+	for _, id := range slices.Sorted(maps.Keys(snap.Relations)) {
 		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
 		about = append(about, strconv.Itoa(id))
 	}

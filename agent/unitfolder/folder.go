@@ -1,4 +1,7 @@
-package uniter
+// Package unitfolder is the folder of a unit on its machine: its place, its lock, the charm
+// in it, put there whole or not at all, and what hooks have made beside the charm's files.
+// Only the packages of agent import it.
+package unitfolder
 
 import (
 	"context"
@@ -29,27 +32,32 @@ import (
 // older binaries have it, is a link to it.
 type Folder string
 
-// FolderOf is the folder of a unit below its machine's.
-func FolderOf(machineDir, unit string) Folder {
+// Of returns the folder of a unit below its machine's.
+func Of(machineDir, unit string) Folder {
 	return Folder(filepath.Join(machineDir, "agents", "unit-"+strings.ReplaceAll(unit, "/", "-")))
 }
 
-// Legacy is where older binaries have the folder: a path by which it is reached whichever
+// Legacy returns where older binaries have the folder: a path by which it is reached whichever
 // binary the unit's agent runs.
 func (f Folder) Legacy() Folder {
 	dir, name := filepath.Split(string(f))
 	return Folder(filepath.Join(dir, "..", "units", strings.TrimPrefix(name, "unit-")))
 }
 
-func (f Folder) path(name string) string { return filepath.Join(string(f), name) }
-func (f Folder) toolsPath() string       { return f.path("tools") }
-func (f Folder) processPath() string     { return f.path("hook.json") }
+// Path returns the path of a file in the folder.
+func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
 
-// Charm is the folder of the charm.
-func (f Folder) Charm() string { return f.path("charm") }
+// ToolsPath returns where the link to the hook tools is.
+func (f Folder) ToolsPath() string { return f.Path("tools") }
 
-// Log is the file with all that the unit's hooks have said.
-func (f Folder) Log() string { return f.path("hooks.log") }
+// ProcessPath returns the file that says which process runs the hook in flight.
+func (f Folder) ProcessPath() string { return f.Path("hook.json") }
+
+// Charm returns the folder of the charm.
+func (f Folder) Charm() string { return f.Path("charm") }
+
+// Log returns the file with all that the unit's hooks have said.
+func (f Folder) Log() string { return f.Path("hooks.log") }
 
 // Lock makes the folder and locks it until the file is closed or the process ends. It
 // blocks while another agent holds the lock, which it logs once.
@@ -93,19 +101,20 @@ func (f Folder) tryLock() (*os.File, error) {
 }
 
 func (f Folder) tryLockFile() (*os.File, error) {
-	return filelock.TryLock(f.path("lock"), os.O_CREATE|os.O_RDWR)
+	return filelock.TryLock(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
-func (f Folder) linkTools(tools string) error {
-	if now, err := os.Readlink(f.toolsPath()); err == nil && now == tools {
+// LinkTools has the folder's link to the hook tools lead to those.
+func (f Folder) LinkTools(tools string) error {
+	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
 		return nil
 	}
-	beside := f.toolsPath() + ".new"
+	beside := f.ToolsPath() + ".new"
 	_ = os.Remove(beside)
 	if err := os.Symlink(tools, beside); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
-	if err := os.Rename(beside, f.toolsPath()); err != nil {
+	if err := os.Rename(beside, f.ToolsPath()); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 	return nil
@@ -118,12 +127,12 @@ func (f Folder) Remove() error {
 		return fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
 	}
 	defer lock.Close()
-	return f.removeAll()
+	return f.RemoveAll()
 }
 
-// removeAll removes the folder before the link to it, so that a folder is never left
+// RemoveAll removes the folder before the link to it, so that a folder is never left
 // without its link.
-func (f Folder) removeAll() error {
+func (f Folder) RemoveAll() error {
 	if err := os.RemoveAll(string(f)); err != nil {
 		return err
 	}

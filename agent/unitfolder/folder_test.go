@@ -1,4 +1,4 @@
-package uniter
+package unitfolder
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 
 func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 	st := statetest.New(t)
-	f := FolderOf(t.TempDir(), "mysql/0")
+	f := Of(t.TempDir(), "mysql/0")
 	if err := os.MkdirAll(string(f), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -22,31 +22,31 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 	fresh["fresh"] = "x"
 	for _, c := range []state.Charm{statetest.AddCharm(t, st, old), statetest.AddCharm(t, st, fresh)} {
 		// What a deploy that was killed may have left:
-		if err := os.MkdirAll(f.path("charm.new/half"), 0o755); err != nil {
+		if err := os.MkdirAll(f.Path("charm.new/half"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(f.path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
+		if err := os.WriteFile(f.Path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := putCharmInPlace(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
+		if err := PutCharm(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(f.path("data"), nil, 0o644); err != nil {
+		if err := os.WriteFile(f.Path("data"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for path, want := range map[string]bool{"charm/fresh": true, "charm/old": false, "charm.new": false, "data": true, "charm/hooks/install": true} {
-		if _, err := os.Stat(f.path(path)); (err == nil) != want {
+		if _, err := os.Stat(f.Path(path)); (err == nil) != want {
 			t.Errorf("%s: there %v, want %v", path, err == nil, want)
 		}
 	}
-	if left, _ := filepath.Glob(f.path("*.zip")); len(left) > 0 {
+	if left, _ := filepath.Glob(f.Path("*.zip")); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 }
 
 func TestFolderIsLockedOnce(t *testing.T) {
-	f := FolderOf(t.TempDir(), "mysql/0")
+	f := Of(t.TempDir(), "mysql/0")
 	first, err := f.tryLock()
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +69,10 @@ func TestFolderIsLockedOnce(t *testing.T) {
 func TestToolsLinkFollowsTheAgent(t *testing.T) {
 	f := Folder(t.TempDir())
 	for _, tools := range []string{"/tools/1", "/tools/1", "/tools/2"} {
-		if err := f.linkTools(tools); err != nil {
+		if err := f.LinkTools(tools); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := os.Readlink(f.toolsPath()); got != tools {
+		if got, _ := os.Readlink(f.ToolsPath()); got != tools {
 			t.Errorf("links to %q, want %q", got, tools)
 		}
 	}

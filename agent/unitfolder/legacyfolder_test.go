@@ -1,4 +1,4 @@
-package uniter
+package unitfolder
 
 import (
 	"errors"
@@ -28,15 +28,15 @@ func TestTakeOver(t *testing.T) {
 				return err
 			}
 			lock.Close()
-			return os.WriteFile(f.Legacy().path("data"), []byte("data"), 0o600)
+			return os.WriteFile(f.Legacy().Path("data"), []byte("data"), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := FolderOf(t.TempDir(), "mysql-shop/10")
+			f := Of(t.TempDir(), "mysql-shop/10")
 			if !strings.HasSuffix(string(f), "/agents/unit-mysql-shop-10") || !strings.HasSuffix(string(f.Legacy()), "/units/mysql-shop-10") {
 				t.Errorf("%s and %s", f, f.Legacy())
 			}
-			if err := errors.Join(os.MkdirAll(f.Legacy().Charm(), 0o755), os.WriteFile(f.Legacy().path("data"), []byte("data"), 0o600), cut(f)); err != nil {
+			if err := errors.Join(os.MkdirAll(f.Legacy().Charm(), 0o755), os.WriteFile(f.Legacy().Path("data"), []byte("data"), 0o600), cut(f)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
@@ -48,7 +48,7 @@ func TestTakeOver(t *testing.T) {
 				if err != nil || !info.IsDir() {
 					t.Errorf("the folder is none: %v", err)
 				}
-				for _, path := range []string{f.path("data"), f.Legacy().path("data")} {
+				for _, path := range []string{f.Path("data"), f.Legacy().Path("data")} {
 					if data, err := os.ReadFile(path); string(data) != "data" {
 						t.Errorf("%s: %q, %v", path, data, err)
 					}
@@ -66,7 +66,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 func TestTakeOverWaitsAndRefuses(t *testing.T) {
-	f := FolderOf(t.TempDir(), "mysql/0")
+	f := Of(t.TempDir(), "mysql/0")
 	if err := os.MkdirAll(string(f.Legacy()), 0o755); err != nil {
 		t.Fatal(err)
 	}

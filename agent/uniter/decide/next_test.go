@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"testing"
@@ -116,7 +116,7 @@ func member(s *Snapshot, m state.MemberState) { s.Uniter.Members[1]["mysql/0"] =
 func vanished(s *Snapshot) {
 	s.Uniter.Relations[1] = state.RelationState{State: state.RelationUp, Name: "db", RemoteService: "mysql"}
 	s.Relations = map[int]Relation{}
-	s.addVanished()
+	s.AddVanished()
 }
 
 func TestNextAfterForce(t *testing.T) {
@@ -224,7 +224,7 @@ func TestNextAfterFailures(t *testing.T) {
 	later := noon.Add(5 * time.Second)
 	unitFailed := func(kind string, at time.Time) func(s *Snapshot) {
 		return func(s *Snapshot) {
-			s.Uniter.Workflow.State, s.Uniter.Workflow.Failure = errorState(kind), failureOf(hook.ForUnit(kind), at)
+			s.Uniter.Workflow.State, s.Uniter.Workflow.Failure = ErrorState(kind), failureOf(hook.ForUnit(kind), at)
 		}
 	}
 	changed := hook.ForRelation(hook.Changed, db, "mysql/0")
@@ -281,8 +281,8 @@ func TestArrivalsComeInBatches(t *testing.T) {
 	}
 	s.Relations[1] = r
 	e, ok := Next(s).(Enqueue)
-	if !ok || len(e.Arrivals) != maxArrivals {
-		t.Errorf("got %v, want %d arrivals at a time", Next(s), maxArrivals)
+	if !ok || len(e.Arrivals) != MaxArrivals {
+		t.Errorf("got %v, want %d arrivals at a time", Next(s), MaxArrivals)
 	}
 }
 
@@ -299,25 +299,9 @@ func TestWorkflow(t *testing.T) {
 		{hook.UpdateStatus, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
 		{hook.Stop, state.Workflow{State: stateStopped, ConfigVersion: 3, NextPlace: firstPlace}},
 	} {
-		w = withHookDone(w, hook.ForUnit(step.kind), 3)
+		w = WithHookDone(w, hook.ForUnit(step.kind), 3)
 		if diff := cmp.Diff(step.want, w); diff != "" {
 			t.Errorf("after %s: %s", step.kind, diff)
 		}
-	}
-}
-
-func TestFailuresInARow(t *testing.T) {
-	h := hook.ForUnit(hook.Start)
-	var f *state.Failure
-	for i, want := range []time.Duration{5, 5, 10, 20, 20, 40, 80, 160, 300, 300} {
-		r := newRunRecord(state.Op{}, "exit code 1")
-		r.orphaned = i == 0 || i == 4 // which makes no wait longer
-		f = newFailure(f, h, r, true, noon)
-		if got := f.RetryAt.Sub(noon); got != want*time.Second {
-			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)
-		}
-	}
-	if g := newFailure(f, hook.ForUnit(hook.Stop), newRunRecord(state.Op{}, "exit code 1"), false, noon); g.Attempts != 1 || g.Backoff != 0 || !g.RetryAt.IsZero() {
-		t.Errorf("another hook's failure: %+v", g)
 	}
 }

@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"slices"
@@ -15,8 +15,8 @@ func (s *Snapshot) nextRelationCreated() Step {
 		r := s.Relations[id]
 		rs, in := s.Uniter.Relations[id]
 		switch {
-		case s.isLeaving(id):
-		case !in && s.Hooks.hasCreated(r.Name):
+		case s.IsLeaving(id):
+		case !in && s.Hooks.HasCreated(r.Name):
 			return EnterRelation{r.Relation}
 		case rs.CreatedOwed && rs.Failure == nil:
 			return RunHook{hook.ForRelation(hook.Created, r.Relation, ""), FromWorkflow}

@@ -1,4 +1,4 @@
-package uniter
+package unitfolder
 
 import (
 	"io/fs"
@@ -87,12 +87,12 @@ func TestWhatHooksHaveMadeGoesAlong(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			f := Folder(t.TempDir())
-			lay(t, f.path("charm.new"), tt.old)
+			lay(t, f.Path("charm.new"), tt.old)
 			if err := f.replaceCharm(func(string) {}); err != nil {
 				t.Fatal(err)
 			}
 			lay(t, f.Charm(), tt.made)
-			lay(t, f.path("charm.new"), tt.fresh)
+			lay(t, f.Path("charm.new"), tt.fresh)
 			if err := f.replaceCharm(func(string) {}); err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestWhatHooksHaveMadeGoesAlong(t *testing.T) {
 
 func TestWhatGoesAlongStaysWhatItIs(t *testing.T) {
 	f := Folder(t.TempDir())
-	lay(t, f.path("charm.new"), map[string]string{"a": "1"})
+	lay(t, f.Path("charm.new"), map[string]string{"a": "1"})
 	if err := f.replaceCharm(func(string) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestWhatGoesAlongStaysWhatItIs(t *testing.T) {
 	if err := os.Chmod(filepath.Join(f.Charm(), "data"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	lay(t, f.path("charm.new"), map[string]string{"a": "2"})
+	lay(t, f.Path("charm.new"), map[string]string{"a": "2"})
 	if err := f.replaceCharm(func(string) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestWhatHooksHaveMadeOutlivesADeployKilledAnywhere(t *testing.T) {
 	for _, point := range []string{"before-unpack", "before-swap", "after-exchange", "after-swap"} {
 		t.Run(point, func(t *testing.T) {
 			st := statetest.New(t)
-			f := FolderOf(t.TempDir(), "mysql/0")
+			f := Of(t.TempDir(), "mysql/0")
 			if err := os.MkdirAll(string(f), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point 
 			panic(r)
 		}
 	}()
-	err := putCharmInPlace(t.Context(), st, c.URL.String(), f, func(p string) {
+	err := PutCharm(t.Context(), st, c.URL.String(), f, func(p string) {
 		if p == point {
 			panic(killed{})
 		}
@@ -180,8 +180,8 @@ func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point 
 
 func TestTheCharmPutAsideIsPutBack(t *testing.T) {
 	f := Folder(t.TempDir())
-	lay(t, f.path("charm.new"), map[string]string{"a": "1"})
-	lay(t, f.path("charm.old"), map[string]string{"data": "x"})
+	lay(t, f.Path("charm.new"), map[string]string{"a": "1"})
+	lay(t, f.Path("charm.old"), map[string]string{"data": "x"})
 	if err := f.restoreOldCharm(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"maps"
@@ -46,7 +46,8 @@ type Relation struct {
 	ToPrincipal bool // the relation holds a subordinate's unit to its principal
 }
 
-func (s *Snapshot) isLeaving(id int) bool {
+// IsLeaving reports whether the unit is to leave the relation.
+func (s *Snapshot) IsLeaving(id int) bool {
 	r, ok := s.Relations[id]
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
@@ -61,6 +62,17 @@ func (s *Snapshot) isOrphaned() bool {
 		}
 	}
 	return true
+}
+
+// AddVanished adds the relations that the unit is in and whose records are gone, as a
+// forced removal leaves them: their last hooks are still owed.
+func (s *Snapshot) AddVanished() {
+	for id, rs := range s.Uniter.Relations {
+		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
+			r := hook.Relation{ID: id, Name: rs.Name, RemoteService: rs.RemoteService, Peer: rs.Peer}
+			s.Relations[id] = Relation{Relation: r, Life: state.Dead}
+		}
+	}
 }
 
 func (s *Snapshot) enteredRelations() []int { return sortedKeys(s.Uniter.Relations) }

@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"bijou/agent/hook"
@@ -17,7 +17,7 @@ type Leader struct {
 func (s *Snapshot) nextLeaderHook() string {
 	l, w, has := s.Leader, s.Uniter.Workflow, s.Hooks
 	switch {
-	case !has.hasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
+	case !has.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
 	case l.Unit == s.Unit.Name && !w.Elected && has.LeaderElected:
 		return hook.LeaderElected
 	case l.Unit == s.Unit.Name:
@@ -30,15 +30,4 @@ func (s *Snapshot) nextLeaderHook() string {
 // isLeaderless keeps a unit's install hook waiting until its service has a leader, since a
 // charm may ask in its first hook whether to set up what the whole service shares. It never
 // waits long: every unit's agent campaigns.
-func (s *Snapshot) isLeaderless() bool { return s.Hooks.hasLeadership() && s.Leader.Unit == "" }
-
-func (s *Snapshot) readLeader(v *state.View) (err error) {
-	if !s.Hooks.hasLeadership() {
-		return nil
-	}
-	if s.Leader.Unit, err = v.Leader(s.Unit.Service); err != nil {
-		return err
-	}
-	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
-	return err
-}
+func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }

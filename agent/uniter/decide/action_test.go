@@ -1,14 +1,10 @@
-package uniter
+package decide
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bijou/agent/hook"
-	"bijou/agent/hookexec"
 	"bijou/state"
 )
 
@@ -47,7 +43,7 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 	}
 	inError := func(kind string) func(s *Snapshot) {
 		return waiting(func(s *Snapshot) {
-			s.Uniter.Workflow.State = errorState(kind)
+			s.Uniter.Workflow.State = ErrorState(kind)
 			s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(kind), noon.Add(1))
 		})
 	}
@@ -77,7 +73,7 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 			s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)}
 		}), Wait{}},
 		{"it runs", idle, inFlight(false, false), Wait{}},
-		{"it runs and is to end", idle, inFlight(true, false), InterruptHook{whyCancelled}},
+		{"it runs and is to end", idle, inFlight(true, false), InterruptHook{ReasonCancelled}},
 		{"it has been told to end", idle, inFlight(true, true), Wait{}},
 		{"it is interrupted", idle, interrupted(asked), InterruptHook{whyInterrupted}},
 		{"a hook is interrupted", idle, interrupted(hook.ForUnit(hook.Start)), InterruptHook{whyInterrupted}},
@@ -107,16 +103,4 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 		}), runs},
 		{"one that has stopped does not", idle, waiting(workflow(stateStopped)), Finish{}},
 	})
-}
-
-func TestKeptOutput(t *testing.T) {
-	var k actionOutput
-	k.write(hookexec.Stdout, []byte(strings.Repeat("x", state.MaxOutput-1)))
-	k.write(hookexec.Stdout, []byte("yz"))
-	k.write(hookexec.Stderr, []byte("e"))
-	got := k.get()
-	want := []any{state.MaxOutput, "e", int64(1)}
-	if diff := cmp.Diff(want, []any{len(got.Stdout), string(got.Stderr), got.Dropped}); diff != "" {
-		t.Error(diff)
-	}
 }

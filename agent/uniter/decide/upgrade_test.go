@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"testing"
@@ -77,19 +77,19 @@ func TestUpgradeWorkflow(t *testing.T) {
 		got  state.Workflow
 		want state.Workflow
 	}{
-		{"deployed", withCharm(started, newerURL),
+		{"deployed", WithCharm(started, newerURL),
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, UpgradeOwed: true}},
-		{"put back after a swap that is not wanted any more", withCharm(state.Workflow{State: "started", Charm: charmURL, Deploying: newerURL}, charmURL),
+		{"put back after a swap that is not wanted any more", WithCharm(state.Workflow{State: "started", Charm: charmURL, Deploying: newerURL}, charmURL),
 			state.Workflow{State: "started", Charm: charmURL}},
-		{"put back while its upgrade-charm is owed", withCharm(state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true, Deploying: newerURL}, charmURL),
+		{"put back while its upgrade-charm is owed", WithCharm(state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true, Deploying: newerURL}, charmURL),
 			state.Workflow{State: "started", Charm: charmURL, UpgradeOwed: true}},
-		{"the first charm", withCharm(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
+		{"the first charm", WithCharm(state.Workflow{}, charmURL), state.Workflow{Charm: charmURL}},
 		{"install failed: it is run again, with the new files",
-			withCharm(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}, newerURL),
+			WithCharm(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}, newerURL),
 			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}},
-		{"done: config-changed is next", withHookDone(withCharm(started, newerURL), upgrade, 3),
+		{"done: config-changed is next", WithHookDone(WithCharm(started, newerURL), upgrade, 3),
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, ConfigOwed: true, ConfigOwedFirst: true}},
-		{"done before start", withHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", ConfigOwed: true, ConfigOwedFirst: true}},
+		{"done before start", WithHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", ConfigOwed: true, ConfigOwedFirst: true}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)

@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"time"
@@ -16,9 +16,9 @@ const (
 	stateRemoved   = "removed" // by the remove hook of a charm that has one
 )
 
-// errorState returns an empty string for a hook that may fail without putting the unit into
+// ErrorState returns the error state that a failed hook of the kind makes; an empty string for a hook that may fail without putting the unit into
 // an error state.
-func errorState(kind string) string {
+func ErrorState(kind string) string {
 	switch kind {
 	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged:
 		return kind + "-error"
@@ -34,7 +34,8 @@ func errorState(kind string) string {
 // its start hook: the queue opens with that.
 const firstPlace = 1
 
-func stateAfter(h state.Hook, w state.Workflow) string {
+// StateAfter returns the workflow's state after a hook of the unit has succeeded.
+func StateAfter(h state.Hook, w state.Workflow) string {
 	switch {
 	case hook.IsAction(h):
 		return w.State
@@ -58,11 +59,11 @@ func mayPrecedeStart(kind string) bool {
 	return false
 }
 
-// withHookDone returns the workflow after a hook of the unit has succeeded, or counts as
+// WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as
 // done. seen is the version of the configuration for config-changed, and of the leader
 // settings for leader-settings-changed.
-func withHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
-	w.State, w.Failure = stateAfter(h, w), nil
+func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
+	w.State, w.Failure = StateAfter(h, w), nil
 	switch h.Kind {
 	case hook.Install:
 		w.ConfigOwed = true // config-changed comes before start, whatever was configured
@@ -80,10 +81,10 @@ func withHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	return w
 }
 
-// withCharm returns the workflow after the charm was deployed. Its upgrade-charm is owed,
+// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm is owed,
 // unless it is the first to be installed, or the one whose hooks ran last. An error state
 // stays.
-func withCharm(w state.Workflow, charm string) state.Workflow {
+func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)
 	}
@@ -91,20 +92,8 @@ func withCharm(w state.Workflow, charm string) state.Workflow {
 	return w
 }
 
-func retryDelay(failures int) time.Duration {
+// RetryDelay returns how long a hook that failed so often in a row waits for its retry: 5 s,
+// doubled with each, 5 min at most.
+func RetryDelay(failures int) time.Duration {
 	return min(5*time.Second<<min(max(failures, 1)-1, 10), 5*time.Minute)
-}
-
-func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
-	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
-	if before != nil && before.Hook == h {
-		f.Since, f.Attempts, f.Backoff = before.Since, before.Attempts+1, before.Backoff
-	}
-	if !r.orphaned {
-		f.Backoff++
-	}
-	if retry {
-		f.RetryAt = now.Add(retryDelay(f.Backoff)).UTC()
-	}
-	return f
 }

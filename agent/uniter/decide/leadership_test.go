@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"testing"
@@ -60,12 +60,12 @@ func TestNextAboutLeadership(t *testing.T) {
 
 func TestLeadershipHooksInTheWorkflow(t *testing.T) {
 	before := state.Workflow{State: stateInstalled}
-	w := withHookDone(before, hook.ForUnit(hook.LeaderElected), 0)
+	w := WithHookDone(before, hook.ForUnit(hook.LeaderElected), 0)
 	if w.State != stateInstalled || !w.Elected {
 		t.Errorf("elected before start: %+v", w)
 	}
 	w.State, w.NextPlace = stateStarted, firstPlace
-	w = withHookDone(w, hook.ForUnit(hook.LeaderSettingsChanged), 7)
+	w = WithHookDone(w, hook.ForUnit(hook.LeaderSettingsChanged), 7)
 	if w.State != stateStarted || w.Elected || w.LeaderVersion != 7 {
 		t.Errorf("deposed: %+v", w)
 	}

@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"bijou/state/charm"
 )
 
-// maxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
-const maxArrivals = 50
+// MaxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
+const MaxArrivals = 50
 
 // Next decides what the unit does next.
 func Next(s Snapshot) Step {
@@ -63,11 +63,11 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 		if s.Uniter.Relations[id].State == state.RelationEnded {
 			continue
 		}
-		some := hook.Arrivals(id, s.Uniter.Members[id], s.visibleMembers(id), s.isLeaving(id), tail)
+		some := hook.Arrivals(id, s.Uniter.Members[id], s.visibleMembers(id), s.IsLeaving(id), tail)
 		all = append(all, some...)
-		tail = nextPlaceAfter(some, tail)
+		tail = NextPlaceAfter(some, tail)
 	}
-	return all[:min(len(all), maxArrivals)]
+	return all[:min(len(all), MaxArrivals)]
 }
 
 // visibleMembers leaves out the service whose own settings only hooks of the modern dialect
@@ -80,7 +80,8 @@ func (s *Snapshot) visibleMembers(id int) []state.Member {
 	return all
 }
 
-func nextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
+// NextPlaceAfter returns where the queue goes on behind the arrivals.
+func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	for _, a := range arrivals {
 		tail = max(tail, a.State.Place+1)
 	}
@@ -201,7 +202,7 @@ func (s *Snapshot) nextMembership() Step {
 		}
 	}
 	for _, id := range sortedKeys(s.Relations) {
-		if _, in := s.Uniter.Relations[id]; !in && !s.isLeaving(id) {
+		if _, in := s.Uniter.Relations[id]; !in && !s.IsLeaving(id) {
 			return EnterRelation{s.Relations[id].Relation}
 		}
 	}
@@ -242,7 +243,7 @@ func (s *Snapshot) pendingEntries() []hook.Entry {
 				entries = append(entries, hook.Entry{Relation: relation, Member: member, State: state})
 			}
 		}
-		if s.isLeaving(id) && len(s.Uniter.Members[id]) == 0 {
+		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 {
 			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})
 		}
 	}

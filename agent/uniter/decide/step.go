@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package uniter
+package unitfolder
 
 import (
 	"context"
@@ -16,9 +16,10 @@ import (
 	"bijou/state/durable"
 )
 
-// putCharmInPlace may be killed anywhere and run again: the folder holds the old charm or the
+// PutCharm has the folder hold that charm, with what hooks have made beside the old one's
+// files. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
-func putCharmInPlace(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
+func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
 	var c state.Charm
 	err := st.View(ctx, func(v *state.View) (err error) {
 		c, err = v.Charm(url)
@@ -42,7 +43,7 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 	for _, t := range tools.All() {
 		names = append(names, t.Name)
 	}
-	if err := os.RemoveAll(f.path("charm.new")); err != nil {
+	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
 		return err
 	}
 	archive, err := downloadCharm(ctx, st, c.SHA256, f)
@@ -54,8 +55,8 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 	if err != nil {
 		return err
 	}
-	return charm.Unpack(archive, info.Size(), f.path("charm.new"), charm.UnpackOptions{
-		SHA256: c.SHA256, Tools: names, ToolsDir: f.toolsPath(),
+	return charm.Unpack(archive, info.Size(), f.Path("charm.new"), charm.UnpackOptions{
+		SHA256: c.SHA256, Tools: names, ToolsDir: f.ToolsPath(),
 	})
 }
 
@@ -67,7 +68,7 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 		return nil, err
 	}
 	defer blob.Close()
-	file, err := os.OpenFile(f.path("charm.zip"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(f.Path("charm.zip"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 }
 
 func (f Folder) swapCharm(fault func(point string)) error {
-	fresh, old := f.path("charm.new"), f.Charm()
+	fresh, old := f.Path("charm.new"), f.Charm()
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil: // the old one is charm.new now
@@ -122,14 +123,14 @@ func (f Folder) swapCharm(fault func(point string)) error {
 // swapByRename needs two renames. If it is killed between them, the next deploy puts the
 // old charm back (restoreOldCharm).
 func (f Folder) swapByRename() error {
-	aside := f.path("charm.old")
+	aside := f.Path("charm.old")
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Charm(), aside); err != nil {
 		return err
 	}
-	if err := os.Rename(f.path("charm.new"), f.Charm()); err != nil {
+	if err := os.Rename(f.Path("charm.new"), f.Charm()); err != nil {
 		return err
 	}
 	return os.RemoveAll(aside)
@@ -139,7 +140,7 @@ func (f Folder) restoreOldCharm() error {
 	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(f.path("charm.old"), f.Charm()); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(f.Path("charm.old"), f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

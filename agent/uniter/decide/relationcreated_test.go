@@ -1,4 +1,4 @@
-package uniter
+package decide
 
 import (
 	"testing"
@@ -89,28 +89,28 @@ func TestNextRemove(t *testing.T) {
 			s.Uniter.Workflow.Failure = failureOf(hook.ForUnit(hook.Remove), noon.Add(60e9))
 		}, Wait{noon.Add(60e9)}},
 	})
-	if w := withHookDone(state.Workflow{State: stateStopped}, hook.ForUnit(hook.Remove), 0); w.State != stateRemoved {
+	if w := WithHookDone(state.Workflow{State: stateStopped}, hook.ForUnit(hook.Remove), 0); w.State != stateRemoved {
 		t.Errorf("remove is done: %+v", w)
 	}
 }
 
 func TestRelationCreatedLeavesTheWorkflow(t *testing.T) {
 	h := hook.ForRelation(hook.Created, db, "")
-	if word := stateAfter(h, state.Workflow{State: stateInstalled}); word != stateInstalled {
+	if word := StateAfter(h, state.Workflow{State: stateInstalled}); word != stateInstalled {
 		t.Errorf("before start: got %q", word)
 	}
-	if word := stateAfter(h, state.Workflow{State: stateStarted, NextPlace: 4}); word != stateStarted {
+	if word := StateAfter(h, state.Workflow{State: stateStarted, NextPlace: 4}); word != stateStarted {
 		t.Errorf("after start: got %q", word)
 	}
 }
 
 func TestHooksOfACharm(t *testing.T) {
-	h := newCharmHooks(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}}, nil)
-	if !h.hasCreated("db") || h.hasCreated("web") || h.Remove || !h.LeaderElected || h.LeaderSettings {
+	h := NewCharmHooks(charmURL, state.Charm{Hooks: []string{"db-relation-changed", "db-relation-created", "leader-elected"}}, nil)
+	if !h.HasCreated("db") || h.HasCreated("web") || h.Remove || !h.LeaderElected || h.LeaderSettings {
 		t.Errorf("by its files: %+v", h)
 	}
-	h = newCharmHooks(charmURL, state.Charm{HasDispatch: true}, nil)
-	if !h.hasCreated("db") || !h.Remove || !h.LeaderElected || !h.LeaderSettings {
+	h = NewCharmHooks(charmURL, state.Charm{HasDispatch: true}, nil)
+	if !h.HasCreated("db") || !h.Remove || !h.LeaderElected || !h.LeaderSettings {
 		t.Errorf("with a dispatch file: %+v", h)
 	}
 }

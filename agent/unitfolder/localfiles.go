@@ -1,4 +1,4 @@
-package uniter
+package unitfolder
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ type charmManifest struct {
 	Files []string `json:"files"`
 }
 
-func (f Folder) charmFileListPath() string { return f.path("charm.files") }
+func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 
 // readCharmFileList returns an empty set where there is no manifest, so that all files count as
 // made by hooks: one too many does less harm than one that is lost.

@@ -14,10 +14,11 @@ import (
 
 // Action returns the action that runs; hookapi.ErrNoAction in a hook.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
-	if err := c.lockAction(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkAction(ctx); err != nil {
 		return hookapi.Action{}, err
 	}
-	defer c.mu.Unlock()
 	a := *c.opts.Action
 	a.Parameters = maps.Clone(a.Parameters)
 	return a, nil
@@ -25,10 +26,11 @@ func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 
 // SetResults sets what the action returns.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
-	if err := c.lockAction(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkAction(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	all := mergeResults(c.actionResults, results)
 	data, err := json.Marshal(all)
 	if err == nil && len(data) > state.MaxActionText {
@@ -58,20 +60,22 @@ func mergeResults(old, fresh map[string]any) map[string]any {
 
 // FailAction makes the action fail.
 func (c *Context) FailAction(ctx context.Context, message string) error {
-	if err := c.lockAction(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkAction(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	c.actionFailure = &message
 	return nil
 }
 
 // LogAction reports the action's progress to the operator, and in the unit's log.
 func (c *Context) LogAction(ctx context.Context, message string) error {
-	if err := c.lockAction(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkAction(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	id, err := strconv.Atoi(c.opts.Action.ID)
 	if err != nil {
 		return fmt.Errorf("internal error: action id %q", c.opts.Action.ID)
@@ -81,12 +85,11 @@ func (c *Context) LogAction(ctx context.Context, message string) error {
 	return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
 }
 
-func (c *Context) lockAction(ctx context.Context) error {
-	if err := c.lock(ctx); err != nil {
+func (c *Context) checkAction(ctx context.Context) error {
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
 	if c.opts.Action == nil {
-		c.mu.Unlock()
 		return hookapi.ErrNoAction
 	}
 	return nil

@@ -14,10 +14,11 @@ type serviceConfig struct {
 
 // Config returns the options that the hook sees.
 func (c *Context) Config(ctx context.Context) (map[string]any, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	if c.config == nil {
 		read, err := view(ctx, c, func(v *state.View) (serviceConfig, error) {
 			return readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)

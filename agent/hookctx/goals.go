@@ -9,10 +9,11 @@ import (
 
 // Goals returns the units and relations that the environment has or is to have.
 func (c *Context) Goals(ctx context.Context) (goals hookapi.Goals, err error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return goals, err
 	}
-	defer c.mu.Unlock()
 	if _, err := c.localUnit(""); err != nil {
 		return goals, err
 	}

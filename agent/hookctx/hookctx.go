@@ -105,17 +105,12 @@ func (c *Context) Log(level, message string) {
 	}
 }
 
-// lock locks the context for one question, unless it returns an error.
-func (c *Context) lock(ctx context.Context) error {
-	c.mu.Lock()
-	err := ctx.Err()
+// checkOpen returns why a question gets no answer any more; c.mu is held.
+func (c *Context) checkOpen(ctx context.Context) error {
 	if c.ended {
-		err = hookapi.ErrGone
+		return hookapi.ErrGone
 	}
-	if err != nil {
-		c.mu.Unlock()
-	}
-	return err
+	return ctx.Err()
 }
 
 // view reads once from the store; c.mu is held.

@@ -11,10 +11,11 @@ import (
 
 // IsLeader reports whether the local unit led its service when the hook first asked.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return false, err
 	}
-	defer c.mu.Unlock()
 	return c.readIsLeader(ctx)
 }
 
@@ -60,10 +61,11 @@ func (c *Context) requireServiceWrite(ctx context.Context, service string) error
 
 // LeaderSettings returns what the service's leader tells its peers, own writes applied.
 func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	n, err := c.loadLeaderSettings(ctx)
 	if err != nil {
 		return nil, err
@@ -73,10 +75,11 @@ func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error)
 
 // SetLeaderSettings merges changes into them, with the hook's success.
 func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*string) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	if err := c.requireLeader(ctx); err != nil {
 		return err
 	}

@@ -13,10 +13,11 @@ import (
 
 // Address returns the local unit's address; empty if it has none.
 func (c *Context) Address(ctx context.Context, public bool) (address string, err error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return "", err
 	}
-	defer c.mu.Unlock()
 	unit, err := c.localUnit("")
 	if err != nil {
 		return "", err
@@ -26,10 +27,11 @@ func (c *Context) Address(ctx context.Context, public bool) (address string, err
 
 // Bindings returns the names of the charm's endpoints, sorted.
 func (c *Context) Bindings(ctx context.Context) ([]string, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	return c.readBindings(ctx)
 }
 
@@ -42,10 +44,11 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 // Network describes what an endpoint is bound to: every endpoint of a unit to the address
 // that it is reached by.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return hookapi.Network{}, err
 	}
-	defer c.mu.Unlock()
 	unit, err := c.localUnit("")
 	if err != nil {
 		return hookapi.Network{}, err

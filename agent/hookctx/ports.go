@@ -24,10 +24,11 @@ type portChange struct {
 
 // SetPort opens or closes a range with the hook's success.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	unit, err := c.localUnit(unit)
 	if err != nil {
 		return err
@@ -44,10 +45,11 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 
 // Ports returns what the local unit has open, own changes applied.
 func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	unit, err := c.localUnit("")
 	if err != nil {
 		return nil, err

@@ -14,10 +14,11 @@ import (
 
 // Relation describes a relation, as it was at the first call.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return hookapi.Relation{}, err
 	}
-	defer c.mu.Unlock()
 	r, err := c.loadRelation(ctx, id)
 	return cloneRelation(r), err
 }
@@ -113,10 +114,11 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 // RelationIDs returns the relations that a unit is in, or those of a service, as they were
 // at the first call for that name.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	if ids, ok := c.ids[unit]; ok {
 		return slices.Clone(ids), nil
 	}

@@ -34,10 +34,11 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 }
 
 func (c *Context) readResource(ctx context.Context, name string) (r state.Resource, err error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return r, err
 	}
-	defer c.mu.Unlock()
 	if c.opts.Resources == "" {
 		return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 	}

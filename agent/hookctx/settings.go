@@ -29,10 +29,11 @@ func newSettingsNode(s state.Settings) *settingsNode {
 
 // Settings returns a node's values, own writes applied.
 func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]string, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	n, err := c.loadNode(ctx, at)
 	if err != nil {
 		return nil, err
@@ -42,10 +43,11 @@ func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]str
 
 // SetSettings merges changes into a node. Only this hook sees them before its success.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	n, err := c.loadNode(ctx, at)
 	if err != nil {
 		return err

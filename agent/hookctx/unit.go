@@ -13,10 +13,11 @@ import (
 
 // Status returns the workload status of the unit, or of its service with its units.
 func (c *Context) Status(ctx context.Context, ofService bool) (status hookapi.Status, err error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return status, err
 	}
-	defer c.mu.Unlock()
 	return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
 		if ofService {
 			return readServiceStatus(v, c.opts.Facts.Service)
@@ -50,10 +51,11 @@ const statusUnknown = "unknown"
 
 // SetStatus takes effect at once.
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	if ofService {
 		leads, err := c.readIsLeader(ctx)
 		if err == nil && !leads {
@@ -85,10 +87,11 @@ func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) err
 
 // SetVersion sets the version of the workload that the unit runs, at once.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	unit, err := c.localUnit("")
 	if err != nil {
 		return err
@@ -98,10 +101,11 @@ func (c *Context) SetVersion(ctx context.Context, version string) error {
 
 // Reboot refuses: no machine of bijou's is its to reboot.
 func (c *Context) Reboot(ctx context.Context, _ bool) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	env, err := view(ctx, c, (*state.View).Environment)
 	if err != nil {
 		return err

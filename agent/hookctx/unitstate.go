@@ -9,10 +9,11 @@ import (
 
 // State returns the unit's own key-value pairs, own writes applied.
 func (c *Context) State(ctx context.Context) (map[string]string, error) {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	defer c.mu.Unlock()
 	n, err := c.loadUnitState(ctx)
 	if err != nil {
 		return nil, err
@@ -22,10 +23,11 @@ func (c *Context) State(ctx context.Context) (map[string]string, error) {
 
 // SetState merges changes into them, with the hook's success.
 func (c *Context) SetState(ctx context.Context, changes map[string]*string) error {
-	if err := c.lock(ctx); err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
-	defer c.mu.Unlock()
 	n, err := c.loadUnitState(ctx)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 	for _, i := range have {
 		told[i.ID] = true
 	}
-	alive := func(machine string) bool { return r.machines[machine].Life != Dead }
+	alive := func(machine string) bool { return r.machines[machine].Life != state.Dead }
 	missing := map[string][]provider.Instance{}
 	for id, machines := range r.instances {
 		if told[id] || slices.ContainsFunc(machines, alive) {
@@ -149,7 +149,7 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 
 // An instance of several machines is not stopped for the sake of a dead one.
 func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
-	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool { return r.machines[id].Life == Dead })
+	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool { return r.machines[id].Life == state.Dead })
 	switch {
 	case slices.Contains(alive, i.Machine):
 		return i.Machine

@@ -70,7 +70,7 @@ func (s *sim) begin(id string) {
 		s.have = append(s.have, i)
 		s.made[id]++
 	}
-	lives := []Life{Alive, Alive, Alive, Dying, Dead}
+	lives := []state.Life{state.Alive, state.Alive, state.Alive, state.Dying, state.Dead}
 	if s.r.IntN(6) == 0 {
 		return // removed
 	}
@@ -150,7 +150,7 @@ func (s *sim) apply(t *testing.T, a Action, when string) {
 	case Stop:
 		s.stop(t, a.Instance, when)
 	case Remove:
-		if s.machines[at].Life == Alive {
+		if s.machines[at].Life == state.Alive {
 			t.Errorf("%s: an alive machine is removed", when)
 		}
 		s.machines = slices.Delete(s.machines, at, at+1)
@@ -176,7 +176,7 @@ func (s *sim) stop(t *testing.T, instance, when string) {
 		return
 	}
 	for _, w := range s.machines {
-		if w.Instance == instance && w.Life == Alive {
+		if w.Instance == instance && w.Life == state.Alive {
 			t.Errorf("%s: the instance %s of machine %s is stopped, which is alive", when, instance, w.ID)
 		}
 	}
@@ -185,7 +185,7 @@ func (s *sim) stop(t *testing.T, instance, when string) {
 	}
 	s.have = slices.DeleteFunc(s.have, func(i provider.Instance) bool { return i.ID == instance })
 	for at, w := range s.machines {
-		if w.Life == Dead && w.Instance == instance { // as the loop records
+		if w.Life == state.Dead && w.Instance == instance { // as the loop records
 			s.machines[at].Instance = ""
 		}
 	}
@@ -197,7 +197,7 @@ func (s *sim) atEnd(t *testing.T, seed uint64, lied bool) {
 	t.Helper()
 	for _, w := range s.machines {
 		own := slices.DeleteFunc(slices.Clone(s.have), func(i provider.Instance) bool { return i.ID != w.Instance })
-		if w.Life == Dead || len(own) != 1 || !own[0].Running {
+		if w.Life == state.Dead || len(own) != 1 || !own[0].Running {
 			t.Errorf("seed %d: machine %+v has %+v", seed, w, own)
 		}
 	}

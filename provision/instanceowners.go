@@ -1,6 +1,10 @@
 package provision
 
-import "sync"
+import (
+	"sync"
+
+	"bijou/state"
+)
 
 // instanceOwners says which machine has which instance, as recorded or about to be. Its methods may
 // be called from several goroutines.
@@ -23,7 +27,7 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 		if m.Instance == "" {
 			m.Instance = claimed[m.ID]
 		}
-		if m.Instance != "" && m.Life != Dead {
+		if m.Instance != "" && m.Life != state.Dead {
 			o.machines[m.Instance] = m.ID
 		}
 	}

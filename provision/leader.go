@@ -182,9 +182,9 @@ func (w Want) equal(o Want) bool {
 }
 
 func (w Want) startsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead && !m.Hosted })
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Hosted })
 }
 
 func (w Want) needsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != Dead })
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead })
 }

@@ -21,7 +21,7 @@ type Want struct {
 // Wanted holds what Plan must know of one machine.
 type Wanted struct {
 	ID       string
-	Life     Life
+	Life     state.Life
 	Instance string // as recorded; "" is not provisioned
 	// Private and Public are the recorded addresses.
 	Private, Public string
@@ -32,16 +32,6 @@ type Wanted struct {
 	// Held: a start has failed, and it is not (yet) to be tried again.
 	Held bool
 }
-
-// Life is how far a machine is on its way out, in state's words.
-type Life string
-
-// The stages of a machine's life.
-const (
-	Alive Life = "alive"
-	Dying Life = "dying"
-	Dead  Life = "dead"
-)
 
 // Verb names what an Action does.
 type Verb string
@@ -96,7 +86,7 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	if w.Hosted {
 		return nil
 	}
-	if w.Life == Dead || neverStarted(w, have) {
+	if w.Life == state.Dead || neverStarted(w, have) {
 		return a.takeDown(w, have)
 	}
 	keep, rest := chooseInstance(w, have)
@@ -140,7 +130,7 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 // A dying machine that never had an agent, and has no unit that needs one to leave, can go.
 func neverStarted(w Wanted, have []provider.Instance) bool {
 	running := slices.ContainsFunc(have, func(i provider.Instance) bool { return i.Running })
-	return w.Life == Dying && w.Instance == "" && w.Units == 0 && !running
+	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
 // chooseInstance keeps the recorded instance while the provider has it, else the first that runs;

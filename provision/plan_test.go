@@ -23,45 +23,45 @@ func TestPlan(t *testing.T) {
 		plan []Action
 	}{
 		{"nothing", nil, nil, nil},
-		{"a new machine is started", []Wanted{{ID: "1", Life: Alive}}, nil, []Action{{Verb: Start, Machine: "1"}}},
-		{"a running machine is left alone", []Wanted{{ID: "1", Life: Alive, Instance: "i1"}}, []provider.Instance{up("i1", "1")}, nil},
-		{"machine 0 is nobody's", []Wanted{{ID: "0", Life: Alive, Hosted: true}, {ID: "0", Life: Dead, Hosted: true}}, nil, nil},
-		{"started but not recorded", []Wanted{{ID: "1", Life: Alive}}, []provider.Instance{up("i1", "1")},
+		{"a new machine is started", []Wanted{{ID: "1", Life: state.Alive}}, nil, []Action{{Verb: Start, Machine: "1"}}},
+		{"a running machine is left alone", []Wanted{{ID: "1", Life: state.Alive, Instance: "i1"}}, []provider.Instance{up("i1", "1")}, nil},
+		{"machine 0 is nobody's", []Wanted{{ID: "0", Life: state.Alive, Hosted: true}, {ID: "0", Life: state.Dead, Hosted: true}}, nil, nil},
+		{"started but not recorded", []Wanted{{ID: "1", Life: state.Alive}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Record, Machine: "1", Instance: "i1"}}},
-		{"recorded but another one runs", []Wanted{{ID: "1", Life: Alive, Instance: "old"}}, []provider.Instance{up("i1", "1")},
+		{"recorded but another one runs", []Wanted{{ID: "1", Life: state.Alive, Instance: "old"}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Record, Machine: "1", Instance: "i1"}}},
-		{"an ended instance is started again", []Wanted{{ID: "1", Life: Alive, Instance: "i1"}}, []provider.Instance{ended("i1", "1")},
+		{"an ended instance is started again", []Wanted{{ID: "1", Life: state.Alive, Instance: "i1"}}, []provider.Instance{ended("i1", "1")},
 			[]Action{{Verb: Start, Machine: "1"}}},
-		{"a vanished instance is started again", []Wanted{{ID: "1", Life: Alive, Instance: "i1"}}, nil,
+		{"a vanished instance is started again", []Wanted{{ID: "1", Life: state.Alive, Instance: "i1"}}, nil,
 			[]Action{{Verb: Start, Machine: "1"}}},
-		{"one too many: the recorded one stays", []Wanted{{ID: "1", Life: Alive, Instance: "i2"}}, []provider.Instance{up("i1", "1"), up("i2", "1")},
+		{"one too many: the recorded one stays", []Wanted{{ID: "1", Life: state.Alive, Instance: "i2"}}, []provider.Instance{up("i1", "1"), up("i2", "1")},
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}}},
-		{"one too many, none recorded", []Wanted{{ID: "1", Life: Alive}}, []provider.Instance{up("i1", "1"), up("i2", "1")},
+		{"one too many, none recorded", []Wanted{{ID: "1", Life: state.Alive}}, []provider.Instance{up("i1", "1"), up("i2", "1")},
 			[]Action{{Verb: Record, Machine: "1", Instance: "i1"}, {Verb: Stop, Machine: "1", Instance: "i2"}}},
-		{"a failed start waits", []Wanted{{ID: "1", Life: Alive, Held: true}, {ID: "2", Life: Alive}}, nil,
+		{"a failed start waits", []Wanted{{ID: "1", Life: state.Alive, Held: true}, {ID: "2", Life: state.Alive}}, nil,
 			[]Action{{Verb: Start, Machine: "2"}}},
-		{"a failed start that came up after all", []Wanted{{ID: "1", Life: Alive, Held: true}}, []provider.Instance{up("i1", "1")},
+		{"a failed start that came up after all", []Wanted{{ID: "1", Life: state.Alive, Held: true}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Record, Machine: "1", Instance: "i1"}}},
 		{"an instance of a machine that was removed is stopped", nil, []provider.Instance{up("i9", "9"), ended("i8", "8")},
 			[]Action{{Verb: Stop, Machine: "8", Instance: "i8"}, {Verb: Stop, Machine: "9", Instance: "i9"}}},
-		{"a dead machine's instance is stopped", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{up("i1", "1")},
+		{"a dead machine's instance is stopped", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, []provider.Instance{up("i1", "1")},
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}}},
-		{"what a dead machine left is stopped, too", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{ended("i1", "1")},
+		{"what a dead machine left is stopped, too", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, []provider.Instance{ended("i1", "1")},
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}}},
-		{"a dead machine without instance is removed", []Wanted{{ID: "1", Life: Dead}}, nil,
+		{"a dead machine without instance is removed", []Wanted{{ID: "1", Life: state.Dead}}, nil,
 			[]Action{{Verb: Remove, Machine: "1"}}},
-		{"a dead machine's instance that is not listed is stopped", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, nil,
+		{"a dead machine's instance that is not listed is stopped", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, nil,
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}}},
-		{"and so is what is listed beside it", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{up("i2", "1")},
+		{"and so is what is listed beside it", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, []provider.Instance{up("i2", "1")},
 			[]Action{{Verb: Stop, Machine: "1", Instance: "i1"}, {Verb: Stop, Machine: "1", Instance: "i2"}}},
-		{"but not what another machine has", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}, {ID: "2", Life: Dying, Instance: "i1"}}, nil,
+		{"but not what another machine has", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}, {ID: "2", Life: state.Dying, Instance: "i1"}}, nil,
 			[]Action{{Verb: Remove, Machine: "1"}, {Verb: Start, Machine: "2"}}},
-		{"a dying machine keeps its agent", []Wanted{{ID: "1", Life: Dying, Instance: "i1"}}, []provider.Instance{up("i1", "1")}, nil},
-		{"a dying machine gets its agent back", []Wanted{{ID: "1", Life: Dying, Instance: "i1"}}, nil,
+		{"a dying machine keeps its agent", []Wanted{{ID: "1", Life: state.Dying, Instance: "i1"}}, []provider.Instance{up("i1", "1")}, nil},
+		{"a dying machine gets its agent back", []Wanted{{ID: "1", Life: state.Dying, Instance: "i1"}}, nil,
 			[]Action{{Verb: Start, Machine: "1"}}},
-		{"a dying machine that never had an agent", []Wanted{{ID: "1", Life: Dying}}, nil,
+		{"a dying machine that never had an agent", []Wanted{{ID: "1", Life: state.Dying}}, nil,
 			[]Action{{Verb: Remove, Machine: "1"}}},
-		{"but units want to say good-bye", []Wanted{{ID: "1", Life: Dying, Units: 1}}, nil,
+		{"but units want to say good-bye", []Wanted{{ID: "1", Life: state.Dying, Units: 1}}, nil,
 			[]Action{{Verb: Start, Machine: "1"}}},
 	}
 	for _, tt := range tests {
@@ -80,7 +80,7 @@ func TestPlanHarvests(t *testing.T) {
 	up := func(id, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: "e", Machine: machine, Running: true}
 	}
-	machines := []Wanted{{ID: "1", Life: Alive, Instance: "i1"}, {ID: "2", Life: Dead, Instance: "i2"}}
+	machines := []Wanted{{ID: "1", Life: state.Alive, Instance: "i1"}, {ID: "2", Life: state.Dead, Instance: "i2"}}
 	have := []provider.Instance{
 		up("i1", "1"), up("i2", "2"), up("removed", "3"), up("never", "30"), up("second", "1"),
 		{ID: "other", Environment: "another", Machine: "2", Running: true},
@@ -112,7 +112,7 @@ func TestPlanOfLies(t *testing.T) {
 	of := func(id, environment, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: environment, Machine: machine, Running: true}
 	}
-	first := Wanted{ID: "1", Life: Alive, Instance: "i1"}
+	first := Wanted{ID: "1", Life: state.Alive, Instance: "i1"}
 	tests := []struct {
 		name  string
 		want  []Wanted
@@ -124,11 +124,11 @@ func TestPlanOfLies(t *testing.T) {
 			`1 instances have no id, of machine "1" for one: they are left alone`},
 		{"told twice", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "e", "1")}, nil,
 			`instance "i1" is told 2 times`},
-		{"told as two machines'", []Wanted{first, {ID: "2", Life: Dead}}, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "1")},
+		{"told as two machines'", []Wanted{first, {ID: "2", Life: state.Dead}}, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "1")},
 			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is told 2 times, as machine "1"'s and otherwise`},
 		{"told as two machines', and recorded for none", nil, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "3")}, nil,
 			`instance "i1" is told 2 times, as machine "2"'s and otherwise`},
-		{"told as a dead machine's", []Wanted{first, {ID: "2", Life: Dead}}, []provider.Instance{of("i1", "e", "2")},
+		{"told as a dead machine's", []Wanted{first, {ID: "2", Life: state.Dead}}, []provider.Instance{of("i1", "e", "2")},
 			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" of machine 1 says it is of machine "2"`},
 		{"told as a removed machine's", []Wanted{first}, []provider.Instance{of("i1", "e", "9")}, nil,
 			`instance "i1" of machine 1 says it is of machine "9"`},
@@ -138,11 +138,11 @@ func TestPlanOfLies(t *testing.T) {
 			`instance "i1" of machine 1 says it is of environment "o": it is left alone`},
 		{"told as another environment's, too", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "o", "1")}, nil,
 			`instance "i1" of machine 1 says it is of environment "o": it is left alone`},
-		{"a dead machine's, told as another environment's", []Wanted{{ID: "1", Life: Dead, Instance: "i1"}}, []provider.Instance{of("i1", "o", "1")},
+		{"a dead machine's, told as another environment's", []Wanted{{ID: "1", Life: state.Dead, Instance: "i1"}}, []provider.Instance{of("i1", "o", "1")},
 			[]Action{{Verb: Remove, Machine: "1"}}, `instance "i1" of machine 1 says it is of environment "o": it is left alone`},
-		{"recorded for two, of which one is dead", []Wanted{first, {ID: "2", Life: Dead, Instance: "i1"}}, []provider.Instance{of("i1", "e", "2")},
+		{"recorded for two, of which one is dead", []Wanted{first, {ID: "2", Life: state.Dead, Instance: "i1"}}, []provider.Instance{of("i1", "e", "2")},
 			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is recorded for the machines 1, 2`},
-		{"told as the bootstrapped machine's", []Wanted{{ID: "0", Life: Alive, Instance: "localhost", Hosted: true}},
+		{"told as the bootstrapped machine's", []Wanted{{ID: "0", Life: state.Alive, Instance: "localhost", Hosted: true}},
 			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" says it is of machine 0, which has none: it is left alone`},
 	}
 	for _, tt := range tests {
@@ -162,7 +162,7 @@ func TestPlanOfLies(t *testing.T) {
 func TestPlanRecordsAddresses(t *testing.T) {
 	have := []provider.Instance{{ID: "i1", Environment: "e", Machine: "1", Running: true, Private: "10.0.0.1"}}
 	plan := func(w Wanted) []Action {
-		w.ID, w.Life, w.Instance = "1", Alive, "i1"
+		w.ID, w.Life, w.Instance = "1", state.Alive, "i1"
 		got, _ := Plan(Want{Environment: "e", Machines: []Wanted{w}}, have)
 		return got
 	}

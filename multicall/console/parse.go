@@ -43,13 +43,21 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err := checkText(args); err != nil {
 		return nil, err
 	}
-	parser, err := kong.New(c.Grammar, options...)
+	grammar := c.Grammar
+	part, isPart := narrow(grammar, args)
+	if isPart {
+		grammar = part.grammar()
+	}
+	parser, err := kong.New(grammar, options...)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
+	}
+	if isPart {
+		part.copyBack()
 	}
 	return parsed, nil
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"bijou/agent"
@@ -27,8 +24,7 @@ func runJuju(c applet.Call) int {
 	if len(c.Args) > 0 && (c.Args[0] == "--version" || c.Args[0] == "version") {
 		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
 	}
-	applet.SetLogOutput(c.Streams.Err)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	parts := jujuParts()
 	var err error

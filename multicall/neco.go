@@ -1,11 +1,6 @@
 package multicall
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/neco"
@@ -14,12 +9,11 @@ import (
 )
 
 func runNeco(c applet.Call) int {
-	applet.SetLogOutput(c.Streams.Err)
 	manifest, version, err := necodaemon.OwnManifest()
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	return neco.Main(ctx, c.Streams, neco.Parts{Version: version, Manifest: manifest, Demo: tour.Demo}, c.Args)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/lazyregexp"
 )
 
 // ProviderLocal is the provider whose machines are folders of this host; units
@@ -192,10 +192,10 @@ func (e Environment) checkSetting(key, value string) error {
 	return nil
 }
 
-var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var sha256Pattern = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // settingNamePattern is of what follows the provider's name and a dot.
-var settingNamePattern = regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
+var settingNamePattern = lazyregexp.New(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 
 func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {

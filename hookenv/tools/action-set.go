@@ -3,11 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"bijou/hookenv"
+	"bijou/state/lazyregexp"
 )
 
 func actionSet() hookenv.Tool {
@@ -22,7 +22,7 @@ func actionSet() hookenv.Tool {
 }
 
 // resultKey matches one part of a key.
-var resultKey = regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+var resultKey = lazyregexp.New(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
 
 // The agent itself sets these results of an action.
 func reservedResults() []string {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/google/renameio/v2"
 
 	"bijou/state/charm"
+	"bijou/state/lazyregexp"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 	ErrBusy = errors.New("another process is at work on it")
 )
 
-var namePattern = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
+var namePattern = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
 
 // currentFile holds the name of the environment in use; no environment has its name.
 const currentFile = "current"

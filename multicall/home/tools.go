@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/executable"
+	"bijou/state/lazyregexp"
 )
 
 // Tools describes what InstallTools puts into an environment.
@@ -111,7 +111,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 }
 
 // toolsPattern ends the name of a folder of tools.
-var toolsPattern = regexp.MustCompile(`-[0-9a-f]{8}$`)
+var toolsPattern = lazyregexp.New(`-[0-9a-f]{8}$`)
 
 func fileSum(f *os.File) (string, error) {
 	hash := sha256.New()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,10 +16,11 @@ import (
 	"bijou/provision/plugin"
 	"bijou/provision/provider"
 	"bijou/state"
+	"bijou/state/lazyregexp"
 )
 
 // providerName is strict, since the name is a part of a file's.
-var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+var providerName = lazyregexp.New(`^[a-z][a-z0-9-]*$`)
 
 // Inspect asks the provider that an environment is to have what it can do: one
 // inside the binary in this process.

@@ -6,12 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"bijou/state/lazyregexp"
 )
 
 // controls matches what a terminal would not print.
-var controls = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
+var controls = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
 
 // console follows what a container prints while it boots.
 type console struct {
@@ -46,7 +47,7 @@ func (c *console) copyTo(w io.Writer) {
 }
 
 func (c *console) addLine(w io.Writer, line string) {
-	line = strings.TrimSpace(controls.ReplaceAllString(line, ""))
+	line = strings.TrimSpace(controls.Compiled().ReplaceAllString(line, ""))
 	if line == "" {
 		return
 	}

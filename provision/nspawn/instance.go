@@ -10,20 +10,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"bijou/provision/provider"
 	"bijou/state/durable"
+	"bijou/state/lazyregexp"
 )
 
 // recordFile marks a folder as an instance.
 const recordFile = "instance.json"
 
 // idForm matches an instance's id: it is the container's name and its folder's.
-var idForm = regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
+var idForm = lazyregexp.New(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
 
 // instanceRecord is the content of recordFile.
 type instanceRecord struct {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/durable"
+	"bijou/state/lazyregexp"
 )
 
 // packages come on top of the least of Debian: what a machine runs by, and what charms
@@ -45,7 +45,7 @@ func (p *Provider) extraPackages() ([]string, error) {
 }
 
 // nameForm matches a series and a package: one plain word, since it becomes a path.
-var nameForm = regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
+var nameForm = lazyregexp.New(`\A[a-z0-9][a-z0-9._+-]*\z`)
 
 // ensureTree returns the folder that the machine boots from. A machine that has booted stays with
 // its own, since its files lie over that. It makes the host's own series, once for all environments

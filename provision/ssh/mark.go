@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"bijou/provision/provider"
+	"bijou/state/lazyregexp"
 )
 
 // mark lies on a host that is a machine, and says whose.
@@ -34,7 +34,7 @@ func (m mark) String() string {
 }
 
 // Operators copy the words of a mark.
-var markWord = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+var markWord = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)

@@ -14,8 +14,9 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
+
+	"bijou/state/lazyregexp"
 )
 
 // Format is the version of the format that this code reads and writes.
@@ -58,7 +59,7 @@ const (
 )
 
 // fileNamePattern is of a backup's files but headerFile and sumsFile.
-var fileNamePattern = regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
+var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
 
 // BlobName returns the name of the file of a backup that has the blob.
 func BlobName(sum string) string { return "blobs/" + sum }

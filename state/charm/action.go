@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"bijou/state/lazyregexp"
 
 	"gopkg.in/yaml.v3"
 )
@@ -29,7 +30,7 @@ type actionYAML struct {
 }
 
 // actionName is strict since an action's name is a file's.
-var actionName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
+var actionName = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
 
 // CheckAction returns an error unless the name can be an action's.
 func CheckAction(name string) error {

@@ -1,6 +1,7 @@
 package charm
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -113,4 +114,33 @@ func TestRefs(t *testing.T) {
 			t.Errorf("%q became %+v, %v", text, got, err)
 		}
 	}
+}
+
+// TestNameForms holds the forms of names against what they are, written as regular
+// expressions.
+func TestNameForms(t *testing.T) {
+	forms := []struct {
+		is   func(string) bool
+		form *regexp.Regexp
+	}{
+		{isCharmName, regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*$`)},
+		{isDashedName, regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)},
+		{isRelationName, regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`)},
+	}
+	var check func(name string, more int)
+	check = func(name string, more int) {
+		for i, f := range forms {
+			if f.is(name) != f.form.MatchString(name) {
+				t.Errorf("form %d: %q is one: %t", i, name, f.is(name))
+			}
+		}
+		for _, c := range "b7-_A" {
+			if more > 0 {
+				check(name+string(c), more-1)
+			}
+		}
+	}
+	check("", 6)
+	check("é", 0)
+	check("a\n", 0)
 }

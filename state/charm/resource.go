@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"bijou/state/lazyregexp"
 )
 
 // Resource is a file that the operator gives with the charm.
@@ -17,7 +18,7 @@ type Resource struct {
 }
 
 // resourceName is strict since a resource's name is a folder's.
-var resourceName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
+var resourceName = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 
 // ResourceFile returns the name of a resource's file on the units. It is an error if the
 // charm has no resource of that name, or it is not a file.
@@ -38,7 +39,7 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 
 func (m *Meta) checkResources() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
-		if err := checkName("resource", name, resourceName, `letters, digits, dots, dashes and underscores`); err != nil {
+		if err := checkName("resource", name, resourceName.MatchString, `letters, digits, dots, dashes and underscores`); err != nil {
 			return err
 		}
 		file := m.Resources[name].Filename

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"bijou/state/lazyregexp"
 
 	"gopkg.in/yaml.v3"
 )
@@ -123,7 +124,7 @@ func shortenError(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	text := typeMismatch.ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
+	text := typeMismatch.Compiled().ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 	}
@@ -132,11 +133,11 @@ func shortenError(err error) error {
 
 // typeMismatch is yaml.v3's error about a value of the wrong kind: its tag, the
 // beginning of a scalar, and Go's name of the type that is wanted.
-var typeMismatch = regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
+var typeMismatch = lazyregexp.New("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 
 // describeMismatch says the same as Option.typeError would.
 func describeMismatch(complaint string) string {
-	part := typeMismatch.FindStringSubmatch(complaint)
+	part := typeMismatch.Compiled().FindStringSubmatch(complaint)
 	given, goType := strconv.Quote(part[2]), part[3]
 	switch part[1] {
 	case "seq":

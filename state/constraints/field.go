@@ -3,10 +3,11 @@ package constraints
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"bijou/state/lazyregexp"
 )
 
 // field is one constraint of a Value, with how it is set and printed.
@@ -76,7 +77,7 @@ func parseArch(text string) (string, error) {
 
 // wordPattern is of a provider's names, which go to terminals and into programs' arguments
 // as they are.
-var wordPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
+var wordPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 
 func parseWord(text string) (string, error) {
 	if !wordPattern.MatchString(text) {

@@ -4,19 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
+
+	"bijou/state/lazyregexp"
 )
 
 // sizePattern is of a float with a suffix; no suffix is M.
-var sizePattern = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
+var sizePattern = lazyregexp.New(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
 
 // maxSize is the greatest number of MB that a float holds exactly.
 const maxSize = 1 << 53
 
 // parseSize reads "1.5G" as MB, rounded up: 1536.
 func parseSize(text string) (uint64, error) {
-	parts := sizePattern.FindStringSubmatch(text)
+	parts := sizePattern.Compiled().FindStringSubmatch(text)
 	if parts == nil {
 		return 0, errors.New("must be a non-negative float with optional M/G/T/P suffix")
 	}

@@ -237,7 +237,7 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	c.KillUnitContext(ctx, unit, int32(syscall.SIGKILL))
+	_ = c.KillUnitWithTarget(ctx, unit, sd.All, int32(syscall.SIGKILL)) // it may have ended meanwhile
 	forgetTransient(ctx, c, unit)
 	return fmt.Errorf("%w: %s", err, readLogTail(d.Log))
 }

@@ -129,6 +129,10 @@ func MachineAgent(id string) string { return "machine-" + id }
 // unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
+// ServiceAgents returns what the names of the agents of a service's units begin with. Those
+// of a service whose name goes on there ("a" and "a-b") may begin so, too.
+func ServiceAgents(service string) string { return "unit-" + service + "-" }
+
 // MaxTroubleMessages bounds the messages that are kept of one ProvisionerTrouble.
 const MaxTroubleMessages = 20
 

@@ -147,7 +147,7 @@ func destroyServices(ctx context.Context, s *state.State) error {
 }
 
 func readRemaining(ctx context.Context, s *state.State) (l remaining, err error) {
-	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
 	l.services = len(now.Services)
 	units := allUnits(now)
 	l.units = len(units)

@@ -38,7 +38,7 @@ func (c machinesCmd) Run(o *operator) error {
 	if c.Format == "tabular" {
 		return c.printTable(o)
 	}
-	s, err := readChosen(o, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+	s, err := readChosen(o, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
 	if err != nil {
 		return err
 	}

@@ -71,10 +71,10 @@ Examples:
 // Run makes the relation dying.
 func (c destroyRelationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		var id int
+		var r state.Relation
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
-			if id, err = c.findID(tx); err == nil {
-				err = tx.DestroyRelation(id)
+			if r, err = c.find(tx); err == nil {
+				err = tx.DestroyRelation(r.ID)
 			}
 			return err
 		})
@@ -82,10 +82,11 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			return err
 		}
 		if !c.Force {
-			o.noteErrors(s, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, id) })
+			services := []string{r.Endpoints[0].Service, r.Other(r.Endpoints[0].Service).Service}
+			o.noteErrors(s, services, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
 			return nil
 		}
-		err = s.ForceDestroyRelation(o.ctx, id)
+		err = s.ForceDestroyRelation(o.ctx, r.ID)
 		if errors.Is(err, state.ErrNotFound) {
 			return nil // it had no members
 		}
@@ -104,14 +105,13 @@ func holdsRelation(u status.Unit, inError string, id int) bool {
 	return false
 }
 
-func (c destroyRelationCmd) findID(tx *state.Tx) (int, error) {
+func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	if c.B != "" {
-		r, err := tx.FindRelation(c.A, c.B)
-		return r.ID, err
+		return tx.FindRelation(c.A, c.B)
 	}
 	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
 	if err != nil {
-		return 0, console.Usage(fmt.Errorf("%q is not a relation's id: give an id, or two services", c.A))
+		return state.Relation{}, console.Usage(fmt.Errorf("%q is not a relation's id: give an id, or two services", c.A))
 	}
-	return id, nil
+	return tx.Relation(id)
 }

@@ -63,11 +63,15 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
 		return err
 	}
-	leaves := func(unit string) bool {
-		service, _, _ := strings.Cut(unit, "/")
-		return slices.Contains(names, unit) || slices.Contains(names, service)
+	serviceOf := func(name string) string { service, _, _ := strings.Cut(name, "/"); return service }
+	var services []string
+	for _, name := range names {
+		services = append(services, serviceOf(name))
 	}
-	o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
+	leaves := func(unit string) bool {
+		return slices.Contains(names, unit) || slices.Contains(names, serviceOf(unit))
+	}
+	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
 			o.note("%s goes without hooks: its install has failed", name)

@@ -53,7 +53,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			return nil
 		}
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
-		o.noteErrors(s, func(name string, u status.Unit, relation string) bool {
+		o.noteErrors(s, []string{service}, func(name string, u status.Unit, relation string) bool {
 			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
 		})
 		return nil

@@ -62,10 +62,7 @@ func (c statusCmd) Run(o *operator) error {
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
-	if c.Secrets {
-		return status.ReadWithSecrets(v, time.Now())
-	}
-	return status.Read(v, time.Now())
+	return status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Globs), Secrets: c.Secrets})
 }
 
 func unmatchedError(globs []string) error {

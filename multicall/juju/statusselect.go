@@ -5,7 +5,9 @@ import (
 	"maps"
 	"path"
 	"strconv"
+	"strings"
 
+	"bijou/state/charm"
 	"bijou/state/status"
 )
 
@@ -37,6 +39,26 @@ func (g globMatcher) match(name string) (matches bool) {
 		}
 	}
 	return matches
+}
+
+// scopeOf returns what to read of the status for the patterns: all that one may match.
+func scopeOf(patterns []string) status.Scope {
+	if len(patterns) == 0 {
+		return nil
+	}
+	return func(service string) (all bool, units []string) {
+		for _, p := range patterns {
+			of, number, isUnit := strings.Cut(p, "/")
+			switch matches, _ := path.Match(of, service); {
+			case !matches:
+			case !isUnit || !charm.IsUnit(service+"/"+number):
+				all = true
+			default:
+				units = append(units, service+"/"+number)
+			}
+		}
+		return all, units
+	}
 }
 
 type selection struct {

@@ -14,13 +14,16 @@ import (
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.
 const noteErrorsTimeout = 2 * time.Second
 
-// noteErrors says which units in error are in the way of what was just said to follow, and what
-// their hooks wait for. blocks is asked about a unit's own error with an empty relation. What
+// noteErrors says which units in error, of these and of related services, are in the way of what was
+// just said to follow, and what their hooks wait for. blocks is asked about a unit's own error with an empty relation. What
 // cannot be read is not said: the command has done its work.
-func (o *operator) noteErrors(s *state.State, blocks func(name string, u status.Unit, relation string) bool) {
+func (o *operator) noteErrors(s *state.State, services []string, blocks func(name string, u status.Unit, relation string) bool) {
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
-	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, time.Now()) })
+	scope := func(service string) (bool, []string) { return slices.Contains(services, service), nil }
+	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
+		return status.Read(v, status.Options{Now: time.Now(), Scope: scope})
+	})
 	if err != nil {
 		return
 	}

@@ -195,7 +195,7 @@ func TestRestoreReplaces(t *testing.T) {
 		if env.Incarnation != 1 || env.Harvest() != state.HarvestNone || !marked || !mark.Backup.Equal(a.Time) {
 			t.Errorf("%+v, %+v", env, mark)
 		}
-		status, serr := status.Read(v, time.Now())
+		status, serr := status.Read(v, status.Options{Now: time.Now()})
 		if info := status.Services["mysql"].Units["mysql/1"].Info; info == nil || !strings.Contains(info.Message, "restored from the backup of") {
 			t.Errorf("status: %+v", info)
 		}

@@ -100,6 +100,9 @@ func Unit(u string) string { return Units + u }
 // ServiceUnits is the prefix of a service's units.
 func ServiceUnits(s string) string { return Units + s + "/" }
 
+// BelowUnit is the prefix of what belongs to a unit.
+func BelowUnit(u string) string { return Unit(u) + "/" }
+
 // Ports is units/<u>/ports: []Port.
 func Ports(u string) string { return Unit(u) + "/ports" }
 
@@ -162,6 +165,9 @@ func Apps(id int) string { return Relation(id) + "/apps/" }
 
 // AppSettings is relations/<n>/apps/<s>: a settings node.
 func AppSettings(id int, s string) string { return Apps(id) + s }
+
+// ServiceUniters is the prefix of what the agents of a service's units keep.
+func ServiceUniters(s string) string { return Uniters + s + "/" }
 
 // Uniter is the prefix of what a unit's agent keeps.
 func Uniter(u string) string { return Uniters + u + "/" }

@@ -12,23 +12,23 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Read collects what `juju status` shows, as of now, with secrets hidden. It reads a handful
-// of lists, however many units there are, and one record for each relation.
-func Read(v *state.View, now time.Time) (Status, error) {
-	return collect(v, now, (*input).hideSecrets)
+// Options choose what is read.
+type Options struct {
+	Now     time.Time
+	Scope   Scope // nil: everything
+	Secrets bool  // shown to those who must see them; else hidden
 }
 
-// ReadWithSecrets is Read for those who must see them.
-func ReadWithSecrets(v *state.View, now time.Time) (Status, error) {
-	return collect(v, now, func(*input) {})
-}
-
-func collect(v *state.View, now time.Time, prepare func(*input)) (Status, error) {
-	w, err := readInput(v, now)
+// Read collects what `juju status` shows. It reads a handful of lists, however many units
+// there are, and one record for each relation; with a scope what that needs.
+func Read(v *state.View, o Options) (Status, error) {
+	w, err := readInput(v, o)
 	if err != nil {
 		return Status{}, err
 	}
-	prepare(w)
+	if !o.Secrets {
+		w.hideSecrets()
+	}
 	s := Status{
 		Machines: map[string]Machine{}, Services: map[string]Service{}, Relations: map[string]Relation{},
 	}
@@ -67,50 +67,46 @@ type input struct {
 	trouble        *state.ProvisionerTrouble      // nil: none
 }
 
-func readInput(v *state.View, now time.Time) (*input, error) {
+func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
-		now: now, ops: map[string]state.Op{},
+		now: o.Now, ops: map[string]state.Op{},
 		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
 		ports: map[string][]state.Port{}, workflows: map[string]state.Workflow{}, relationStates: map[string]map[int]state.RelationState{},
 		relationsOf: map[string][]state.Relation{}, present: map[string]state.AgentPresence{}, unitsOf: map[string][]state.Unit{},
 		leaders: map[string]string{}, restored: map[string]state.Restored{},
 	}
+	err := w.decode(v, selection{prefixes: []string{keys.Services}}, w.decodeServices)
+	if err == nil {
+		err = w.readRelations(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	of := w.selectUnits(o.Scope)
 	for _, part := range []struct {
-		prefix string
-		take   func(kvs []keyspace.KeyValue) error
+		selection
+		take func(kvs []keyspace.KeyValue) error
 	}{
-		{keys.Services, w.decodeServices},
-		{keys.Units, w.decodeUnits},
-		{keys.Uniters, w.decodeUniters},
-		{keys.Presences, w.decodePresence},
-		{keys.Leader(keys.ServiceLeaderName("")), w.decodeLeaders},
+		{of.units, w.decodeUnits},
+		{of.uniters, w.decodeUniters},
+		{of.presences, w.decodePresence},
+		{selection{prefixes: []string{keys.Leader(keys.ServiceLeaderName(""))}}, w.decodeLeaders},
 	} {
-		kvs, err := v.Keys().List(part.prefix)
-		if err != nil {
-			return nil, err
-		}
-		if err := part.take(kvs); err != nil {
+		if err := w.decode(v, part.selection, part.take); err != nil {
 			return nil, err
 		}
 	}
-	return w, w.readRest(v)
-}
-
-func (w *input) readRest(v *state.View) error {
-	machines, err := v.Machines()
-	if err != nil {
-		return err
+	if err := w.readMachines(v, o.Scope); err != nil {
+		return nil, err
 	}
 	trouble, err := v.ProvisionerTrouble()
-	if err != nil {
-		return err
-	}
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
-	for _, m := range machines {
-		w.machines[m.ID] = m
-	}
+	return w, err
+}
+
+func (w *input) readRelations(v *state.View) (err error) {
 	if w.relations, err = v.Relations(); err != nil {
 		return err
 	}

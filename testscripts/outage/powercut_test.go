@@ -91,7 +91,7 @@ func (w *world) cut(p *promises, before int64) int64 {
 	defer s.Close()
 	var revision int64
 	err = s.View(w.t.Context(), func(v *state.View) error {
-		if _, err := status.Read(v, time.Now()); err != nil {
+		if _, err := status.Read(v, status.Options{Now: time.Now()}); err != nil {
 			return err
 		}
 		w.checkPrefix(v, kept, begun, done)

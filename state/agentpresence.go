@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,16 +98,26 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 	return nil
 }
 
-func (v *View) checkAgentExists(agent string) error {
-	if id, ok := strings.CutPrefix(agent, "machine-"); ok {
-		_, err := v.Machine(id)
-		return err
+func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v.keys.Get) }
+
+// checkAgentExisted is checkAgentExists before the transaction's own writes.
+func (tx *Tx) checkAgentExisted(agent string) error { return checkAgent(agent, tx.keys.Stored) }
+
+func checkAgent(agent string, get func(key string) (value []byte, ok bool, err error)) error {
+	key, what := "", ""
+	if id, isMachine := strings.CutPrefix(agent, "machine-"); isMachine {
+		key, what = keys.Machine(id), "machine "+strconv.Quote(id)
+	} else {
+		unit, err := charm.ParseUnitTag(agent)
+		if err != nil {
+			return err
+		}
+		key, what = keys.Unit(unit), "unit "+strconv.Quote(unit)
 	}
-	unit, err := charm.ParseUnitTag(agent)
-	if err != nil {
-		return err
+	_, ok, err := get(key)
+	if err == nil && !ok {
+		err = refuse(ErrNotFound, "%s not found", what)
 	}
-	_, err = v.Unit(unit)
 	return err
 }
 

@@ -62,10 +62,11 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 func (c *Claim) UpdaterFor(agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return c.Update(ctx, func(tx *Tx) error {
-			if err := tx.checkAgentExists(agent); err != nil {
+			ferr := f(tx) // first, so that it can prefetch
+			if err := tx.checkAgentExisted(agent); err != nil {
 				return err
 			}
-			return f(tx)
+			return ferr
 		})
 	}
 }

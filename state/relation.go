@@ -253,8 +253,16 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 
 func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	records := make([]string, len(ids))
+	for i, id := range ids {
+		records[i] = keys.Relation(id)
+	}
+	if err := v.keys.Prefetch(records...); err != nil {
+		return nil, err
+	}
 	var out []Relation
-	for _, id := range slices.Compact(ids) {
+	for _, id := range ids {
 		r, err := v.Relation(id)
 		if err != nil {
 			return nil, err

@@ -254,4 +254,6 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-func statusNow(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) }
+func statusNow(v *state.View) (status.Status, error) {
+	return status.Read(v, status.Options{Now: time.Now()})
+}

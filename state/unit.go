@@ -202,3 +202,14 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	}
 	return m.Addresses.Private, nil
 }
+
+// PrefetchUnit brings, in one round trip, the records that a unit's next step is decided by,
+// its own and those of its service; lists come apart.
+func (v *View) PrefetchUnit(unit string) error {
+	service, _, err := charm.ParseUnit(unit)
+	if err != nil {
+		return err
+	}
+	return v.keys.Prefetch(keys.Unit(unit), keys.Service(service), keys.Environment, keys.Config(service),
+		keys.Leader(keys.ServiceLeaderName(service)), keys.LeaderSettings(service), keys.ActionQueue(unit), keys.Debug(unit))
+}

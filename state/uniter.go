@@ -159,3 +159,16 @@ func (u *Uniter) dropRecord(rest string) {
 		}
 	}
 }
+
+// PrefetchHook brings, in one round trip, the records that change when a hook of a unit begins
+// and ends: NoRelation and an empty member for one of the unit's own.
+func (tx *Tx) PrefetchHook(unit string, relation int, member string) error {
+	all := []string{keys.Unit(unit), keys.Op(unit), keys.Workflow(unit)}
+	if relation != NoRelation {
+		all = append(all, keys.RelationState(unit, relation))
+	}
+	if member != "" {
+		all = append(all, keys.MemberState(unit, relation, member))
+	}
+	return tx.keys.Prefetch(all...)
+}

@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"slices"
+
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -22,47 +24,68 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	if leaving {
 		present = nil
 	}
-	here := make(map[string]int64, len(present))
-	var changed []string // few: only these are worth sorting
+	var changed []member // few: only these are worth sorting
+	known := 0
 	for _, m := range present {
-		here[m.Unit] = m.Version
-		if before := recorded[m.Unit]; updateEntry(m.Unit, before, true, m.Version, tail) != before {
-			changed = append(changed, m.Unit)
+		before, isKnown := recorded[m.Unit]
+		if isKnown {
+			known++
+		}
+		if now := (member{m.Unit, m.Version, true}); now.update(before, tail) != before {
+			changed = append(changed, now)
 		}
 	}
-	for name, before := range recorded {
-		if _, in := here[name]; !in && updateEntry(name, before, false, 0, tail) != before {
-			changed = append(changed, name)
-		}
+	if known < len(recorded) {
+		changed = append(changed, findGone(recorded, present, tail)...)
 	}
-	charm.SortUnits(changed)
+	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
 	var all []Arrival
-	for _, name := range changed {
-		version, in := here[name]
-		after := updateEntry(name, recorded[name], in, version, tail)
+	for _, m := range changed {
+		after := m.update(recorded[m.name], tail)
 		if after.Place == tail {
 			tail++
 		}
-		all = append(all, Arrival{Relation: relation, Member: name, State: after, Forget: IsForgotten(after)})
+		all = append(all, Arrival{Relation: relation, Member: m.name, State: after, Forget: IsForgotten(after)})
 	}
 	return all
 }
 
-func updateEntry(name string, m state.MemberState, in bool, version, tail int64) state.MemberState {
-	switch service := !IsUnit(name); {
-	case service && !in:
+// member is one that is in the relation or, by what was recorded, was.
+type member struct {
+	name    string
+	version int64
+	in      bool
+}
+
+func findGone(recorded map[string]state.MemberState, present []state.Member, tail int64) (gone []member) {
+	here := make(map[string]bool, len(present))
+	for _, m := range present {
+		here[m.Unit] = true
+	}
+	for name, before := range recorded {
+		if m := (member{name: name}); !here[name] && m.update(before, tail) != before {
+			gone = append(gone, m)
+		}
+	}
+	return gone
+}
+
+// update returns what is to be recorded of the member.
+func (now member) update(m state.MemberState, tail int64) state.MemberState {
+	switch service := !IsUnit(now.name); {
+	case service && !now.in:
 		return state.MemberState{}
 	case service:
 		m.State = In
 	}
 	switch {
-	case !in && IsExpected(m):
+	case !now.in && IsExpected(m):
 		return Arrive(m, Departed, tail)
-	case in && !IsExpected(m):
-		m.Version = version
+	case now.in && !IsExpected(m):
+		m.Version = now.version
 		return Arrive(m, Joined, tail)
-	case in && m.Pending == "" && version > max(m.Version, m.Seen):
-		m.Version = version
+	case now.in && m.Pending == "" && now.version > max(m.Version, m.Seen):
+		m.Version = now.version
 		return Arrive(m, Changed, tail)
 	}
 	return m

@@ -105,6 +105,10 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
 	}
+	if s, err := c.readWritten(ctx, at); err == nil {
+		c.nodes[at] = newSettingsNode(s)
+		return c.nodes[at], nil
+	}
 	r, err := c.loadRelation(ctx, at.Relation)
 	if err != nil {
 		return nil, err
@@ -121,6 +125,23 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	}
 	c.nodes[at] = newSettingsNode(s)
 	return c.nodes[at], nil
+}
+
+// readWritten reads a unit's settings, if there are any, at once. Whatever else there may be
+// needs the relation with its members.
+func (c *Context) readWritten(ctx context.Context, at hookapi.Node) (state.Settings, error) {
+	if at.Unit == "" {
+		return state.Settings{}, state.ErrNotFound
+	}
+	return view(ctx, c, func(v *state.View) (state.Settings, error) {
+		if err := v.PrefetchSettings(at.Relation, at.Unit); err != nil {
+			return state.Settings{}, err
+		}
+		if _, err := v.Relation(at.Relation); err != nil {
+			return state.Settings{}, err
+		}
+		return v.Settings(at.Relation, at.Unit)
+	})
 }
 
 // readNode finds the settings of services at either end, even if they were never written.

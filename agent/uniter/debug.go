@@ -8,20 +8,21 @@ import (
 	"strings"
 	"time"
 
+	"bijou/agent/hook"
 	"bijou/agent/hookexec"
 	"bijou/state"
 )
 
-func readDebug(v *state.View, unit string, h state.Hook) (session *hookexec.Debug, holder string, err error) {
-	d, ok, err := v.Debug(unit)
-	if err != nil || !ok {
-		return nil, "", err
+// debugSession returns nil for a hook that nobody runs by hand.
+func debugSession(d *state.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
+	if d == nil || hook.IsAction(h) {
+		return nil, ""
 	}
 	wanted, named := d.Wants(h.Name)
 	if !wanted {
-		return nil, "", nil
+		return nil, ""
 	}
-	return &hookexec.Debug{Socket: d.Socket, Always: named}, d.String(), nil
+	return &hookexec.Debug{Socket: d.Socket, Always: named}, d.String()
 }
 
 // endStaleDebug drops the debug session of an operator who was killed, so that the hook

@@ -48,6 +48,9 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 // enqueue relies on the snapshot: only this loop writes the records of the queue.
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error {
+		if err := tx.PrefetchHook(u.Unit, state.NoRelation, ""); err != nil {
+			return err
+		}
 		w, err := tx.Workflow(u.Unit)
 		if err != nil {
 			return err

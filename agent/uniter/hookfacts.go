@@ -31,7 +31,10 @@ type hookFacts struct {
 }
 
 func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
-	f = hookFacts{hook: h, unit: snap.Unit, members: hookMembers(snap, h)}
+	f = hookFacts{
+		hook: h, unit: snap.Unit, members: hookMembers(snap, h), env: snap.Environment,
+		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: cmp.Or(snap.JujuVersion, hookexec.JujuVersion),
+	}
 	if h.Kind == hook.Departed {
 		f.departing = h.RemoteUnit
 		if snap.Unit.Life != state.Alive {
@@ -41,25 +44,15 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snap
 	if hook.IsAction(h) {
 		f.action = snap.Action
 	}
-	err = u.State.View(ctx, func(v *state.View) error {
-		c, err := v.Charm(snap.Unit.Charm)
-		if err != nil {
-			return err
-		}
-		s, err := v.Service(snap.Unit.Service)
-		if err != nil {
-			return err
-		}
-		f.charmName, f.dialect, f.version = c.Meta.Name, snap.Hooks.Dialect, cmp.Or(s.JujuVersion, hookexec.JujuVersion)
-		if f.env, err = v.Environment(); err != nil || f.action != nil {
-			return err
-		}
-		f.debug, f.holder, err = readDebug(v, u.Unit, h)
-		return err
-	})
+	f.debug, f.holder = debugSession(snap.Debug, h)
+	if snap.Hooks.Charm == snap.Unit.Charm {
+		return f, nil
+	}
+	c, err := state.Read(ctx, u.State, func(v *state.View) (state.Charm, error) { return v.Charm(snap.Unit.Charm) })
 	if err != nil {
 		return f, fmt.Errorf("cannot prepare hook %q: %w", h.Name, err)
 	}
+	f.charmName = c.Meta.Name
 	return f, nil
 }
 

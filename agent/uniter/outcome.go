@@ -68,7 +68,11 @@ func explainRefusal(r *runningHook, err error) string {
 
 func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []hookctx.Change, err error) {
 	record := r.runRecord("")
+	h := r.op.Hook
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
+		if err := tx.PrefetchHook(u.Unit, h.Relation, hook.Member(h)); err != nil {
+			return err
+		}
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
@@ -78,7 +82,7 @@ func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []h
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
 			return err
 		}
-		return recordDone(tx, u.Unit, r.op.Hook, r.seenVersion())
+		return recordDone(tx, u.Unit, h, r.seenVersion())
 	})
 	u.countRunRecord(record, err)
 	return changes, err

@@ -13,6 +13,9 @@ import (
 )
 
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
+	if err := v.PrefetchUnit(name); err != nil {
+		return decide.Snapshot{}, err
+	}
 	own, err := v.Uniter(name)
 	if err != nil {
 		return decide.Snapshot{}, err
@@ -57,6 +60,11 @@ func readSurroundings(v *state.View, name string, own state.Uniter, known decide
 	} else if ok {
 		s.Action = &asked
 	}
+	if session, ok, err := v.Debug(name); err != nil {
+		return s, err
+	} else if ok {
+		s.Debug = &session
+	}
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
@@ -75,6 +83,7 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	config, err := v.Config(service.Name)
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
+	s.Environment, s.JujuVersion = env, service.JujuVersion
 	return service, err
 }
 

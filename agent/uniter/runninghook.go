@@ -81,6 +81,9 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 
 func recordBegin(tx *state.Tx, unit string, r *runningHook, from decide.Cause) error {
 	h := r.op.Hook
+	if err := tx.PrefetchHook(unit, h.Relation, hook.Member(h)); err != nil {
+		return err
+	}
 	if from == decide.FromOperator {
 		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
 			return err

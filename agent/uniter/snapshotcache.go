@@ -162,6 +162,9 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 // readRest reads everything but the unit's own records and the members. If a relation has
 // come or gone it reads the members, too: those of the new one were not watched.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
+	if err := v.PrefetchUnit(unit); err != nil {
+		return decide.Snapshot{}, err
+	}
 	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
 	if err != nil || fresh.Gone {
 		return fresh, err

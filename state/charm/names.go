@@ -159,19 +159,39 @@ func ParseUnitTag(tag string) (name string, err error) {
 
 // CompareUnits orders unit names by service, then by number as a number. Other names come
 // after them, bytewise.
-func CompareUnits(a, b string) int {
-	as, an, aerr := ParseUnit(a)
-	bs, bn, berr := ParseUnit(b)
-	switch {
-	case aerr != nil && berr != nil:
-		return cmp.Compare(a, b)
-	case aerr != nil:
-		return 1
-	case berr != nil:
-		return -1
+func CompareUnits(a, b string) int { return parsedUnitOf(a).compare(parsedUnitOf(b)) }
+
+// SortUnits sorts unit names in place, in the order of CompareUnits. Each is parsed once.
+func SortUnits(names []string) {
+	parsed := make([]parsedUnit, len(names))
+	for i, name := range names {
+		parsed[i] = parsedUnitOf(name)
 	}
-	return cmp.Or(cmp.Compare(as, bs), cmp.Compare(an, bn))
+	slices.SortFunc(parsed, parsedUnit.compare)
+	for i, u := range parsed {
+		names[i] = u.name
+	}
 }
 
-// SortUnits sorts unit names in place, in the order of CompareUnits.
-func SortUnits(names []string) { slices.SortFunc(names, CompareUnits) }
+type parsedUnit struct {
+	name, service string
+	number        int
+	isUnit        bool
+}
+
+func parsedUnitOf(name string) parsedUnit {
+	service, n, err := ParseUnit(name)
+	return parsedUnit{name, service, n, err == nil}
+}
+
+func (u parsedUnit) compare(o parsedUnit) int {
+	switch {
+	case !u.isUnit && !o.isUnit:
+		return cmp.Compare(u.name, o.name)
+	case !u.isUnit:
+		return 1
+	case !o.isUnit:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(u.service, o.service), cmp.Compare(u.number, o.number))
+}

@@ -60,6 +60,14 @@ func (s *prefixedSnapshot) Get(ctx context.Context, key string) (store.KV, bool,
 	return kv, ok, err
 }
 
+func (s *prefixedSnapshot) Prefetch(ctx context.Context, keys ...string) error {
+	whole := make([]string, len(keys))
+	for i := range keys {
+		whole[i] = s.prefix + keys[i]
+	}
+	return s.Snapshot.Prefetch(ctx, whole...)
+}
+
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, s.prefix+prefix)
 	kvs = slices.Clone(kvs)

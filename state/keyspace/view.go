@@ -87,6 +87,20 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	return kv.Value, kv.Revision != 0, err
 }
 
+// Prefetch says which keys are read next, so that a store that is far away brings them in one
+// round trip. It makes no commit conditional on them.
+func (v *View) Prefetch(keys ...string) error {
+	v.checkOpen()
+	return v.snap.Prefetch(v.ctx, keys...)
+}
+
+// Stored is Get without own writes.
+func (tx *Tx) Stored(key string) (value []byte, ok bool, err error) {
+	tx.checkOpen()
+	kv, err := tx.buffer.get(tx.View, key)
+	return kv.Value, kv.Revision != 0, err
+}
+
 // List reads all keys with the prefix in order, own writes included. In an Update the
 // commit becomes conditional on none of them changing, and no other coming.
 func (v *View) List(prefix string) ([]store.KV, error) {

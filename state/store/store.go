@@ -59,6 +59,9 @@ type Snapshot interface {
 	Get(ctx context.Context, key string) (kv KV, ok bool, err error)
 	// List reads all keys with the prefix, sorted bytewise by key.
 	List(ctx context.Context, prefix string) ([]KV, error)
+	// Prefetch says which keys are read next. A store that is far away brings them in one
+	// round trip; to others it means nothing.
+	Prefetch(ctx context.Context, keys ...string) error
 	// Revision returns the snapshot's revision. It reads if nothing was read yet.
 	Revision(ctx context.Context) (int64, error)
 	Close()

@@ -13,6 +13,7 @@ var readCases = []testCase{
 	{"snapshot is fixed by its first list", fixedByList},
 	{"snapshot is fixed by asking its revision", fixedByRevision},
 	{"snapshot is not fixed before its first read", notFixedBefore},
+	{"keys that are prefetched are of the snapshot's revision", prefetched},
 	{"another opener reads what was committed", readsOfOthers},
 	{"keys carry the revision of their commit", keyRevisions},
 	{"list under concurrent commits is of one revision", listIsWhole},
@@ -37,6 +38,21 @@ func fixedByList(f *fixture) {
 	snap := f.snapshot()
 	f.listed(snap, "none")
 	stale(f, snap)
+}
+
+func prefetched(f *fixture) {
+	f.write(put("a", "1"), put("b", "1"), put("c", "1"))
+	snap := f.snapshot()
+	f.ok(snap.Prefetch(f.ctx, "a", "d"))
+	f.equal(string(f.get(snap, "a").Value), "1")
+	f.absent(snap, "d")
+	stale(f, snap)
+	fresh := f.snapshot()
+	f.ok(fresh.Prefetch(f.ctx, "a"))
+	f.share().write(put("a", "3"), put("c", "3"))
+	f.equal(string(f.get(fresh, "a").Value) == "3", string(f.get(fresh, "c").Value) == "3") // both old, or both new
+	f.ok(fresh.Prefetch(f.ctx, "c"))
+	f.ok(fresh.Prefetch(f.ctx))
 }
 
 func fixedByRevision(f *fixture) {

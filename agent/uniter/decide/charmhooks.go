@@ -13,6 +13,7 @@ import (
 // charm that lacks them. A charm with a dispatch file has them all.
 type CharmHooks struct {
 	Charm          string // the charm's URL
+	Name           string // the charm's, by its metadata
 	LeaderElected  bool
 	LeaderSettings bool // leader-settings-changed
 	Remove         bool
@@ -37,6 +38,7 @@ func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }
 	h := CharmHooks{
 		Charm:          url,
+		Name:           c.Meta.Name,
 		LeaderElected:  has(hook.LeaderElected),
 		LeaderSettings: has(hook.LeaderSettingsChanged),
 		Remove:         has(hook.Remove),

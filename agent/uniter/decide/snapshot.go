@@ -9,7 +9,7 @@ import (
 	"bijou/state"
 )
 
-// Snapshot is everything that Next decides by.
+// Snapshot is everything that Next decides by, and that hooks are told at their begin.
 type Snapshot struct {
 	Now time.Time
 
@@ -34,6 +34,10 @@ type Snapshot struct {
 	Ending  bool      // that hook has been told to end
 
 	Action *state.Action // the next action or command of an operator; nil if there is none
+
+	Environment state.Environment
+	JujuVersion string       // that the service's hooks are promised; "": bijou's
+	Debug       *state.Debug // an operator's session in which hooks are run by hand; nil if there is none
 }
 
 // Relation is a relation of the unit's service, as the store has it now.

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -17,8 +18,9 @@ type snapshot struct {
 
 	mu       sync.Mutex
 	closed   bool
-	revision int64 // 0: not fixed yet
-	epoch    int   // of the revision
+	revision int64               // 0: not fixed yet
+	epoch    int                 // of the revision
+	fetched  map[string]store.KV // by Prefetch; Revision 0: the key is absent
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -29,12 +31,75 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 }
 
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if kv, ok := s.fetchedKey(key); ok {
+		return kv, kv.Revision != 0, s.checkUsable(ctx)
+	}
 	resp, err := s.read(ctx, s.d.keys.encodeKey(key))
 	if err != nil || len(resp.Kvs) == 0 {
 		return store.KV{}, false, err
 	}
 	kv := resp.Kvs[0]
 	return store.KV{Key: key, Value: kv.Value, Revision: kv.ModRevision}, true, nil
+}
+
+func (s *snapshot) fetchedKey(key string) (kv store.KV, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kv, ok = s.fetched[key]
+	return kv, ok
+}
+
+// maxPrefetched keys are read in one transaction: etcd's own limit is 128 operations.
+const maxPrefetched = 100
+
+// Prefetch reads the keys in one transaction, or in a few.
+func (s *snapshot) Prefetch(ctx context.Context, keys ...string) error {
+	for some := range slices.Chunk(keys, maxPrefetched) {
+		if err := s.prefetchTogether(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
+	if err := s.checkUsable(ctx); err != nil {
+		return err
+	}
+	revision, epoch := s.fixedAt()
+	ops := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		ops[i] = clientv3.OpGet(s.d.keys.encodeKey(key), clientv3.WithRev(revision)) // 0 is the newest
+	}
+	txn, now, err := s.d.readTogether(ctx, ops...)
+	switch {
+	case errors.Is(err, rpctypes.ErrFutureRev) || err == nil && revision != 0 && now != epoch:
+		return s.restart(ctx)
+	case err != nil:
+		return err
+	case revision == 0 && !s.fixRevision(txn.Header.Revision, now):
+		return nil // another read was first
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fetched == nil {
+		s.fetched = map[string]store.KV{}
+	}
+	for i, key := range keys {
+		kv := store.KV{Key: key}
+		if kvs := txn.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+			kv.Value, kv.Revision = kvs[0].Value, kvs[0].ModRevision
+		}
+		s.fetched[key] = kv
+	}
+	return nil
+}
+
+// restart notices which revision the store is at, and has the reads begun again: the
+// snapshot's was not in the future when it was fixed.
+func (s *snapshot) restart(ctx context.Context) error {
+	_ = s.d.probeRevision(ctx)
+	return store.ErrHistoryLost
 }
 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
@@ -108,9 +173,14 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, err
 	}
 	if revision, _ := s.fixedAt(); revision == 0 {
-		resp, epoch, err := s.d.readNewest(ctx, key, opts...)
-		if err != nil || s.fixRevision(resp.Header.Revision, epoch) {
-			return resp, err
+		txn, epoch, err := s.d.readTogether(ctx, clientv3.OpGet(key, opts...))
+		if err != nil {
+			return nil, err
+		}
+		if s.fixRevision(txn.Header.Revision, epoch) {
+			resp := (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
+			resp.Header = txn.Header
+			return resp, nil
 		}
 	}
 	revision, epoch := s.fixedAt()
@@ -118,21 +188,19 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return nil, store.ErrHistoryLost
 	}
 	resp, err := s.d.readAt(ctx, revision, key, opts...)
-	if errors.Is(err, rpctypes.ErrFutureRev) { // it was not in the future when it was fixed
-		_ = s.d.probeRevision(ctx)
-		return nil, store.ErrHistoryLost
+	if errors.Is(err, rpctypes.ErrFutureRev) {
+		return nil, s.restart(ctx)
 	}
 	return resp, err
 }
 
-// readNewest reads if the store is still the one that was opened, and returns the epoch of
-// the answer.
-func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, epoch int, err error) {
-	var txn *clientv3.TxnResponse
+// readTogether reads in one transaction, if the store is still the one that was opened, and
+// returns the epoch of the answer.
+func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv3.TxnResponse, epoch int, err error) {
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
 		txn, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return d.client.Txn(ctx).If(d.markerUnchanged()).Then(clientv3.OpGet(key, opts...)).Commit()
+			return d.client.Txn(ctx).If(d.markerUnchanged()).Then(ops...).Commit()
 		})
 		if err == nil {
 			epoch = d.observeResponse(before, txn.Header)
@@ -145,9 +213,7 @@ func (d *db) readNewest(ctx context.Context, key string, opts ...clientv3.OpOpti
 	if !txn.Succeeded {
 		return nil, 0, d.MarkGone()
 	}
-	resp = (*clientv3.GetResponse)(txn.Responses[0].GetResponseRange())
-	resp.Header = txn.Header
-	return resp, epoch, nil
+	return txn, epoch, nil
 }
 
 // readAt reads at a revision. What is there never changes, so that any member may answer

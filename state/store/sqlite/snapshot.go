@@ -55,6 +55,8 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 	return kv, ok, err
 }
 
+func (s *snapshot) Prefetch(context.Context, ...string) error { return nil }
+
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/store"
+	"bijou/testscripts/statetest"
+)
+
+// countingStore counts what would be round trips if it were far away: a commit, a list, what
+// is prefetched together, and each key that was not. What the log of hooks does beside them
+// is left out.
+type countingStore struct {
+	store.Store
+	mu    sync.Mutex
+	trips []string
+}
+
+func (c *countingStore) count(what string, keys ...string) {
+	ofLog := func(key string) bool { return strings.HasPrefix(key, "log/") || strings.HasPrefix(key, "logs/") }
+	if slices.ContainsFunc(keys, ofLog) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trips = append(c.trips, what+" "+strings.Join(keys, " "))
+}
+
+// take returns the round trips since the last call.
+func (c *countingStore) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() { c.trips = nil }()
+	return c.trips
+}
+
+type countingSnapshot struct {
+	store.Snapshot
+	c   *countingStore
+	has map[string]bool
+}
+
+func (c *countingStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := c.Store.Snapshot(ctx)
+	return &countingSnapshot{Snapshot: s, c: c, has: map[string]bool{}}, err
+}
+
+func (s *countingSnapshot) Prefetch(ctx context.Context, keys ...string) error {
+	s.c.count("prefetch", keys...)
+	for _, key := range keys {
+		s.has[key] = true
+	}
+	return s.Snapshot.Prefetch(ctx, keys...)
+}
+
+func (s *countingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if !s.has[key] {
+		s.c.count("get", key)
+	}
+	return s.Snapshot.Get(ctx, key)
+}
+
+func (s *countingSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	s.c.count("list", prefix)
+	return s.Snapshot.List(ctx, prefix)
+}
+
+func (c *countingStore) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	var keys []string
+	for _, op := range txn.Ops {
+		keys = append(keys, op.Key)
+	}
+	c.count("commit", keys...)
+	return c.Store.Commit(ctx, txn)
+}
+
+// TestRoundTrips holds what a hook asks of its store: up to three round trips to see what has
+// changed, two to queue it, two to begin it, two to record its outcome, and one for each
+// settings node that it refers to.
+func TestRoundTrips(t *testing.T) {
+	once(t, func(r *rig) {
+		c := &countingStore{}
+		r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store { c.Store = s; return c })
+		r.manual()
+		hub := statetest.Meta("hub", "provides:\n  link: wire\n")
+		hub["config.yaml"] = "options:\n  word: {type: string}\n"
+		statetest.AddService(t, r.st, r.recorder(hub, hooks("link"), map[string]string{
+			"link-relation-changed": "relation-get - $JUJU_REMOTE_UNIT > /dev/null; relation-get a $JUJU_REMOTE_UNIT",
+		}), 1)
+		statetest.AddService(t, r.st, statetest.Meta("leaf", "requires:\n  up: wire\n"), 1)
+		relation := statetest.Relate(t, r.st, "hub:link", "leaf:up")
+		r.start()
+		r.settle()
+		for _, change := range []struct {
+			hook string
+			make func(tx *state.Tx) error
+			want int
+		}{
+			{"config-changed", func(tx *state.Tx) error { _, err := tx.SetConfig("hub", map[string]any{"word": "a"}); return err }, 7},
+			{"link-relation-changed leaf/0", func(tx *state.Tx) error {
+				_, err := tx.MergeSettings(relation.ID, "leaf/0", map[string]*string{"a": new("1")})
+				return err
+			}, 8},
+		} {
+			c.take()
+			n := len(r.noted("hub/0"))
+			r.update(change.make)
+			r.eventually(change.hook+" is done", func() bool {
+				return len(r.noted("hub/0")) == n+1 && r.uniter("hub/0").Op == nil && r.settled("hub/0")
+			})
+			if trips := c.take(); len(trips) > change.want {
+				t.Errorf("%s: %d round trips, want %d at most:\n%s", change.hook, len(trips), change.want, strings.Join(trips, "\n"))
+			}
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"bijou/agent/pulse"
 	"bijou/state"
 	"bijou/state/store"
+	"bijou/testscripts/await"
 	"bijou/testscripts/statetest"
 )
 
@@ -41,11 +42,7 @@ func TestPulse(t *testing.T) {
 	r.start()
 	until := func(what string, ok func() bool) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("it never came true: %s", what)
-			}
-		}
+		await.Until(t, await.Poll{Limit: 30 * time.Second}, what, ok)
 	}
 	until("the unit has started", func() bool { return len(r.noted("mysql/0")) >= 3 })
 	until("all loops rest", func() bool { return r.pulse.HungLoop(0) == "" })

@@ -16,6 +16,7 @@ import (
 	"bijou/agent/unitfolder"
 	"bijou/hookenv/tools"
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/statetest"
 )
 
@@ -143,12 +144,10 @@ func receive[T any](t testing.TB, what string, from <-chan T) (word T) {
 // eventually waits until ok.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			data, _ := os.ReadFile(r.notes)
-			r.t.Fatalf("it did not come to it that %s; notes:\n%s\n%s", what, data, r.logs())
-		}
-	}
+	await.Until(r.t, await.Poll{Limit: patience, Report: func() string {
+		data, _ := os.ReadFile(r.notes)
+		return fmt.Sprintf("notes:\n%s\n%s", data, r.logs())
+	}}, what, ok)
 }
 
 // logs is the environment's log.

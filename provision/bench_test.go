@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/dummy"
 	"bijou/testscripts/etcdtest"
 )
@@ -77,17 +79,15 @@ func benchmarkState(b *testing.B, url string, n int) *state.State {
 }
 
 func awaitRecorded(b *testing.B, st *state.State) {
-	for missing := true; missing; time.Sleep(10 * time.Millisecond) {
+	await.Until(b, await.Poll{Limit: time.Hour}, "all instances are recorded", func() (all bool) {
 		err := st.View(b.Context(), func(v *state.View) error {
 			machines, err := v.Machines()
-			missing = false
-			for _, m := range machines {
-				missing = missing || m.InstanceID == ""
-			}
+			all = !slices.ContainsFunc(machines, func(m state.Machine) bool { return m.InstanceID == "" })
 			return err
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
-	}
+		return all
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/dummy"
 	"bijou/testscripts/etcdtest"
 )
@@ -100,15 +101,10 @@ func (f *fleet) add(n int) {
 // await waits until all machines have their instances recorded.
 func (f *fleet) await(limit time.Duration) {
 	f.t.Helper()
-	for end := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(f.t, await.Poll{Limit: limit, Pause: 20 * time.Millisecond}, "all instances are recorded", func() string {
 		without := f.without()
-		if len(without) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("after %s, without an instance: %v", limit, without)
-		}
-	}
+		return await.Unless(len(without) == 0, "without an instance: %v", without)
+	})
 }
 
 func (f *fleet) without() (ids []string) {
@@ -177,16 +173,11 @@ func TestTakeover(t *testing.T) {
 // awaitSome waits until so many instances were made.
 func (f *fleet) awaitSome(n int) {
 	f.t.Helper()
-	for end := time.Now().Add(takeover); ; time.Sleep(5 * time.Millisecond) {
+	await.Until(f.t, await.Poll{Limit: takeover, Pause: 5 * time.Millisecond}, fmt.Sprintf("%d instances are made", n), func() string {
 		starts, err := f.dummy.Starts()
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		if len(starts) >= n {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("only %d instances were made", len(starts))
-		}
-	}
+		return await.Unless(len(starts) >= n, "only %d were made", len(starts))
+	})
 }

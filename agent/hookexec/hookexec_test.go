@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"bijou/testscripts/await"
 )
 
 // charm is a charm folder under test, and the output of its hooks.
@@ -201,16 +203,12 @@ func grows(t *testing.T, path string) {
 		return st.Size()
 	}
 	from := size()
-	eventually(t, func() bool { return size() > from+10 })
+	eventually(t, path+" grows", func() bool { return size() > from+10 })
 }
 
-func eventually(t *testing.T, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not come to pass")
-		}
-	}
+	await.Until(t, await.Poll{Limit: 15 * time.Second}, what, ok)
 }
 
 func readPID(t *testing.T, path string) int {
@@ -235,7 +233,7 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 		if point != "after-let-go" {
 			return
 		}
-		eventually(t, func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
+		eventually(t, "the hook has a child", func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
 		cancel()
 	}
 	if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(ctx, s)); diff != "" {
@@ -257,7 +255,7 @@ func TestInterruptTerminatesTheGroup(t *testing.T) {
 		s.Interrupt = interrupt
 		s.Fault = func(point string) {
 			if point == "after-let-go" {
-				eventually(t, func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
+				eventually(t, "the hook has a child", func() bool { st, err := os.Stat(c.dir + "/child"); return err == nil && st.Size() > 0 })
 				close(interrupt)
 			}
 		}
@@ -349,7 +347,7 @@ done`, 0o755)
 			t.Error(err)
 		}
 		if n, _ := strconv.Atoi(line); n%2 == 1 { // the other output's next line waits already
-			eventually(t, func() bool { _, err := os.Stat(fmt.Sprintf("%s/said-%d", c.dir, n+1)); return err == nil })
+			eventually(t, "the other output has its next line", func() bool { _, err := os.Stat(fmt.Sprintf("%s/said-%d", c.dir, n+1)); return err == nil })
 			time.Sleep(20 * time.Millisecond) // time for who must not come
 		}
 	}

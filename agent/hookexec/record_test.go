@@ -47,7 +47,7 @@ func TestReapWaitsForTheWholeGroup(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	eventually(t, func() bool { _, err := os.Stat(children); return err == nil })
+	eventually(t, "the hook has children", func() bool { _, err := os.Stat(children); return err == nil })
 	if err := writeRecord(record, "a", cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}

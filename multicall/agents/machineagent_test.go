@@ -14,6 +14,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/state"
 	"bijou/state/store"
+	"bijou/testscripts/await"
 	"bijou/testscripts/statetest"
 )
 
@@ -120,16 +121,12 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 }
 
 // awaitSteps waits until all of them were noted, after the first so many.
-func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) []string {
+func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) (got []string) {
 	t.Helper()
-	for end := time.Now().Add(45 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got := n.stepsSince(already)
+	await.Until(t, await.Poll{Limit: 45 * time.Second}, "the steps are noted", func() string {
+		got = n.stepsSince(already)
 		missing := slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
-		if !missing {
-			return got
-		}
-		if time.Now().After(end) {
-			t.Fatalf("noted %q, want %q in it", got, want)
-		}
-	}
+		return await.Unless(!missing, "noted %q, want %q in it", got, want)
+	})
+	return got
 }

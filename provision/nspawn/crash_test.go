@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/testscripts/await"
 )
 
 // starter is where a test binary that is only to start machine 1 finds the
@@ -52,11 +53,10 @@ func TestKilledStarts(t *testing.T) {
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if _, err := os.Lstat(p.dir); err == nil { // it has begun
-				break
-			}
-		}
+		await.Until(t, await.Poll{Limit: time.Minute, Pause: time.Millisecond}, "the start has begun", func() bool {
+			_, err := os.Lstat(p.dir)
+			return err == nil
+		})
 		time.Sleep(delay * time.Millisecond) // the moment of its death; whichever it is, all must hold
 		if err := errors.Join(child.Process.Signal(syscall.SIGKILL), ignored(child.Wait())); err != nil {
 			t.Fatal(err)

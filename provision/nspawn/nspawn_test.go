@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/testscripts/await"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
 	"bijou/testscripts/providertest"
@@ -43,13 +44,8 @@ func crash(t *testing.T, p *Provider, id string) {
 	if err := exec.Command("sh", "-c", `kill -9 $(pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=`+id+` "))`).Run(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	await.Until(t, await.Poll{Limit: time.Minute}, "the container is gone", func() string {
 		runs, err := p.manager.isRunning(id)
-		if err == nil && !runs {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the container goes on: %v", err)
-		}
-	}
+		return await.Unless(err == nil && !runs, "it goes on: %v", err)
+	})
 }

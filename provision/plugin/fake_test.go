@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
@@ -136,13 +135,4 @@ func pid(t *testing.T, c *Client) process.Identity {
 		t.Fatal(err)
 	}
 	return i
-}
-
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true that %s", what)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"bijou/provision/provider"
+	"bijou/testscripts/await"
 	"bijou/testscripts/providertest"
 )
 
@@ -95,19 +96,9 @@ func crash(t *testing.T, s *server) {
 	t.Helper()
 	dir := s.dir + "/lib/e0a1"
 	check(t, exec.Command("sh", "-c", `kill "$(cat "$0/keep.pid")"`, dir).Run())
-	eventually(t, "the keeper is gone", func() bool {
+	await.Until(t, await.Poll{Limit: 30 * time.Second}, "the keeper is gone", func() bool {
 		return exec.Command("flock", "-n", dir+"/keep.lock", "true").Run() == nil
 	})
-}
-
-// eventually waits for what takes a moment.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true: %s", what)
-		}
-	}
 }
 
 // spec is that of a machine of the rig's environment.

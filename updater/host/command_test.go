@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/updater/activity"
 	"bijou/updater/host"
 	"bijou/updater/release"
@@ -51,14 +52,10 @@ func TestHungCommand(t *testing.T) {
 	log := &activity.Log{}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Update(activity.With(t.Context(), log), c) }()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if e, _ := log.Current(0); strings.HasSuffix(e.Message, `/podman pull example/cke:1"`) && strings.HasPrefix(e.Message, "runs ") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("nobody says that it runs")
-		}
-	}
+	await.Until(t, await.Poll{Limit: time.Minute}, "one says that it runs", func() bool {
+		e, _ := log.Current(0)
+		return strings.HasSuffix(e.Message, `/podman pull example/cke:1"`) && strings.HasPrefix(e.Message, "runs ")
+	})
 	err := <-ended
 	if err == nil || !strings.Contains(err.Error(), "podman pull example/cke:1") || !strings.Contains(err.Error(), "it hung") || !strings.Contains(err.Error(), "layer 3 of 7") {
 		t.Errorf("it ends with %v", err)
@@ -69,11 +66,7 @@ func TestHungCommand(t *testing.T) {
 	if e, ok := log.Current(0); ok {
 		t.Errorf("at its end it is said to do %v", e)
 	}
-	for end := time.Now().Add(time.Minute); lives(t, child); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a child of it lives on")
-		}
-	}
+	await.Until(t, await.Poll{Limit: time.Minute}, "its child has ended, too", func() bool { return !lives(t, child) })
 	program(t, filepath.Join(dir, "podman"), "[ $1 = pull ] || exit 1\n[ -e "+tries+".2 ] && exit 0\ntouch "+tries+".2\n"+hang)
 	if err := h.Update(t.Context(), c); err != nil {
 		t.Errorf("one that hangs once: %v", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
 	"bijou/updater/host"
@@ -62,16 +63,11 @@ func systemctl(t *testing.T, args ...string) {
 // comes waits until systemd says one of these of the unit.
 func comes(t *testing.T, name string, states ...string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	await.Until(t, await.Poll{Limit: 30 * time.Second, Pause: 20 * time.Millisecond}, name+" changes its state", func() string {
 		out, _ := exec.Command("systemctl", "show", "-p", "ActiveState", "--value", name).Output()
 		said := strings.TrimSpace(string(out))
-		if slices.Contains(states, said) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s is %s, not %v", name, said, states)
-		}
-	}
+		return await.Unless(slices.Contains(states, said), "%s is %s, not %v", name, said, states)
+	})
 }
 
 // A unit that is stopped does not run in the end, whatever it was about to do:

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"bijou/testscripts/await"
 )
 
 func TestIdentityOfReusedID(t *testing.T) {
@@ -82,23 +84,16 @@ func TestStopKillsTheDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	awaitFile(t, filepath.Join(dir, "deaf"))
+	await.Until(t, await.Poll{Limit: 15 * time.Second}, "the process says that it is deaf", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "deaf"))
+		return err == nil
+	})
 	if err := Stop(t.Context(), i, 50*time.Millisecond); err != nil {
 		t.Error(err)
 	}
 	if i.Alive() {
 		t.Error("it lives")
 	}
-}
-
-func awaitFile(t *testing.T, path string) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s did not come", path)
 }
 
 func TestTakeIsExclusive(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/await"
 )
 
 // wantErrorText checks that the error says these words.
@@ -102,7 +103,7 @@ func TestPowerCut(t *testing.T) {
 func (c *child) pause(t testing.TB) {
 	t.Helper()
 	check(t, c.Process.Signal(syscall.SIGSTOP))
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	await.Until(t, await.Poll{Limit: time.Minute, Pause: time.Millisecond}, "the child stops", func() bool {
 		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.Process.Pid))
 		check(t, err)
 		stopped := 0
@@ -111,11 +112,8 @@ func (c *child) pause(t testing.TB) {
 				stopped++
 			}
 		}
-		if stopped == len(stats) {
-			return
-		}
-	}
-	t.Fatal("the child does not stop")
+		return stopped == len(stats)
+	})
 }
 
 func copyFile(t testing.TB, from, to string) {

@@ -1,9 +1,12 @@
 package sqlite
 
 import (
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
+
+	"bijou/testscripts/await"
 )
 
 func TestDeadFor(t *testing.T) {
@@ -38,12 +41,9 @@ func TestDeadFor(t *testing.T) {
 		{"of unknown namespace", with(func(o *leaseOwner) { o.pidns, o.start = "", "1" }), false},
 		{"of unknown start", with(func(o *leaseOwner) { o.start = "" }), false},
 	} {
-		for deadline := time.Now().Add(time.Minute); c.owner.isProvablyDead(self) != c.want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Errorf("%s: dead is %v", c.name, !c.want)
-				break
-			}
-		}
+		t.Run(c.name, func(t *testing.T) {
+			await.Until(t, await.Poll{Limit: time.Minute, Pause: time.Millisecond}, fmt.Sprint("dead is ", c.want), func() bool { return c.owner.isProvablyDead(self) == c.want })
+		})
 	}
 	if (leaseOwner{}).isProvablyDead(leaseOwner{}) {
 		t.Error("nothing known proves something")

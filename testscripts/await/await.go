@@ -1,0 +1,81 @@
+// Package await looks at a condition again and again until it holds, in tests: instead
+// of a sleep, which proves nothing on a busy machine. Nobody else polls by a loop of
+// their own.
+//
+// It imports nothing of bijou. Tests and their packages import it.
+package await
+
+import (
+	"fmt"
+	"time"
+)
+
+// Poll says how to wait. Its limit is several times what a busy machine needs.
+type Poll struct {
+	Limit  time.Duration // after it nothing is waited for any more
+	Pause  time.Duration // between two looks; 0 is 10 ms
+	Looks  int           // there are more than so many, whatever the limit: a machine may have stood still
+	Report func() string // what else a failure prints; nil is nothing
+}
+
+// Condition is what is waited for. One returns whether it holds, the other one the
+// reason why it does not hold yet, "" when it does.
+type Condition interface{ func() bool | func() string }
+
+// Test is a testing.TB, or a script.
+type Test interface {
+	Fatalf(format string, args ...any)
+}
+
+// Until blocks until the condition holds, and returns how long that took. When the limit
+// is over it fails the test with what was awaited, and why it did not come.
+func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duration) {
+	if t, ok := t.(interface{ Helper() }); ok {
+		t.Helper()
+	}
+	began := time.Now()
+	if why, ok := Try(p, holds); !ok {
+		if p.Report != nil {
+			why += "\n" + p.Report()
+		}
+		t.Fatalf("within %s it never came true: %s\n%s", p.Limit, what, why)
+	}
+	return time.Since(began)
+}
+
+// Try is Until for who goes on without: it reports whether the condition came to hold,
+// and why not.
+func Try[C Condition](p Poll, holds C) (why string, ok bool) {
+	if p.Pause == 0 {
+		p.Pause = 10 * time.Millisecond
+	}
+	end := time.Now().Add(p.Limit)
+	for looked := 0; ; looked++ {
+		if why, ok = look(holds); ok {
+			return "", true
+		}
+		if time.Now().After(end) && looked >= p.Looks {
+			return why, false
+		}
+		time.Sleep(p.Pause)
+	}
+}
+
+// look asks once.
+func look[C Condition](holds C) (why string, ok bool) {
+	switch holds := any(holds).(type) {
+	case func() bool:
+		return "", holds()
+	case func() string:
+		why = holds()
+	}
+	return why, why == ""
+}
+
+// Unless is a reason, unless something is so.
+func Unless(so bool, reason string, args ...any) string {
+	if so {
+		return ""
+	}
+	return fmt.Sprintf(reason, args...)
+}

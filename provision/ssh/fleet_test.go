@@ -2,7 +2,6 @@ package ssh
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/providertest"
+	"bijou/testscripts/versions"
 )
 
 // world is hosts of their own, with OpenSSH's server and systemd, and a provider
@@ -39,8 +39,8 @@ func newWorld(t *testing.T, hosts int) *world {
 	for i := range hosts {
 		h := f.Host(i)
 		w.hosts = append(w.hosts, h)
-		w.on(h, "mkdir -p /root/.ssh && echo '"+strings.TrimSpace(string(ssh.MarshalAuthorizedKey(own.PublicKey())))+"' >/root/.ssh/authorized_keys && systemctl enable --now --quiet ssh")
-		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(w.on(h, "cat /etc/ssh/ssh_host_ed25519_key.pub")))
+		h.On(w.t, "mkdir -p /root/.ssh && echo '"+strings.TrimSpace(string(ssh.MarshalAuthorizedKey(own.PublicKey())))+"' >/root/.ssh/authorized_keys && systemctl enable --now --quiet ssh")
+		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.On(w.t, "cat /etc/ssh/ssh_host_ed25519_key.pub")))
 		check(t, err)
 		known = append(known, knownhosts.Line([]string{h.Address}, key))
 		pool = append(pool, "root@"+h.Address)
@@ -54,7 +54,7 @@ func newWorld(t *testing.T, hosts int) *world {
 	write("ca.pem", "a certificate", 0o600)
 	write("environment.yaml", "name: test\nuuid: e0a1\nstate: etcd://10.77.0.254:1/a?ca="+dir+"/ca.pem\nprovider: ssh\ntools: 1-x\n", 0o600)
 	write("tools/1-x/.made", "", 0o600)
-	build(t, filepath.Join(dir, "tools/1-x/bijou"))
+	check(t, os.Rename(versions.Current(t), filepath.Join(dir, "tools/1-x/bijou")))
 	t.Setenv("SSH_AUTH_SOCK", "")
 	p, err := New(provider.Environment{UUID: "e0a1", Name: "test", Dir: dir, Config: map[string]string{
 		"identity": write("id", string(identity), 0o600), "known-hosts": write("known_hosts", strings.Join(known, "\n")+"\n", 0o600),
@@ -64,24 +64,6 @@ func newWorld(t *testing.T, hosts int) *world {
 	w.Provider = p
 	w.Provider.dialContext = f.Dial
 	return w
-}
-
-// build makes the product's own binary.
-func build(t *testing.T, path string) {
-	t.Helper()
-	c := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", path, "bijou")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build: %v\n%s", err, out)
-	}
-}
-
-// on runs a shell's line on a host and returns what it prints.
-func (w *world) on(h *fleet.Host, line string) string {
-	w.t.Helper()
-	out, err := h.Exec("bash", "-c", line)
-	check(w.t, err)
-	return strings.TrimSpace(out)
 }
 
 // host finds that of an instance.
@@ -100,7 +82,7 @@ func (w *world) host(instance string) *fleet.Host {
 func (w *world) fresh() {
 	w.t.Helper()
 	for _, h := range w.hosts {
-		if left := w.on(h, "find / -xdev -newer /etc/machine-id \\( -path '*bijou*' -o -name '*e0a1*' \\) -not -path '/proc/*' -not -path '/var/log/*'; systemctl list-units --all --no-legend 'bijou-*'; pgrep -x machine-agent; ls -d /run/bijou/* 2>/dev/null || true"); left != "" {
+		if left := h.On(w.t, "find / -xdev -newer /etc/machine-id \\( -path '*bijou*' -o -name '*e0a1*' \\) -not -path '/proc/*' -not -path '/var/log/*'; systemctl list-units --all --no-legend 'bijou-*'; pgrep -x machine-agent; ls -d /run/bijou/* 2>/dev/null || true"); left != "" {
 			w.t.Errorf("on %s is left: %s", h.Name, left)
 		}
 	}
@@ -115,7 +97,7 @@ func TestRealHosts(t *testing.T) {
 		w.t = t
 		w.fresh()
 		return providertest.Fixture{Provider: w, Crash: func(t *testing.T, instance string) {
-			w.on(w.host(instance), "systemctl stop 'bijou-machine-*'")
+			w.host(instance).On(w.t, "systemctl stop 'bijou-machine-*'")
 		}}
 	})
 	w.t = t

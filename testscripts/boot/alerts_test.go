@@ -109,7 +109,7 @@ func (w *world) reports(version string, id int) map[string]int {
 
 // look reads one of neco's keys; false: it is not there, or nobody can say.
 func (w *world) look(key string, doc any) bool {
-	out, err := w.fleet.Host(3).Exec("bash", "-c", "standin get "+space+key+" "+strings.Join(members(), " "))
+	out, err := w.fleet.Host(3).Shell("standin get " + space + key + " " + strings.Join(members(), " "))
 	return err == nil && json.Unmarshal([]byte(out), doc) == nil
 }
 

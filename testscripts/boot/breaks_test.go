@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
 
 // killed: each worker dies once in everything that it does.
@@ -37,14 +36,10 @@ func (w *world) begun(p *parts, host, step int) {
 	}
 	before, _ := doing()
 	w.publish(*p)
-	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
-		if request, at := doing(); request > before && at >= step {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("host %d never came to step %d\n%s", host, step, w.journals())
-		}
-	}
+	w.soon(fmt.Sprintf("host %d comes to step %d", host, step), func() bool {
+		request, at := doing()
+		return request > before && at >= step
+	})
 }
 
 // The steps that begun is asked for.

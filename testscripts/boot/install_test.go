@@ -24,7 +24,7 @@ func (w *world) install(first parts) {
 		w.on(host, "systemctl start --no-block etcd.service")
 	}
 	w.eventually("etcd answers", func() bool {
-		out, err := w.fleet.Host(3).Exec("bash", "-c", "standin get /none "+strings.Join(members(), " "))
+		out, err := w.fleet.Host(3).Shell("standin get /none " + strings.Join(members(), " "))
 		return err == nil && out == ""
 	})
 	w.neco("init")

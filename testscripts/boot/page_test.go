@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	w.eventually("all three servers are there, and somebody leads", func() bool {
-		out, _ := w.fleet.Host(0).Exec("bash", "-c", "NECO_STATE=etcd://"+outside+":2379 neco status --format json")
+		out, _ := w.fleet.Host(0).Shell("NECO_STATE=etcd://" + outside + ":2379 neco status --format json")
 		s.Leader, s.Servers = nil, nil
 		_ = json.Unmarshal([]byte(out), &s)
 		there := s.Leader != nil && len(s.Servers) == 3

@@ -58,6 +58,6 @@ func (w *world) watchesEtcd(host int) bool {
 	if !w.restartsEtcd(host) {
 		return false
 	}
-	_, err := w.fleet.Host(host).Exec("bash", "-c", "systemctl is-active -q etcd && [[ $(readlink -f /opt/etcd)/etcd = $(readlink -f /proc/$(systemctl show -P MainPID etcd)/exe) ]]")
+	_, err := w.fleet.Host(host).Shell("systemctl is-active -q etcd && [[ $(readlink -f /opt/etcd)/etcd = $(readlink -f /proc/$(systemctl show -P MainPID etcd)/exe) ]]")
 	return err == nil
 }

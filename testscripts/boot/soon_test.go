@@ -3,18 +3,7 @@ package boot
 import (
 	"os"
 	"strings"
-	"time"
 )
-
-// soon waits for what lasts for a moment only.
-func (w *world) soon(what string, ok func() bool) {
-	w.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("it never came true: %s\n%s", what, w.journals())
-		}
-	}
-}
 
 // says tells if a file on a host's disk holds the words, whether the host runs or not.
 func (w *world) says(host int, path, words string) bool {

@@ -79,7 +79,7 @@ func reinstalled(w *world, p *parts) {
 func (w *world) shows(words ...string) {
 	w.t.Helper()
 	w.eventually("neco status says "+strings.Join(words, "; "), func() bool {
-		said, _ := w.fleet.Host(3).Exec("bash", "-c", "NECO_STATE="+storage+" neco status; echo exit $?")
+		said, _ := w.fleet.Host(3).Shell("NECO_STATE=" + storage + " neco status; echo exit $?")
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(said, word) })
 	})
 }

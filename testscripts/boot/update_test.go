@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // part is what happens to three boot servers, which are whole before and after it.
@@ -97,15 +96,6 @@ func (p *parts) news() *parts {
 	return p
 }
 
-func (w *world) eventually(what string, ok func() bool) {
-	w.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("it never came true: %s\n%s", what, w.journals())
-		}
-	}
-}
-
 // whole holds all servers against the release that they should be at, and against
 // what was seen meanwhile.
 func (w *world) whole(p parts) {
@@ -113,7 +103,7 @@ func (w *world) whole(p parts) {
 	for host := range 3 {
 		w.eventually(fmt.Sprintf("all services of host %d are active", host), func() bool { // one may just have been killed
 			// systemctl is content with one of many.
-			_, err := w.fleet.Host(host).Exec("bash", "-c", "for unit in cke vault etcd sabakan setup-hw serf ep-agent neco-worker neco-updater; do systemctl is-active -q $unit || exit; done")
+			_, err := w.fleet.Host(host).Shell("for unit in cke vault etcd sabakan setup-hw serf ep-agent neco-worker neco-updater; do systemctl is-active -q $unit || exit; done")
 			return err == nil
 		})
 		if v := w.on(host, "dpkg-query -W -f '${Version}' neco"); v != p.version {

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
+	"bijou/testscripts/versions"
 )
 
 const (
@@ -46,7 +48,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: t.TempDir()}
-	w.run("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", w.path("bijou"), "bijou")
+	w.check(os.Rename(versions.Current(t), w.path("bijou")))
 	w.check(os.MkdirAll(w.path("srv/files"), 0o755))
 	for name, binary := range map[string]string{"etcd-3.5": old, "etcd-3.6": newer} {
 		w.check(os.MkdirAll(w.path(name), 0o755))
@@ -91,16 +93,13 @@ func (w *world) write(path, text string, mode os.FileMode) {
 // put copies a file or folder to a host.
 func (w *world) put(host int, from, to string) {
 	w.t.Helper()
-	path, err := w.fleet.Host(host).Path(to)
-	w.check(err)
-	w.check(os.MkdirAll(filepath.Dir(path), 0o755))
-	w.run("cp", "-a", "-T", from, path)
+	w.fleet.Host(host).Put(w.t, from, to)
 }
 
 // on runs a shell's line on a host and returns what it prints.
 func (w *world) on(host int, line string) string {
 	w.t.Helper()
-	out, err := w.fleet.Host(host).Exec("bash", "-c", line)
+	out, err := w.fleet.Host(host).Shell(line)
 	if err != nil {
 		w.t.Fatalf("%v\n%s", err, w.journals())
 	}
@@ -146,7 +145,7 @@ type status struct {
 // key reads one of neco's keys, from whichever member answers.
 func (w *world) status() (s status) {
 	w.t.Helper()
-	out, _ := w.fleet.Host(3).Exec("bash", "-c", "standin get /neco/status/current "+strings.Join(members(), " "))
+	out, _ := w.fleet.Host(3).Shell("standin get /neco/status/current " + strings.Join(members(), " "))
 	s.raw = strings.TrimSpace(out)
 	_ = json.Unmarshal([]byte(s.raw), &s.Current) // none yet
 	return s
@@ -157,17 +156,31 @@ func (w *world) status() (s status) {
 func (w *world) await(version, what string, ok func(s status) bool) status {
 	w.t.Helper()
 	var s status
-	was := w.doings()
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if s = w.status(); s.Current.Version == version && ok(s) {
-			return s
-		}
-		if now := w.doings(); now != was {
-			was, end = now, time.Now().Add(limit)
-		}
+	for came := false; !came; {
+		was := w.doings()
+		await.Until(w.t, w.poll(), "update to "+version+": "+what, func() string {
+			s = w.status()
+			came = s.Current.Version == version && ok(s)
+			return await.Unless(came || w.doings() != was, "nobody goes on; the status is %s", s.raw)
+		})
 	}
-	w.t.Fatalf("update to %s: it never came true: %s; %s\n%s", version, what, s.raw, w.journals())
 	return s
+}
+
+// poll is how one waits.
+func (w *world) poll() await.Poll {
+	return await.Poll{Limit: limit, Pause: 50 * time.Millisecond, Report: w.journals}
+}
+
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	await.Until(w.t, w.poll(), what, ok)
+}
+
+// soon waits for what lasts for a moment only.
+func (w *world) soon(what string, ok func() bool) {
+	w.t.Helper()
+	await.Until(w.t, await.Poll{Limit: limit, Pause: time.Millisecond, Report: w.journals}, what, ok)
 }
 
 func done(s status) bool { return s.Current.EndedAt != nil && !s.Current.Stop }
@@ -211,10 +224,7 @@ func (w *world) doings() string {
 
 // journals are the ends of the daemons' logs.
 func (w *world) journals() string {
-	var b strings.Builder
-	for i := range 3 {
-		out, _ := w.fleet.Host(i).Exec("journalctl", "--no-pager", "-n", "40", "-o", "cat", "-u", "neco-*", "-u", "etcd", "-u", "vault", "-u", "cke")
-		fmt.Fprintf(&b, "--- host %d\n%s", i, out)
-	}
-	return b.String()
+	return fleet.Report(w.fleet.Hosts()[:3], func(int) string {
+		return "journalctl --no-pager -n 40 -o cat -u 'neco-*' -u etcd -u vault -u cke"
+	})
 }

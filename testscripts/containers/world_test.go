@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
+	"bijou/testscripts/versions"
 )
 
 // limit is several times what anything here takes.
@@ -38,9 +40,8 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, bin: t.TempDir(), home: filepath.Join(t.TempDir(), "home")}
+	w := &world{t: t, bin: filepath.Dir(versions.Current(t)), home: filepath.Join(t.TempDir(), "home")}
 	w.series = w.sh(`. ` + tree + `/etc/os-release && echo $VERSION_CODENAME`)
-	w.build()
 	w.sh("bijou install --dir " + w.bin)
 	t.Cleanup(func() { w.end(name) })
 	w.sh(strings.Join(append([]string{"juju bootstrap --provider nspawn -e", name, "--config nspawn.tree=" + tree}, args...), " "))
@@ -48,16 +49,6 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 	sum := sha256.Sum256([]byte(w.uuid + "\x00" + filepath.Join(w.home, name)))
 	w.short = "bj" + hex.EncodeToString(sum[:3])
 	return w
-}
-
-// build makes the product's own binary.
-func (w *world) build() {
-	w.t.Helper()
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", w.bin, "bijou")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		w.t.Fatalf("cannot build: %v\n%s", err, out)
-	}
 }
 
 // end takes the environment down, if the test has not, and holds this machine against
@@ -70,13 +61,8 @@ func (w *world) end(name string) {
 	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {
 		w.sh("juju destroy-environment -y --force " + name)
 	}
-	left := "?"
-	for end := time.Now().Add(time.Minute); left != "" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		left = w.traces() // the kernel takes a moment for links of a namespace that is gone
-	}
-	if left != "" {
-		w.t.Errorf("this machine was left with\n%s", left)
-	}
+	// The kernel takes a moment for links of a namespace that is gone.
+	await.Until(w.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond}, "nothing is left on this machine", w.traces)
 }
 
 // traces is what the environment has on this machine: files, processes (with which
@@ -118,14 +104,11 @@ func (w *world) eventually(line, want string) string {
 	w.t.Helper()
 	expression := regexp.MustCompile(want)
 	var out []byte
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	await.Until(w.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond}, line+" matches "+want, func() string {
 		out, _ = w.command(line).CombinedOutput()
-		if expression.Match(out) {
-			return string(out)
-		}
-	}
-	w.t.Fatalf("%s: it never matched %s, but was\n%s", line, want, out)
-	return ""
+		return await.Unless(expression.Match(out), "it was\n%s", out)
+	})
+	return string(out)
 }
 
 // address is where the machine says that it is reached.

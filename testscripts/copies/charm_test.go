@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
 	"bijou/testscripts/versions"
 )
@@ -74,6 +75,24 @@ func endedAfter(first int, events []judge.Event) (n int) {
 		}
 	}
 	return n
+}
+
+// awaitHooks waits until so many more runs have ended, after those that have begun.
+func awaitHooks(n int, events func() []judge.Event, eventually func(what string, not func() string)) {
+	had := len(judge.Spans(events()))
+	eventually("more hooks have ended", func() string {
+		return await.Unless(endedAfter(had, events()) >= n, "there are hooks to come")
+	})
+}
+
+// awaitLong waits until a hook runs that has long to go, and returns it.
+func awaitLong(events func() []judge.Event, eventually func(what string, not func() string)) (hook judge.Span) {
+	eventually("a hook runs that takes long", func() string {
+		var ok bool
+		hook, ok = inFlight(events())
+		return await.Unless(ok, "none does")
+	})
+	return hook
 }
 
 // checkRuns wants no two runs at a time, and none that was killed or has failed.

@@ -1,7 +1,6 @@
 package copies
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -15,7 +14,9 @@ import (
 	"time"
 
 	"bijou/multicall/home"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
@@ -38,7 +39,7 @@ func TestCopiedFolderLocked(t *testing.T) {
 		w.order(600, 600)
 		hook := w.awaitLong()
 		w.order(20, 50)
-		release := w.lock()
+		release := localenv.Lock(t, w.StateFile())
 		time.Sleep(outage)
 		release()
 		w.awaitHooks(3)
@@ -56,14 +57,14 @@ func (w *folder) withCopy(name string, f func()) {
 	defer func() { checkRuns(w.t, name, w.events()) }() // also if it never came to rest
 	halt := w.drive()
 	copied := filepath.Join(w.dir, "copy")
-	if out, err := exec.Command("cp", "-a", w.env(), copied).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", w.Dir(), copied).CombinedOutput(); err != nil {
 		w.t.Fatalf("cannot copy: %v\n%s", err, out)
 	}
 	stop, refused := w.insist(copied)
 	f()
 	w.eventually("the copy's agent was refused, or not", func() string {
 		runs := strings.Contains(fmt.Sprint(judge.Spans(w.events())), copied)
-		return unless(refused() > 0 || runs, "it has not come so far")
+		return await.Unless(refused() > 0 || runs, "it has not come so far")
 	})
 	stop()
 	halt()
@@ -78,7 +79,7 @@ func (w *folder) drive() (halt func()) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			_ = w.command("set", "app", fmt.Sprintf("set=turn=%d", n)).Run() // it may be refused while the store is away
+			_ = w.Command("set", "app", fmt.Sprintf("set=turn=%d", n)).Run() // it may be refused while the store is away
 			select {
 			case <-ctx.Done():
 			case <-time.After(200 * time.Millisecond):
@@ -113,38 +114,4 @@ func (w *folder) insist(dir string) (stop func(), refused func() int64) {
 	stop = func() { cancel(); running.Wait() }
 	w.t.Cleanup(stop)
 	return stop, count.Load
-}
-
-// lockProgram holds the file's lock until its input ends.
-const lockProgram = `
-import sqlite3, sys
-c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
-c.execute("BEGIN EXCLUSIVE")
-print("locked", flush=True)
-sys.stdin.read()
-c.execute("ROLLBACK")
-`
-
-// lock locks the file until the function is called.
-func (w *folder) lock() (release func()) {
-	w.t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		need.Skip(w.t, "python3", "python3 is not installed")
-	}
-	cmd := exec.Command(python, "-c", lockProgram, filepath.Join(w.env(), "state", "state.db"))
-	in, err := cmd.StdinPipe()
-	check(w.t, err)
-	out, err := cmd.StdoutPipe()
-	check(w.t, err)
-	check(w.t, cmd.Start())
-	w.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		w.t.Fatalf("cannot lock: %q %v", line, err)
-	}
-	return func() {
-		w.t.Helper()
-		check(w.t, in.Close())
-		check(w.t, cmd.Wait())
-	}
 }

@@ -3,13 +3,12 @@ package copies
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/judge"
@@ -36,8 +35,7 @@ func newPair(t *testing.T) *pair {
 	need.Long(t)
 	fleet.Need(t)
 	etcdtest.Need(t)
-	f := fleet.New(t, 2)
-	p := &pair{t: t, hosts: []*fleet.Host{f.Host(0), f.Host(1)}}
+	p := &pair{t: t, hosts: fleet.New(t, 2).Hosts()}
 	p.url = "etcd://" + p.hosts[0].Address + ":2379/copies/env"
 	binary, charm := product(t), filepath.Join(t.TempDir(), "recorder")
 	makeCharm(t, charm, orders, record)
@@ -78,27 +76,19 @@ func (p *pair) startEtcd() {
 // copy copies a file or folder to a host.
 func (p *pair) copy(host int, from, to string) {
 	p.t.Helper()
-	path := p.hosts[host].Disk(to)
-	check(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	if out, err := exec.Command("cp", "-a", from, path).CombinedOutput(); err != nil {
-		p.t.Fatalf("cannot copy to the host: %v\n%s", err, out)
-	}
+	p.hosts[host].Put(p.t, from, to)
 }
 
 // write writes a file of a host.
 func (p *pair) write(host int, path, content string) {
 	p.t.Helper()
-	path = p.hosts[host].Disk(path)
-	check(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	check(p.t, os.WriteFile(path, []byte(content), 0o644))
+	p.hosts[host].Write(p.t, path, content, 0o644)
 }
 
 // on runs a shell's line on a host and returns what it prints.
 func (p *pair) on(host int, line string) string {
 	p.t.Helper()
-	out, err := p.hosts[host].Exec("bash", "-c", line)
-	check(p.t, err)
-	return strings.TrimSpace(out)
+	return p.hosts[host].On(p.t, line)
 }
 
 // order says how many tenths of a second hooks take from now on, on both hosts.
@@ -127,44 +117,25 @@ func (p *pair) all() []judge.Event {
 // begun.
 func (p *pair) awaitHooks(host, n int) {
 	p.t.Helper()
-	had := len(judge.Spans(p.events(host)))
-	p.eventually("more hooks have ended", func() string {
-		return unless(endedAfter(had, p.events(host)) >= n, "there are hooks to come")
-	})
+	awaitHooks(n, func() []judge.Event { return p.events(host) }, p.eventually)
 }
 
 // awaitLong waits until a hook runs on a host that has long to go, and returns it.
 func (p *pair) awaitLong(host int) (hook judge.Span) {
 	p.t.Helper()
-	p.eventually("a hook runs that takes long", func() string {
-		var ok bool
-		hook, ok = inFlight(p.events(host))
-		return unless(ok, "none does")
-	})
-	return hook
+	return awaitLong(func() []judge.Event { return p.events(host) }, p.eventually)
 }
 
 func (p *pair) eventually(what string, not func() string) {
 	p.t.Helper()
-	for end := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		why := not()
-		if why == "" {
-			return
-		}
-		if time.Now().After(end) {
-			p.t.Fatalf("never came true: %s\n%s\n%s", what, why, p.everything())
-		}
-	}
+	await.Until(p.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: p.everything}, what, not)
 }
 
 // everything is what somebody wants to know when it went wrong.
 func (p *pair) everything() string {
-	var all strings.Builder
-	for i, h := range p.hosts {
-		out, err := h.Exec("bash", "-c", "timeout 20 juju status; tail -n 30 "+env+"/machines/0/agent.log "+record+"; journalctl --no-pager -n 10 -u 'copy-*'")
-		fmt.Fprintf(&all, "--- host %d: %v\n%s", i, err, out)
-	}
-	return all.String()
+	return fleet.Report(p.hosts, func(int) string {
+		return "timeout 20 juju status; tail -n 30 " + env + "/machines/0/agent.log " + record + "; journalctl --no-pager -n 10 -u 'copy-*'"
+	})
 }
 
 // drive changes the unit's settings until the function is called.
@@ -179,7 +150,7 @@ func (p *pair) drive() (halt func()) {
 			case <-stop:
 				return
 			case <-tick.C: // it may be refused while the store is away
-				_, _ = p.hosts[0].Exec("bash", "-c", fmt.Sprintf("timeout 20 juju set app set=turn=%d", n))
+				_, _ = p.hosts[0].Shell(fmt.Sprintf("timeout 20 juju set app set=turn=%d", n))
 			}
 		}
 	})

@@ -60,7 +60,7 @@ func (p *pair) move(m move) {
 	}
 	p.eventually("the first has ended", func() string {
 		out := p.on(m.from, "pgrep -a -f '[m]achine-agent --machine 0' || true")
-		return unless(out == "", out)
+		return out
 	})
 	p.on(m.from, "rm -f "+orders+"/stubborn")
 	p.checkLog(m, p.on(m.from, "tail -c +"+mark+" "+env+"/machines/0/agent.log"))

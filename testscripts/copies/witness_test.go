@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
 )
 
@@ -19,14 +19,9 @@ func TestWitness(t *testing.T) {
 	}
 	events, err := judge.Read("/root/merged")
 	check(t, err)
-	s, err := state.Open(t.Context(), url)
+	lack, err := judge.MissingFrom(t.Context(), url, map[string][]judge.Event{"app/0": events})
 	check(t, err)
-	defer s.Close()
-	check(t, s.View(t.Context(), func(v *state.View) error {
-		end, err := judge.EndOf(v)
-		fmt.Printf("witness: %q\n", strings.Join(judge.Missing(end, map[string][]judge.Event{"app/0": events}), "; "))
-		return err
-	}))
+	fmt.Printf("witness: %q\n", strings.Join(lack, "; "))
 }
 
 // settle waits until all that hooks have done is in the state.
@@ -37,7 +32,7 @@ func (p *pair) settle() {
 		for _, e := range p.all() {
 			check(p.t, judge.Append(p.hosts[0].Disk("/root/merged"), e))
 		}
-		out, err := p.hosts[0].Exec("bash", "-c", "COPIES_STATE='"+p.url+"' /opt/bijou/copies.test -test.run='^TestWitness$' | grep witness:")
-		return unless(err == nil && out == "witness: \"\"\n", fmt.Sprint(out, err))
+		out, err := p.hosts[0].Shell("COPIES_STATE='" + p.url + "' /opt/bijou/copies.test -test.run='^TestWitness$' | grep witness:")
+		return await.Unless(err == nil && out == "witness: \"\"\n", "%s%v", out, err)
 	})
 }

@@ -55,6 +55,9 @@ func New(t testing.TB, hosts int) *Fleet {
 // Host is the i-th host, from 0.
 func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
+// Hosts are all of them.
+func (f *Fleet) Hosts() []*Host { return f.hosts }
+
 // open makes the world.
 func open() (*Fleet, error) {
 	base, err := Tree()

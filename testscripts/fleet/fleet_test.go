@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/need"
 )
 
@@ -26,14 +27,6 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// on runs a command on a host.
-func on(t *testing.T, h *Host, args ...string) string {
-	t.Helper()
-	out, err := h.Exec(args...)
-	check(t, err)
-	return strings.TrimSpace(out)
-}
-
 func TestHosts(t *testing.T) {
 	needLong(t)
 	f := New(t, 2)
@@ -48,9 +41,9 @@ func TestHosts(t *testing.T) {
 		t.Error("a host is reached whose link is cut")
 	}
 	check(t, b.Link(true))
-	eventually(t, "the link is up again", func() bool { return ping() == nil })
+	await.Until(t, await.Poll{Limit: bootLimit, Pause: 50 * time.Millisecond}, "the link is up again", func() bool { return ping() == nil })
 
-	on(t, a, "sh", "-c", "echo kept >/root/file; echo gone >/run/file")
+	a.On(t, "echo kept >/root/file; echo gone >/run/file")
 	check(t, a.PowerCut())
 	if _, err := a.Exec("true"); err == nil {
 		t.Error("a command runs on a host without power")
@@ -62,14 +55,14 @@ func TestHosts(t *testing.T) {
 	if data, err := os.ReadFile(path); err != nil || string(data) != "kept\n" {
 		t.Errorf("after a power cut the disk has %q, %v", data, err)
 	}
-	on(t, a, "test", "!", "-e", "/run/file")
+	a.On(t, "test ! -e /run/file")
 
 	check(t, b.Stop())
 	check(t, b.Start())
-	if name := on(t, b, "hostname"); name != b.Name {
+	if name := b.On(t, "hostname"); name != b.Name {
 		t.Errorf("the host is called %q", name)
 	}
-	if x, y := on(t, a, "cat", "/etc/machine-id"), on(t, b, "cat", "/etc/machine-id"); x == y {
+	if x, y := a.On(t, "cat /etc/machine-id"), b.On(t, "cat /etc/machine-id"); x == y {
 		t.Errorf("both hosts have the machine id %q", x)
 	}
 }
@@ -90,14 +83,14 @@ func TestNothingIsLeft(t *testing.T) {
 	child.Env = append(os.Environ(), victim+"="+place)
 	check(t, child.Start())
 	var dir string
-	eventually(t, "the other test has a fleet", func() bool {
+	await.Until(t, await.Poll{Limit: bootLimit, Pause: 50 * time.Millisecond}, "the other test has a fleet", func() bool {
 		data, err := os.ReadFile(place)
 		dir = string(data)
 		return err == nil && dir != ""
 	})
 	check(t, child.Process.Signal(syscall.SIGKILL))
 	_ = child.Wait()
-	eventually(t, "its folder and control groups are gone", func() bool {
+	await.Until(t, await.Poll{Limit: bootLimit, Pause: 50 * time.Millisecond}, "its folder and control groups are gone", func() bool {
 		left := append(controlGroups(filepath.Base(dir)), dir)
 		for _, path := range left {
 			if _, err := os.Stat(path); err == nil {
@@ -111,15 +104,6 @@ func TestNothingIsLeft(t *testing.T) {
 	for line := range strings.Lines(string(ps)) {
 		if strings.Contains(line, dir) {
 			t.Errorf("a process is left: %s", line)
-		}
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(bootLimit); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came true: %s", what)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bijou/testscripts/await"
 )
 
 //go:embed boot.sh
@@ -48,24 +50,28 @@ func (h *Host) Start() error {
 		defer close(ended)
 		_ = boot.Wait() // a power cut is no failure of the test's
 	}(h.boot, h.ended)
-	return h.await()
+	return h.awaitUp()
 }
 
-// await waits until the host is up.
-func (h *Host) await() error {
-	said := ""
-	for end := time.Now().Add(bootLimit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+// awaitUp waits until the host is up, or has ended.
+func (h *Host) awaitUp() error {
+	ended, said := false, ""
+	_, came := await.Try(await.Poll{Limit: bootLimit, Pause: 50 * time.Millisecond}, func() bool {
 		select {
 		case <-h.ended:
-			return fmt.Errorf("%s has ended at once: %s", h.Name, h.console())
+			ended = true
 		default:
+			said, _ = h.Exec("systemctl", "is-system-running")
 		}
-		said, _ = h.Exec("systemctl", "is-system-running")
-		if said == "running\n" || said == "degraded\n" {
-			return nil
-		}
+		return ended || said == "running\n" || said == "degraded\n"
+	})
+	switch {
+	case ended:
+		return fmt.Errorf("%s has ended at once: %s", h.Name, h.console())
+	case !came:
+		return fmt.Errorf("%s does not come up: %s%s", h.Name, said, h.console())
 	}
-	return fmt.Errorf("%s does not come up: %s%s", h.Name, said, h.console())
+	return nil
 }
 
 // console is the end of what the host has printed.

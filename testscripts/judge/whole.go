@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -89,6 +90,31 @@ func Missing(e End, records map[string][]Event) (lack []string) {
 		}
 	}
 	return lack
+}
+
+// MissingFrom is Missing of a state at that URL.
+func MissingFrom(ctx context.Context, url string, records map[string][]Event) (lack []string, err error) {
+	s, err := state.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var e End
+	err = s.View(ctx, func(v *state.View) error {
+		e, err = EndOf(v)
+		return err
+	})
+	return Missing(e, records), err
+}
+
+// Wrong is all that no record may show: violations of the rules, and leaks.
+func Wrong(records map[string][]Event) (all []string) {
+	for unit, events := range records {
+		for _, v := range Violations(events) {
+			all = append(all, unit+": "+v)
+		}
+	}
+	return append(all, Leaked(records)...)
 }
 
 // owed is what a living unit has still to run: what has failed, and what a restart

@@ -27,7 +27,7 @@ func (w *world) drive() *load {
 			case <-tick.C:
 			}
 			service := services[n%len(services)]
-			_, err := w.hosts[0].Exec("bash", "-c", fmt.Sprintf("timeout 60 juju set %s set=turn=%d", service, n))
+			_, err := w.hosts[0].Shell(fmt.Sprintf("timeout 60 juju set %s set=turn=%d", service, n))
 			if l.changes++; err != nil {
 				l.refused++
 			}

@@ -21,7 +21,7 @@ type status struct {
 
 // status asks for it.
 func (w *world) status() (s status, err error) {
-	out, err := w.hosts[0].Exec("bash", "-c", "juju status --format yaml 2>/dev/null")
+	out, err := w.hosts[0].Shell("juju status --format yaml 2>/dev/null")
 	if err == nil {
 		err = yaml.Unmarshal([]byte(out), &s)
 	}
@@ -90,7 +90,7 @@ func (w *world) agents() {
 
 // leadings counts how often the host's provisioner has begun to lead.
 func (w *world) leadings(host int) int {
-	out, err := w.hosts[host].Exec("bash", "-c", "journalctl --no-pager -o cat -u 'bijou-*' | grep -c 'provisioner leads'")
+	out, err := w.hosts[host].Shell("journalctl --no-pager -o cat -u 'bijou-*' | grep -c 'provisioner leads'")
 	n := 0
 	if _, serr := fmt.Sscan(out, &n); serr != nil {
 		w.t.Logf("cannot count leaderships on %s: %v %s", w.hosts[host].Name, err, out)

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/fleet"
 	"bijou/testscripts/need"
+	"bijou/testscripts/versions"
 )
 
 const (
@@ -30,15 +30,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	need.Long(t)
 	fleet.Need(t)
-	binary := filepath.Join(t.TempDir(), "bijou")
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, "bijou")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build: %v\n%s", err, out)
-	}
+	binary := versions.Current(t)
 	w := &world{t, fleet.New(t, 1).Host(0)}
-	w.put(binary, "/opt/bijou/bijou")
-	w.put("../charms/recorder", "/root/recorder")
+	w.host.Put(t, binary, "/opt/bijou/bijou")
+	w.host.Put(t, "../charms/recorder", "/root/recorder")
 	w.on("/opt/bijou/bijou install --dir /usr/local/bin")
 	return w
 }
@@ -50,29 +45,16 @@ func (w *world) check(err error) {
 	}
 }
 
-// put copies a file or folder to the host.
-func (w *world) put(from, to string) {
-	w.t.Helper()
-	path, err := w.host.Path(to)
-	w.check(err)
-	w.check(os.MkdirAll(filepath.Dir(path), 0o755))
-	if out, err := exec.Command("cp", "-a", from, path).CombinedOutput(); err != nil {
-		w.t.Fatalf("cannot copy to the host: %v\n%s", err, out)
-	}
-}
-
 // on runs a shell's line on the host and returns what it prints.
 func (w *world) on(line string) string {
 	w.t.Helper()
-	out, err := w.host.Exec("bash", "-c", line)
-	w.check(err)
-	return strings.TrimSpace(out)
+	return w.host.On(w.t, line)
 }
 
 // refused runs a line that must fail, and returns what it says.
 func (w *world) refused(line string) string {
 	w.t.Helper()
-	out, err := w.host.Exec("bash", "-c", line)
+	out, err := w.host.Shell(line)
 	if err == nil {
 		w.t.Errorf("%s succeeded: %s", line, out)
 	}
@@ -82,15 +64,15 @@ func (w *world) refused(line string) string {
 // eventually waits until the line prints what is wanted.
 func (w *world) eventually(line, want string) {
 	w.t.Helper()
-	var out string
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		out, _ = w.host.Exec("bash", "-c", line)
-		if strings.Contains(out, want) {
-			return
-		}
-	}
-	journal, _ := w.host.Exec("journalctl", "--no-pager", "-n", "60", "-u", "bijou-*")
-	w.t.Fatalf("%s: it never said %q, but\n%s\n%s", line, want, out, journal)
+	w.host.Await(w.t, w.poll("journalctl --no-pager -n 60 -u 'bijou-*'"), line, want)
+}
+
+// poll is how one waits; when it is in vain a line says more.
+func (w *world) poll(line string) await.Poll {
+	return await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: func() string {
+		out, _ := w.host.Shell(line)
+		return out
+	}}
 }
 
 // ready waits until machine 0's service is up, and returns its process id.
@@ -154,7 +136,8 @@ func (w *world) seen(unit string, number int) {
 // a later one, has ended well.
 func (w *world) seenTimes(unit string, number, n int) {
 	w.t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	more := w.poll("juju status; tail -n 4 " + unitDir(unit) + "/recorder.log")
+	await.Until(w.t, more, fmt.Sprintf("%s has seen %d", unit, number), func() bool {
 		saw, begun := false, 0
 		for _, e := range w.events(unit) {
 			if e.Event == "begin" && e.Hook == "config-changed" {
@@ -163,11 +146,11 @@ func (w *world) seenTimes(unit string, number, n int) {
 				}
 			}
 			if e.Event == "end" && e.Hook == "config-changed" && saw && begun >= n && e.Exit != nil && *e.Exit == 0 {
-				return
+				return true
 			}
 		}
-	}
-	w.t.Fatalf("%s has never seen %d: %s", unit, number, w.on("juju status; tail -n 4 "+unitDir(unit)+"/recorder.log"))
+		return false
+	})
 }
 
 // whole holds a unit's record against what no interruption may change: hooks never

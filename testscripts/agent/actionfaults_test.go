@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"bijou/testscripts/localenv"
 )
 
 // TestActionFaults kills the background process with SIGKILL at every point of an
@@ -28,28 +30,28 @@ func TestActionFaults(t *testing.T) {
 
 func surviveInAction(t *testing.T, point, status string, ran int) {
 	w := newWorld(t)
-	w.juju("bootstrap")
-	w.juju("deploy", "../charms/actor") // one unit, which meets nobody: no other hook passes the points
-	w.eventually("it has started", func() bool { return strings.Contains(w.juju("status"), "started") })
+	w.Juju("bootstrap")
+	w.Juju("deploy", "../charms/actor") // one unit, which meets nobody: no other hook passes the points
+	w.eventually("it has started", func() bool { return strings.Contains(w.Juju("status"), "started") })
 	w.kill()
 
-	w.env = append(w.env, "BIJOU_FAULT="+point+":2") // the first one is the config-changed that a restart owes
-	w.juju("start")
-	pid := w.agent()
-	id := strings.TrimSpace(w.juju("run-action", "actor/0", "publish", "word=set"))
-	w.eventually("the fault kills the agent", func() bool { return !alive(pid) })
-	w.env = w.env[:len(w.env)-1]
-	w.juju("start")
+	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2") // the first one is the config-changed that a restart owes
+	w.Juju("start")
+	pid := w.Agent()
+	id := strings.TrimSpace(w.Juju("run-action", "actor/0", "publish", "word=set"))
+	w.eventually("the fault kills the agent", func() bool { return !localenv.Alive(pid) })
+	w.Vars = w.Vars[:len(w.Vars)-1]
+	w.Juju("start")
 
-	show := func() string { return w.juju("show-action-output", id) }
+	show := func() string { return w.Juju("show-action-output", id) }
 	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
 	// It may have ended before the kill, and a unit is asked only while its agent is there.
-	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.juju("status"), "down") })
-	got := w.juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
+	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.Juju("status"), "down") })
+	got := w.Juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
 	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {
 		t.Errorf("the setting is %q, want %q", got, want)
 	}
-	log, err := os.ReadFile(w.machine("units", "actor-0", "published"))
+	log, err := os.ReadFile(w.Machine("units", "actor-0", "published"))
 	if n := strings.Count(string(log), "\n"); n > ran || err != nil && ran > 0 && point != "after-let-go" {
 		t.Errorf("it ran %d times, want at most %d (%v)", n, ran, err)
 	}
@@ -58,7 +60,7 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 // kill ends the background process with SIGKILL.
 func (w *world) kill() {
 	w.t.Helper()
-	pid := w.agent()
+	pid := w.Agent()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		w.t.Fatal(err)
 	}

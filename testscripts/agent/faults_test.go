@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bijou/testscripts/localenv"
 )
 
 // faultPoints are the named points of a hook's run at which the agent is killed,
@@ -37,16 +39,16 @@ func TestFaults(t *testing.T) {
 // surviveFault plays one life with one kill in it.
 func surviveFault(t *testing.T, fault string, repeats int) {
 	w := newWorld(t)
-	w.env = append(w.env, "BIJOU_FAULT="+fault)
-	w.juju("bootstrap")
-	pid := w.agent()
-	w.juju("deploy", "../charms/recorder", "giver", "--config", w.file("giver.yaml", "giver: {set: color=red}\n"))
-	w.juju("deploy", "../charms/recorder", "taker")
-	w.juju("add-relation", "giver:server", "taker:client")
-	w.eventually("the fault kills the agent", func() bool { return !alive(pid) })
+	w.Vars = append(w.Vars, "BIJOU_FAULT="+fault)
+	w.Juju("bootstrap")
+	pid := w.Agent()
+	w.Juju("deploy", "../charms/recorder", "giver", "--config", w.file("giver.yaml", "giver: {set: color=red}\n"))
+	w.Juju("deploy", "../charms/recorder", "taker")
+	w.Juju("add-relation", "giver:server", "taker:client")
+	w.eventually("the fault kills the agent", func() bool { return !localenv.Alive(pid) })
 
-	w.env = w.env[:len(w.env)-1]
-	w.juju("start")
+	w.Vars = w.Vars[:len(w.Vars)-1]
+	w.Juju("start")
 	w.eventually("both sides have settled", func() bool { return w.settled(fault) })
 	repeated := checkRecord(t, "giver-0", "server", w.record("giver-0")) + checkRecord(t, "taker-0", "client", w.record("taker-0"))
 	if repeated > repeats {
@@ -58,12 +60,12 @@ func surviveFault(t *testing.T, fault string, repeats int) {
 // settled tells if the pair's work is done, and resolves what the kill left in
 // error: a hook that was running when its agent died counts as failed.
 func (w *world) settled(fault string) bool {
-	status := w.juju("status", "--format", "yaml")
+	status := w.Juju("status", "--format", "yaml")
 	if strings.HasPrefix(fault, "after-let-go") {
 		for _, unit := range []string{"giver/0", "taker/0"} {
-			w.try("resolved", "--retry", unit)
-			w.try("resolved", "--retry", unit, "server")
-			w.try("resolved", "--retry", unit, "client")
+			w.Try("resolved", "--retry", unit)
+			w.Try("resolved", "--retry", unit, "server")
+			w.Try("resolved", "--retry", unit, "client")
 		}
 	}
 	if strings.Contains(status, "error") || strings.Contains(status, "down") {
@@ -156,7 +158,7 @@ func checkAlone(t *testing.T, unit string, events []event) {
 // committed runs twice.
 func checkCommitted(t *testing.T, w *world) {
 	t.Helper()
-	log, err := os.ReadFile(w.machine("agent.log"))
+	log, err := os.ReadFile(w.Machine("agent.log"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,17 +19,17 @@ func TestToolsReach(t *testing.T) {
 	etcdtest.Need(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1}) // which outlives the world
 	w := newWorld(t)
-	w.env = append(w.env, "BIJOU_STATE="+cluster.URL("/tools"))
-	w.juju("bootstrap")
-	w.juju("stop")
-	dir, away := filepath.Join(w.home, "default"), t.TempDir()
+	w.Vars = append(w.Vars, "BIJOU_STATE="+cluster.URL("/tools"))
+	w.Juju("bootstrap")
+	w.Juju("stop")
+	dir, away := filepath.Join(w.Home, "default"), t.TempDir()
 	if out, err := exec.Command("cp", "-a", filepath.Join(dir, "environment.yaml"), filepath.Join(dir, "tools"), away).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	w.juju("start", "--moved", "--machine", "0") // the copy stands for another host
+	w.Juju("start", "--moved", "--machine", "0") // the copy stands for another host
 	old := tools(t, away)[0]
 	agent := exec.Command(filepath.Join(away, "tools", old, "machine-agent"), "--machine", "0", "--env", away)
-	agent.Env = w.env
+	agent.Env = w.Vars
 	log, err := os.Create(filepath.Join(away, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,13 +47,13 @@ func TestToolsReach(t *testing.T) {
 			t.Logf("%s", text)
 		}
 	}()
-	w.eventually("the copy's agent runs", func() bool { return strings.Contains(w.juju("status"), "running") })
-	w.juju("deploy", "../charms/trivial", "one")
+	w.eventually("the copy's agent runs", func() bool { return strings.Contains(w.Juju("status"), "running") })
+	w.Juju("deploy", "../charms/trivial", "one")
 
 	for n := range 2 {
 		newer := newerBinary(t, n)
 		upgrade := exec.Command(newer, "juju", "upgrade-juju")
-		upgrade.Env = w.env
+		upgrade.Env = w.Vars
 		if out, err := upgrade.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -62,7 +62,7 @@ func TestToolsReach(t *testing.T) {
 			return err == nil && exe == filepath.Join(away, "tools", tools(t, dir)[0], "bijou")
 		})
 	}
-	w.eventually("units go on", func() bool { return strings.Contains(w.juju("status"), "started") })
+	w.eventually("units go on", func() bool { return strings.Contains(w.Juju("status"), "started") })
 	if left := tools(t, away); len(left) != 2 || strings.Contains(strings.Join(left, " "), old) {
 		t.Errorf("there are %q, and the first was %s", left, old)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/need"
 )
 
@@ -70,13 +71,10 @@ func (p *play) role(unit string) string {
 // eventually waits for a server to be what it should.
 func (p *play) eventually(want string, get func() string) {
 	p.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for get() != want {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("got %q, want %q", get(), want)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await.Until(p.t, await.Poll{Limit: 30 * time.Second, Pause: 20 * time.Millisecond}, want, func() string {
+		got := get()
+		return await.Unless(got == want, "it is %q", got)
+	})
 }
 
 func (p *play) port(unit string) string {

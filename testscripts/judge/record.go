@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -102,6 +103,33 @@ func Read(path string) ([]Event, error) {
 		}
 	}
 	return events, err
+}
+
+// ReadAll reads the logs that these patterns match, by their units: one lies in a folder
+// that is named after its unit, or is itself. Of two of a unit the later one counts, but
+// for one that has gone meanwhile.
+func ReadAll(patterns ...string) (map[string][]Event, error) {
+	all := map[string][]Event{}
+	for _, p := range patterns {
+		logs, err := filepath.Glob(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, log := range logs {
+			unit := filepath.Base(log)
+			if unit == "recorder.log" {
+				unit = filepath.Base(filepath.Dir(log))
+			}
+			events, err := Read(log)
+			if err != nil {
+				return nil, err
+			}
+			if unit = UnitOf(unit); len(events) > 0 || all[unit] == nil {
+				all[unit] = events
+			}
+		}
+	}
+	return all, nil
 }
 
 // Append adds a line to a log.

@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
 )
 
@@ -57,7 +58,7 @@ func (w *world) judge(suite, counted string) {
 // number that they wrote last, or one more if that hook was killed.
 func (w *world) damaged(records map[string][]judge.Event) (all []string) {
 	for _, u := range w.units("") {
-		data, err := os.ReadFile(w.unit(u.Name, "beat"))
+		data, err := os.ReadFile(w.Unit(u.Name, "beat"))
 		kept, _ := strconv.Atoi(strings.TrimSpace(string(data)))
 		for _, e := range slices.Backward(records[u.Name]) {
 			if e.Event != judge.Wrote {
@@ -79,14 +80,14 @@ func (w *world) removeAll(services ...string) {
 	w.t.Helper()
 	w.wrong = append(w.wrong, w.damaged(w.records())...)
 	for _, s := range services {
-		w.juju("destroy-service", s)
+		w.Juju("destroy-service", s)
 	}
 	left := []string{"units/", "uniters/", "services/", "relations/", "history/", "presence/unit", "leaders/services/", "machines/0/units/"}
 	w.eventually("nothing is left", func() string {
-		folders, err := filepath.Glob(w.machine("[au]*s", "*"))
+		folders, err := filepath.Glob(w.Machine("[au]*s", "*"))
 		check(w.t, err)
 		keys := w.keys(left)
-		return unless(len(folders) == 0 && len(keys) == 0, "folders %v, keys %q", folders, keys)
+		return await.Unless(len(folders) == 0 && len(keys) == 0, "folders %v, keys %q", folders, keys)
 	})
 	w.settle() // all that they had to be told before they went
 }
@@ -94,7 +95,7 @@ func (w *world) removeAll(services ...string) {
 // keys are those that begin with one of the prefixes.
 func (w *world) keys(prefixes []string) (keys []string) {
 	w.t.Helper()
-	s, err := sqlite.Open(w.t.Context(), w.stateFile())
+	s, err := sqlite.Open(w.t.Context(), w.StateFile())
 	check(w.t, err)
 	defer s.Close()
 	snap, err := s.Snapshot(w.t.Context())

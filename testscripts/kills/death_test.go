@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 )
 
 // kill kills the background process where it stands, and starts it again.
 func (w *world) kill() {
 	w.t.Helper()
-	pid := w.agent()
+	pid := w.Agent()
 	check(w.t, kill9(pid))
 	w.bury(pid)
 	w.start("")
@@ -25,7 +26,7 @@ func (w *world) kill() {
 // of all units what it had in flight.
 func (w *world) bury(pid int) {
 	w.t.Helper()
-	w.eventually("the agent is dead", func() string { return unless(!alive(pid), "it lives") })
+	w.eventually("the agent is dead", func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
 	w.kills++
 	w.view(func(v *state.View) error {
 		units, err := v.Units("")
@@ -40,14 +41,14 @@ func (w *world) bury(pid int) {
 // noteDeath writes into one unit's record.
 func (w *world) noteDeath(unit string, op state.Op, inFlight bool) error {
 	e := judge.Event{Event: judge.Died}
-	_, err := os.Stat(w.unit(unit, "charm", "hooks", op.Hook.Name))
+	_, err := os.Stat(w.Unit(unit, "charm", "hooks", op.Hook.Name))
 	if inFlight && err == nil {
 		e.Hook, e.Client, e.Remote = op.Hook.Name, op.ClientID, op.Hook.RemoteUnit
 		if op.Hook.Relation != state.NoRelation {
 			e.ID = fmt.Sprintf("%s:%d", op.Hook.RelationName, op.Hook.Relation)
 		}
 	}
-	err = judge.Append(w.unit(unit, "recorder.log"), e)
+	err = judge.Append(w.Unit(unit, "recorder.log"), e)
 	if errors.Is(err, fs.ErrNotExist) { // before its first hook
 		return nil
 	}
@@ -58,18 +59,11 @@ func (w *world) noteDeath(unit string, op state.Op, inFlight bool) error {
 // there is one; that may be before it has answered.
 func (w *world) start(fault string) {
 	w.t.Helper()
-	cmd := w.command("start")
+	cmd := w.Command("start")
 	cmd.Env = append(cmd.Env, "BIJOU_FAULT="+fault)
 	if out, err := cmd.CombinedOutput(); err != nil && fault == "" {
 		w.t.Fatalf("juju start: %v\n%s", err, out)
 	}
-}
-
-// alive tells if a process runs; a zombie does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(rest, "Z")
 }
 
 func kill9(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

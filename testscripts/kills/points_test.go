@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
@@ -115,12 +117,12 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	s := &stage{world: newWorld(t)}
-	s.juju("set-environment", "automatically-retry-hooks=false")
-	s.juju("deploy", s.charm, "hub", "-n", "2")
-	s.juju("deploy", s.charm, "east", "-n", "2")
-	s.juju("deploy", s.charm, "north")
-	s.juju("deploy", s.subordinate(), "logger")
-	s.juju("add-relation", "east:client", "hub:server")
+	s.Juju("set-environment", "automatically-retry-hooks=false")
+	s.Juju("deploy", s.charm, "hub", "-n", "2")
+	s.Juju("deploy", s.charm, "east", "-n", "2")
+	s.Juju("deploy", s.charm, "north")
+	s.Juju("deploy", s.subordinate(), "logger")
+	s.Juju("add-relation", "east:client", "hub:server")
 	s.settle()
 	return s
 }
@@ -149,21 +151,18 @@ func (s *stage) dieAt(point string, n int) {
 	}
 	fault := fmt.Sprintf("%s:%d", point, n)
 	s.t.Log(fault)
-	check(s.t, kill9(s.agent()))
-	s.bury(s.agent())
+	check(s.t, kill9(s.Agent()))
+	s.bury(s.Agent())
 	s.start(fault)
-	pid := s.agent()
+	pid := s.Agent()
 	do := points()[point]
-	for end := time.Now().Add(6 * time.Minute); alive(pid); {
-		if time.Now().After(end) {
-			s.t.Fatalf("the agent does not come to %s", fault)
+	await.Until(s.t, await.Poll{Limit: 6 * time.Minute}, "the agent comes to "+fault, func() bool {
+		if localenv.Alive(pid) {
+			do(s)
+			s.retryUntil(2*time.Second, func() bool { return !localenv.Alive(pid) })
 		}
-		do(s)
-		for pause := time.Now().Add(2 * time.Second); alive(pid) && time.Now().Before(pause); {
-			time.Sleep(20 * time.Millisecond)
-			s.retry()
-		}
-	}
+		return !localenv.Alive(pid)
+	})
 	s.bury(pid)
 	s.start("")
 }
@@ -174,7 +173,7 @@ func (s *stage) retry() {
 		if u.unit == "east/0" && s.failing {
 			continue
 		}
-		s.try(append([]string{"resolved", "--retry", u.unit}, u.relations...)...)
+		s.Try(append([]string{"resolved", "--retry", u.unit}, u.relations...)...)
 	}
 }
 
@@ -209,15 +208,24 @@ func (s *stage) failed() (all []trouble) {
 
 // until waits for something that may need hooks to be run again; not forever,
 // since the agent may be dead.
-func (s *stage) until(so func() bool) bool {
-	pid := s.agent()
-	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
-		if !alive(pid) || time.Now().After(end) {
-			return false
+func (s *stage) until(so func() bool) (came bool) {
+	pid := s.Agent()
+	s.retryUntil(2*time.Minute, func() bool {
+		came = so()
+		return came || !localenv.Alive(pid)
+	})
+	return came
+}
+
+// retryUntil has hooks run again until something is so, or the time is over.
+func (s *stage) retryUntil(limit time.Duration, so func() bool) {
+	_, _ = await.Try(await.Poll{Limit: limit, Pause: 20 * time.Millisecond}, func() bool {
+		if so() {
+			return true
 		}
 		s.retry()
-	}
-	return true
+		return false
+	})
 }
 
 // started says if all units of a service have started, at least so many.
@@ -246,12 +254,12 @@ func (s *stage) nothing() {}
 // change has the hubs write, which the others are told of.
 func (s *stage) change() {
 	s.turn++
-	s.juju("set", "hub", fmt.Sprintf("set=turn=%d", s.turn))
+	s.Juju("set", "hub", fmt.Sprintf("set=turn=%d", s.turn))
 }
 
 // failNext says if config-changed of east/0 is to fail.
 func (s *stage) failNext(fails bool) {
-	file := s.unit("east/0", "control", "fail-config-changed")
+	file := s.Unit("east/0", "control", "fail-config-changed")
 	if s.failing = fails; fails {
 		check(s.t, os.WriteFile(file, []byte("1"), 0o644))
 		return
@@ -263,7 +271,7 @@ func (s *stage) failNext(fails bool) {
 func (s *stage) fail() {
 	s.failNext(true)
 	s.turn++
-	s.juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
+	s.Juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
 	s.until(s.inError)
 	s.failNext(false)
 }
@@ -277,7 +285,7 @@ func (s *stage) inError() bool {
 func (s *stage) resolve() {
 	s.failNext(true)
 	s.turn++
-	s.juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
+	s.Juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
 	if s.until(s.inError) {
 		var failed string
 		s.view(func(v *state.View) error {
@@ -285,8 +293,8 @@ func (s *stage) resolve() {
 			failed = w.Failure.Hook.Name
 			return err
 		})
-		check(s.t, judge.Append(s.unit("east/0", "recorder.log"), judge.Event{Event: judge.Resolved, Hook: failed}))
-		s.juju("resolved", "east/0")
+		check(s.t, judge.Append(s.Unit("east/0", "recorder.log"), judge.Event{Event: judge.Resolved, Hook: failed}))
+		s.Juju("resolved", "east/0")
 		s.until(func() bool { return !s.inError() })
 	}
 	s.failNext(false)
@@ -296,34 +304,34 @@ func (s *stage) resolve() {
 func (s *stage) upgrade() {
 	s.turn++
 	check(s.t, os.WriteFile(filepath.Join(s.charm, "turn"), []byte(fmt.Sprint(s.turn)), 0o644))
-	s.try("upgrade-charm", "east")
-	s.try("upgrade-charm", "hub")
+	s.Try("upgrade-charm", "east")
+	s.Try("upgrade-charm", "hub")
 }
 
 // relate adds a relation, or removes it.
 func (s *stage) relate() {
 	s.turn++
-	s.try([]string{"add-relation", "destroy-relation"}[s.turn%2], "hub:client", "north:server")
+	s.Try([]string{"add-relation", "destroy-relation"}[s.turn%2], "hub:client", "north:server")
 }
 
 // retire takes the subordinate's units from the service that they came to.
 func (s *stage) retire() {
-	s.try("add-relation", "logger:info", "east")
+	s.Try("add-relation", "logger:info", "east")
 	if s.until(s.started("logger", 2)) {
-		s.juju("destroy-relation", "logger:info", "east")
+		s.Juju("destroy-relation", "logger:info", "east")
 		s.until(func() bool { return len(s.units("logger")) == 0 })
 	}
 }
 
 // scale adds a unit and removes it.
 func (s *stage) scale() {
-	s.juju("add-unit", "north")
+	s.Juju("add-unit", "north")
 	if !s.until(s.started("north", 2)) {
 		return
 	}
 	for _, u := range s.units("north")[1:] {
 		if u.Life == state.Alive { // one of the round before may go at any moment
-			s.juju("remove-unit", u.Name)
+			s.Juju("remove-unit", u.Name)
 		}
 	}
 	s.until(func() bool { return len(s.units("north")) == 1 })
@@ -347,19 +355,19 @@ func (s *stage) act() {
 // debug leaves a debug session behind that is over, which the next hook finds.
 func (s *stage) debug() {
 	s.update(func(tx *state.Tx) error {
-		return tx.SetDebug("east/0", state.Debug{Socket: filepath.Join(s.home, "no-tmux")})
+		return tx.SetDebug("east/0", state.Debug{Socket: filepath.Join(s.Home, "no-tmux")})
 	})
 	s.turn++
-	s.juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
+	s.Juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
 }
 
 // end brings all to rest, holds the records against the rules, and takes
 // everything down.
 func (s *stage) end(died int) {
-	s.juju("set-environment", "automatically-retry-hooks=true")
+	s.Juju("set-environment", "automatically-retry-hooks=true")
 	s.eventually("nothing has failed", func() string {
 		s.retry()
-		return unless(len(s.failed()) == 0, "%v", s.failed())
+		return await.Unless(len(s.failed()) == 0, "%v", s.failed())
 	})
 	s.settle()
 	s.removeAll("logger", "north", "east", "hub")

@@ -46,10 +46,10 @@ type fleet struct {
 func newFleet(t *testing.T, units int) *fleet {
 	f := &fleet{world: newWorld(t), services: []string{"hub", "east", "west", "north", "south"}, dice: dice(t)}
 	for _, s := range f.services {
-		f.juju("deploy", f.charm, s, "-n", fmt.Sprint(units))
+		f.Juju("deploy", f.charm, s, "-n", fmt.Sprint(units))
 	}
 	for _, s := range f.services[1:] {
-		f.juju("add-relation", s+":client", f.services[0]+":server")
+		f.Juju("add-relation", s+":client", f.services[0]+":server")
 	}
 	return f
 }
@@ -102,24 +102,24 @@ func (f *fleet) operate(n int) {
 	service := f.services[f.intn(len(f.services))]
 	switch f.intn(7) {
 	case 0:
-		f.try("add-relation", "south:server", "north:client")
+		f.Try("add-relation", "south:server", "north:client")
 	case 1:
-		f.try("destroy-relation", "south:server", "north:client")
+		f.Try("destroy-relation", "south:server", "north:client")
 	case 2:
 		f.scale("west")
 	case 3:
 		if err := os.WriteFile(filepath.Join(f.charm, "turn"), []byte(fmt.Sprint(time.Now())), 0o644); err == nil {
-			f.try("upgrade-charm", service)
+			f.Try("upgrade-charm", service)
 		}
 	default:
-		f.try("set", service, fmt.Sprintf("set=turn=%d", n))
+		f.Try("set", service, fmt.Sprintf("set=turn=%d", n))
 	}
 }
 
 // scale removes a unit of a service, or adds one, so that there are about as many
 // as before.
 func (f *fleet) scale(service string) {
-	s, err := state.Open(f.t.Context(), "sqlite:"+f.stateFile())
+	s, err := state.Open(f.t.Context(), "sqlite:"+f.StateFile())
 	if err != nil {
 		return
 	}
@@ -130,8 +130,8 @@ func (f *fleet) scale(service string) {
 		return err
 	})
 	if n := len(units); err == nil && n > 2+f.intn(3) {
-		f.try("remove-unit", units[f.intn(n)].Name)
+		f.Try("remove-unit", units[f.intn(n)].Name)
 	} else if err == nil {
-		f.try("add-unit", service)
+		f.Try("add-unit", service)
 	}
 }

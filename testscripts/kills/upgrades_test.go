@@ -21,17 +21,17 @@ func TestUpgrades(t *testing.T) {
 	const units, kills, upgrades = 10, 8, 5 // so many kills in each upgrade
 	f := &fleet{world: newWorld(t), dice: dice(t)}
 	f.alone()
-	f.juju("deploy", f.charm, "app", "-n", fmt.Sprint(units))
+	f.Juju("deploy", f.charm, "app", "-n", fmt.Sprint(units))
 	f.eventually("all have started", func() string { return f.behind(0) })
 	for n := 1; n <= upgrades; n++ {
 		check(t, os.WriteFile(filepath.Join(f.charm, "turn"), []byte(fmt.Sprint(n)), 0o644))
-		f.juju("upgrade-charm", "app")
+		f.Juju("upgrade-charm", "app")
 		for range kills {
 			f.sleep(700 * time.Millisecond)
 			f.kill()
 		}
 		f.eventually("all have upgraded", func() string {
-			f.try("upgrade-charm", "app") // marks those again that were in error
+			f.Try("upgrade-charm", "app") // marks those again that were in error
 			return f.behind(n)
 		})
 	}

@@ -5,6 +5,7 @@
 package localenv
 
 import (
+	"slices"
 	"bufio"
 	"bytes"
 	"fmt"
@@ -63,7 +64,7 @@ func (e *Env) StateFile() string { return filepath.Join(e.Dir(), "state", "state
 // Command is one of the operator's, which is not begun.
 func (e *Env) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.Call[0], append(e.Call[1:len(e.Call):len(e.Call)], args...)...)
-	cmd.Env = e.Vars
+	cmd.Env = slices.Clip(e.Vars) // who adds to it adds to a copy
 	return cmd
 }
 

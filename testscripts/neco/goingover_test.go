@@ -1,14 +1,17 @@
 package neco
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/github"
 	"bijou/testscripts/versions"
 )
@@ -42,20 +45,14 @@ func TestGoingOver(t *testing.T) {
 		out, _ := command(append([]string{"s0/neco"}, words...)...).CombinedOutput()
 		return string(out)
 	}
+	patience := await.Poll{Limit: 3 * time.Minute, Pause: 200 * time.Millisecond}
 	shows := func(all ...string) {
 		t.Helper()
-		said := ""
-		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-			said = neco("status")
-			missing := false
-			for _, words := range all {
-				missing = missing || !strings.Contains(said, words)
-			}
-			if !missing {
-				return
-			}
-		}
-		t.Fatalf("it never said %q, but\n%s", all, said)
+		await.Until(t, patience, fmt.Sprintf("neco status says %q", all), func() string {
+			said := neco("status")
+			missing := slices.ContainsFunc(all, func(words string) bool { return !strings.Contains(said, words) })
+			return await.Unless(!missing, "it says\n%s", said)
+		})
 	}
 	for _, s := range []string{"s0", "s1"} {
 		check(t, os.Mkdir(filepath.Join(dir, s), 0o755))
@@ -91,11 +88,7 @@ func TestGoingOver(t *testing.T) {
 	neco("config", "set", "env", "production")
 	shows("update    1 to 2.0-1 of servers 0 and 1, attempt 1: succeeded", "\n0       2.0-1", "\n1       2.0-1")
 	shows("state     up to date: 2.0-1")
-	for end := time.Now().Add(3 * time.Minute); leads() == "" || leads() == before; time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the updater does not go over")
-		}
-	}
+	await.Until(t, patience, "the updater goes over", func() bool { return leads() != "" && leads() != before })
 	if request := neco("status", "--format", "json"); strings.Contains(request, `"sums"`) {
 		t.Errorf("the leader of before has written digests: %s", request)
 	}

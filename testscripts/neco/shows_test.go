@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/await"
 	"bijou/updater/record"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -132,15 +133,10 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	await.Until(ts, await.Poll{Limit: 30 * time.Second, Pause: 50 * time.Millisecond}, fmt.Sprintf("%s matches %q", args[0], args[1]), func() string {
 		body, err := fetch(args[0])
-		if err == nil && want.Match(body) {
-			return
-		}
-		if time.Now().After(end) {
-			ts.Fatalf("%s does not come to match %q: %v\n%s", args[0], args[1], err, body)
-		}
-	}
+		return await.Unless(err == nil && want.Match(body), "%v\n%s", err, body)
+	})
 }
 
 // fetch gets what is there.

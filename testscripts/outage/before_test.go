@@ -1,16 +1,16 @@
 package outage
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
@@ -42,33 +42,25 @@ func TestBeforeItsStore(t *testing.T) {
 
 // lacks is the text unless it has the words.
 func lacks(text, words string) string {
-	if strings.Contains(text, words) {
-		return ""
-	}
-	return fmt.Sprintf("no %q in:\n%s", words, text)
+	return await.Unless(strings.Contains(text, words), "no %q in:\n%s", words, text)
 }
 
 // endAgent tells the background process to end, which it must also without its store.
 func (w *world) endAgent() {
 	w.t.Helper()
-	pid := w.agent()
+	pid := w.Agent()
 	check(w.t, syscall.Kill(pid, syscall.SIGTERM))
-	w.eventually("the agent ends", time.Minute, func() string {
-		if alive(pid) {
-			return "it lives"
-		}
-		return ""
-	})
+	w.eventually("the agent ends", time.Minute, func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
 }
 
 // startAgent starts the agent as a service manager would, without asking first.
 func (w *world) startAgent() {
 	w.t.Helper()
-	log, err := os.OpenFile(w.machine("agent.log"), os.O_APPEND|os.O_WRONLY, 0)
+	log, err := os.OpenFile(w.Machine("agent.log"), os.O_APPEND|os.O_WRONLY, 0)
 	check(w.t, err)
 	defer log.Close()
-	cmd := exec.Command("machine-agent", "--machine", "0", "--env", filepath.Join(w.home, "default"))
-	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, log, log
+	cmd := exec.Command("machine-agent", "--machine", "0", "--env", w.Dir())
+	cmd.Env, cmd.Stdout, cmd.Stderr = w.Vars, log, log
 	check(w.t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {

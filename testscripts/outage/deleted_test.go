@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
@@ -23,15 +25,10 @@ func TestDeleted(t *testing.T) {
 	w.deployFleet(services, 3)
 	l := w.drive(services)
 	rest(8 * time.Second)
-	pid, mark := w.agent(), w.mark()
+	pid, mark := w.Agent(), w.mark()
 	w.deleteState()
 	deleted := time.Now()
-	w.eventually("the agent ends", time.Minute, func() string {
-		if alive(pid) {
-			return "it lives"
-		}
-		return ""
-	})
+	w.eventually("the agent ends", time.Minute, func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
 	l.halt()
 	w.eventually("its hooks have ended", time.Minute, func() string { return strings.Join(w.hookProcesses(), "\n") })
 	w.checkSilence(deleted, mark)
@@ -95,7 +92,7 @@ func (w *world) hookProcesses() (found []string) {
 
 // hookPIDs are the processes of hooks, known by their environment.
 func (w *world) hookPIDs() (pids []int) {
-	word := []byte("JUJU_UNIT_DIR=" + w.machine("agents"))
+	word := []byte("JUJU_UNIT_DIR=" + w.Machine("agents"))
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range environments {
 		if env, _ := os.ReadFile(path); bytes.Contains(env, word) {
@@ -104,11 +101,4 @@ func (w *world) hookPIDs() (pids []int) {
 		}
 	}
 	return pids
-}
-
-// alive tells if a process runs; a zombie does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(rest, "Z")
 }

@@ -84,11 +84,11 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 	for _, m := range c.Members {
 		check(w.t, m.Kill())
 	}
-	began, spent := time.Now(), cpuTime(w.t, w.agent())
+	began, spent := time.Now(), cpuTime(w.t, w.Agent())
 	rest(10 * time.Second) // until everybody has noticed
 	refused := w.askAround()
 	rest(time.Until(began.Add(away)))
-	spent = cpuTime(w.t, w.agent()) - spent
+	spent = cpuTime(w.t, w.Agent()) - spent
 	said, attempts := w.log(mark), strings.Count(w.fullLog(mark), `msg="a step did not succeed"`)
 	w.startAll(c)
 	for _, line := range []string{`msg="going on again"`, `msg="provisioner leads"`} {

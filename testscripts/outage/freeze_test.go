@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"bijou/testscripts/await"
 )
 
 // commands are the operator's that run. While everything is frozen none begins:
@@ -59,16 +61,13 @@ func (w *world) freeze() (cont func()) {
 		w.commands.beginning.Unlock()
 	})
 	w.t.Cleanup(cont)
-	for end := time.Now().Add(2 * time.Minute); ; rest(time.Millisecond) {
+	await.Until(w.t, await.Poll{Limit: 2 * time.Minute, Pause: time.Millisecond}, "the processes stop", func() string {
 		// Whoever stands starts nobody: who is not found after that is not there.
 		moving := moving(stopped)
-		if fresh := w.stop(stopped); len(moving) == 0 && fresh == 0 {
-			return cont
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("the processes do not stop:\n%s", strings.Join(moving, "\n"))
-		}
-	}
+		fresh := w.stop(stopped)
+		return await.Unless(len(moving) == 0 && fresh == 0, "%d were found, and these move:\n%s", fresh, strings.Join(moving, "\n"))
+	})
+	return cont
 }
 
 // stop stops the processes that were not stopped yet, and answers how many. A child

@@ -1,40 +1,18 @@
 package outage
 
 import (
-	"bufio"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
 // locked is how long another program has the file.
 const locked = 30 * time.Second
-
-// lockProgram holds the file's lock until its input ends. It is another program
-// than ours, with another SQLite.
-const lockProgram = `
-import sqlite3, sys
-c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
-c.execute("BEGIN EXCLUSIVE")
-print("locked", flush=True)
-sys.stdin.read()
-c.execute("ROLLBACK")
-`
-
-// python prepares a program, or skips the test with one line.
-func python(t *testing.T, program string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		need.Skip(t, "python3", "python3 is not installed")
-	}
-	return exec.Command(path, append([]string{"-c", program}, args...)...)
-}
 
 // TestLocked has another program lock the file under a fleet at work: agents and
 // commands wait, or say so, and go on.
@@ -46,7 +24,7 @@ func TestLocked(t *testing.T) {
 	rest(3 * time.Second)
 	mark := w.mark()
 	l := w.drive(services)
-	release := w.lock()
+	release := localenv.Lock(t, w.stateFile())
 	for end := time.Now().Add(locked); time.Now().Before(end); rest(3 * time.Second) {
 		if a := w.ask("status"); a.code != 0 {
 			t.Errorf("what only reads need not wait: %s", a)
@@ -70,26 +48,6 @@ func TestLocked(t *testing.T) {
 // adds and removes without asking what is there.
 func refusedByRule(a answer) bool {
 	return strings.Contains(a.err, "related already") || strings.Contains(a.err, "not found")
-}
-
-// lock locks the file until the function that it answers is called.
-func (w *world) lock() (release func()) {
-	w.t.Helper()
-	cmd := python(w.t, lockProgram, w.stateFile())
-	in, err := cmd.StdinPipe()
-	check(w.t, err)
-	out, err := cmd.StdoutPipe()
-	check(w.t, err)
-	check(w.t, cmd.Start())
-	w.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		w.t.Fatalf("cannot lock: %q %v", line, err)
-	}
-	return func() {
-		w.t.Helper()
-		check(w.t, in.Close())
-		check(w.t, cmd.Wait())
-	}
 }
 
 // checkSaidAtMostOnce wants what an outage is to be said: once that it began, once that it is over.

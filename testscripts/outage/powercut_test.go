@@ -16,6 +16,9 @@ import (
 
 	"bijou/state"
 	"bijou/state/status"
+	"bijou/testscripts/await"
+	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 	"bijou/testscripts/need"
 )
 
@@ -31,7 +34,7 @@ print(*[row[0] for row in sqlite3.connect(sys.argv[1]).execute("PRAGMA integrity
 // sound wants a SQLite file to be whole.
 func sound(t *testing.T, path string) {
 	t.Helper()
-	out, err := python(t, soundProgram, path).CombinedOutput()
+	out, err := localenv.Python(t, soundProgram, path).CombinedOutput()
 	if string(out) != "ok\n" || err != nil {
 		t.Errorf("%s is not whole: %v\n%s", path, err, out)
 	}
@@ -191,23 +194,16 @@ func (w *world) killAll() {
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if len(left) == 0 {
-			return ""
-		}
-		return fmt.Sprint(left)
+		return await.Unless(len(left) == 0, "%v", left)
 	})
 }
 
 // noteKill writes into every record that the unit's hooks were killed there.
 func (w *world) noteKill() {
 	w.t.Helper()
-	logs, err := filepath.Glob(w.machine("units", "*", "recorder.log"))
+	logs, err := filepath.Glob(w.Machine("units", "*", "recorder.log"))
 	check(w.t, err)
 	for _, log := range logs {
-		f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
-		check(w.t, err)
-		_, err = f.WriteString("\n" + `{"event":"killed"}` + "\n") // a line may have been torn
-		check(w.t, err)
-		check(w.t, f.Close())
+		check(w.t, judge.Append(log, judge.Event{Event: judge.Killed}))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/testscripts/await"
 	"bijou/testscripts/need"
 )
 
@@ -119,14 +120,10 @@ func (d *disk) repair() {
 	d.t.Helper()
 	known := d.kernelFolder()
 	check(d.t, syscall.Unmount(d.folder, 0))
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := os.Stat(known); errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		if time.Now().After(end) {
-			d.t.Fatalf("somebody still has the file system mounted: %s is there", known)
-		}
-	}
+	await.Until(d.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond}, "nobody has the file system mounted: "+known+" is gone", func() bool {
+		_, err := os.Stat(known)
+		return errors.Is(err, os.ErrNotExist)
+	})
 	var mended *exec.ExitError
 	if out, err := exec.Command("e2fsck", "-fy", d.image).CombinedOutput(); errors.As(err, &mended) && mended.ExitCode() > 1 {
 		d.t.Fatalf("e2fsck: %v\n%s", err, out)

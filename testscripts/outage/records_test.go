@@ -10,22 +10,8 @@ import (
 // records are those of all units that are or were, by unit.
 func (w *world) records() map[string][]judge.Event {
 	w.t.Helper()
-	all := map[string][]judge.Event{}
-	read := func(unit, path string) {
-		events, err := judge.Read(path)
-		check(w.t, err)
-		all[unit] = events
-	}
-	logs, err := filepath.Glob(w.machine("units", "*", "recorder.log"))
+	all, err := judge.ReadAll(w.Unit("*", "recorder.log"), filepath.Join(w.gone, "*"))
 	check(w.t, err)
-	for _, log := range logs {
-		read(judge.UnitOf(filepath.Base(filepath.Dir(log))), log)
-	}
-	saved, err := filepath.Glob(filepath.Join(w.gone, "*"))
-	check(w.t, err)
-	for _, log := range saved {
-		read(judge.UnitOf(filepath.Base(log)), log)
-	}
 	return all
 }
 

@@ -24,7 +24,7 @@ func TestRestored(t *testing.T) {
 			check(t, c.Save())
 			w.juju("deploy", w.charm, "lost")
 			w.awaitStarted("lost/0")
-			pid, mark := w.agent(), w.mark()
+			pid, mark := w.Agent(), w.mark()
 			check(t, c.Restore())
 			began := time.Now()
 			w.juju("add-unit", "kept")
@@ -36,7 +36,7 @@ func TestRestored(t *testing.T) {
 			if said := strings.Count(w.log(mark), "everything is read afresh"); said != 1 {
 				t.Errorf("it was said %d times:\n%s", said, w.log(mark))
 			}
-			if now := w.agent(); now != pid {
+			if now := w.Agent(); now != pid {
 				t.Errorf("the agent is process %d, and was %d", now, pid)
 			}
 		})

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,17 +12,18 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 )
 
 // world is one BIJOU_HOME with the applets of this test binary around it, and
 // one environment in it.
 type world struct {
+	*localenv.Env
 	t    *testing.T
-	home string
 	gone string // the records of units that were removed
 	url  string // the state's
-	env  []string
 
 	charm string
 
@@ -35,51 +34,30 @@ type world struct {
 // default, a SQLite file.
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
-	w := &world{t: t, home: t.TempDir(), gone: t.TempDir(), url: url}
+	w := &world{Env: localenv.New(t, t.TempDir(), "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
 	w.charm = filepath.Join(t.TempDir(), "recorder")
 	check(t, judge.Charm(w.charm, filepath.Join("..", "charms", "recorder"), w.gone))
-	w.env = append(os.Environ(), "BIJOU_HOME="+w.home, "NO_COLOR=1", "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url)
-	t.Cleanup(w.destroy)
+	t.Cleanup(func() { w.Destroy(func() string { return w.log(0) }) })
 	w.juju("bootstrap", "--config", "update-status-interval=0")
 	w.url = w.recordedURL()
 	return w
 }
 
-func (w *world) destroy() {
-	if w.t.Failed() {
-		log := w.log(0)
-		w.t.Logf("agent.log ends:\n%s", log[max(0, len(log)-6000):])
-	}
-	if out, err := w.command("destroy-environment", "-y", "--force", "default").CombinedOutput(); err != nil {
-		w.t.Errorf("cannot clean up: %v\n%s", err, out)
-	}
-}
-
 // recordedURL is where bootstrap has put the state.
 func (w *world) recordedURL() string {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.home, "default", "environment.yaml"))
+	data, err := os.ReadFile(filepath.Join(w.Dir(), "environment.yaml"))
 	check(w.t, err)
 	var record struct{ State string }
 	check(w.t, yaml.Unmarshal(data, &record))
 	if path, file := strings.CutPrefix(record.State, "sqlite:"); file && !filepath.IsAbs(path) {
-		return "sqlite:" + filepath.Join(w.home, "default", path)
+		return "sqlite:" + filepath.Join(w.Dir(), path)
 	}
 	return record.State
 }
 
 // stateFile is the file of a SQLite state.
 func (w *world) stateFile() string { return strings.TrimPrefix(w.url, "sqlite:") }
-
-func (w *world) machine(parts ...string) string {
-	return filepath.Join(append([]string{w.home, "default", "machines", "0"}, parts...)...)
-}
-
-func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("juju", args...)
-	cmd.Env = w.env
-	return cmd
-}
 
 // answer is how a command ended.
 type answer struct {
@@ -98,7 +76,7 @@ func (a answer) String() string {
 func (w *world) ask(args ...string) answer {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := w.command(args...)
+	cmd := w.Command(args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
 	if err := w.commands.run(cmd); err != nil && cmd.ProcessState == nil {
@@ -118,16 +96,6 @@ func (w *world) juju(args ...string) string {
 	return a.out
 }
 
-// agent answers the pid of the background process.
-func (w *world) agent() int {
-	w.t.Helper()
-	data, err := os.ReadFile(w.machine("agent.pid"))
-	check(w.t, err)
-	pid, err := strconv.Atoi(strings.Fields(string(data))[0])
-	check(w.t, err)
-	return pid
-}
-
 // log is what the background process has said, from a place of its log on,
 // without the lines for developers.
 func (w *world) log(from int) string {
@@ -143,7 +111,7 @@ func (w *world) log(from int) string {
 
 func (w *world) fullLog(from int) string {
 	w.t.Helper()
-	data, err := os.ReadFile(w.machine("agent.log"))
+	data, err := os.ReadFile(w.Machine("agent.log"))
 	check(w.t, err)
 	return string(data[min(from, len(data)):])
 }
@@ -168,15 +136,7 @@ func (w *world) view(f func(v *state.View) error) error {
 // far longer than it should need.
 func (w *world) eventually(what string, limit time.Duration, not func() string) {
 	w.t.Helper()
-	for end := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		why := not()
-		if why == "" {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("never came true: %s\n%s\n%s", what, why, w.ask("status"))
-		}
-	}
+	await.Until(w.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: func() string { return w.ask("status").String() }}, what, not)
 }
 
 // rest is a time in which the workload goes on: it is not for anything to have

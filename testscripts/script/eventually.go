@@ -1,10 +1,13 @@
 package script
 
 import (
+	"fmt"
 	"regexp"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/await"
 )
 
 // awaitOutput is eventually DURATION REGEXP PROG ARG...: it runs the program again
@@ -21,15 +24,9 @@ func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
-	end := time.Now().Add(limit)
-	for looked := time.Duration(0); ; looked++ {
+	what := fmt.Sprintf("the output matches %q (negated: %t)", args[1], neg)
+	await.Until(ts, await.Poll{Limit: limit, Pause: pause, Looks: int(limit / slow)}, what, func() bool {
 		_ = ts.Exec(args[2], args[3:]...)
-		if want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg {
-			return
-		}
-		if time.Now().After(end) && looked >= limit/slow {
-			ts.Fatalf("within %s, the output did not come to match %q (negated: %t)", limit, args[1], neg)
-		}
-		time.Sleep(pause)
-	}
+		return want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg
+	})
 }

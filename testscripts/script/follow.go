@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"fmt"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/await"
 )
 
 // example is one command of a page of docs, and what the page says it prints.
@@ -71,16 +74,11 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 			continue
 		}
 		ran++
-		got := ""
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-			var err error
-			if got, err = runExample(ts, e.command); e.bare && err == nil || !e.bare && e.pattern().MatchString(got) {
-				break
-			}
-			if time.Now().After(end) {
-				ts.Fatalf("%q says that\n$ %sprints (-) what it does not print (+):\n%s", e.heading, e.command, cmp.Diff(e.want, got))
-			}
-		}
+		what := fmt.Sprintf("%q says that\n$ %sprints (-) what it does not print (+):", e.heading, e.command)
+		await.Until(ts, await.Poll{Limit: 30 * time.Second, Pause: 100 * time.Millisecond}, what, func() string {
+			got, err := runExample(ts, e.command)
+			return await.Unless(e.bare && err == nil || !e.bare && e.pattern().MatchString(got), "%s", cmp.Diff(e.want, got))
+		})
 	}
 	if ran == 0 {
 		ts.Fatalf("there is nothing to run in %q", args)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
 	"bijou/updater"
 	"bijou/updater/record"
@@ -75,9 +76,9 @@ func (r *Rig) Begin(version string, lrns ...int) {
 // Await waits until the request is as wanted.
 func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]record.Status) bool) {
 	r.T.Helper()
-	var q *record.Request
-	var all map[int]record.Status
-	for end := time.Now().Add(MaxWait); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	await.Until(r.T, await.Poll{Limit: MaxWait, Pause: 20 * time.Millisecond}, what, func() string {
+		var q *record.Request
+		var all map[int]record.Status
 		err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 			if q, err = updater.LoadRequest(v); err == nil {
 				all, err = updater.LoadWorkers(v)
@@ -87,11 +88,8 @@ func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]recor
 		if err != nil {
 			r.T.Fatal(err)
 		}
-		if q != nil && ok(*q, all) {
-			return
-		}
-	}
-	r.T.Fatalf("it never came true: %s: %+v, %+v", what, q, all)
+		return await.Unless(q != nil && ok(*q, all), "%+v, %+v", q, all)
+	})
 }
 
 // Succeeded reports whether the update is done everywhere.
@@ -100,9 +98,5 @@ func Succeeded(q record.Request, _ map[int]record.Status) bool { return q.Succee
 // Eventually waits until the condition holds.
 func (r *Rig) Eventually(what string, ok func() bool) {
 	r.T.Helper()
-	for end := time.Now().Add(MaxWait); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.T.Fatalf("it never came true: %s", what)
-		}
-	}
+	await.Until(r.T, await.Poll{Limit: MaxWait}, what, ok)
 }

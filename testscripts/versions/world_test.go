@@ -1,7 +1,6 @@
 package versions
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,9 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
+	"bijou/testscripts/localenv"
 )
 
 // world is an environment whose machines 0 and 1 are of two hosts: each has a
@@ -99,12 +100,18 @@ func (w *world) tools(id int) string {
 	return e.Tools
 }
 
-// view reads the state.
-func (w *world) view(f func(v *state.View) error) {
+// state is where the environment's state is.
+func (w *world) state() string {
 	w.t.Helper()
 	e, err := home.Load(w.env(0))
 	check(w.t, err)
-	s, err := state.Open(w.t.Context(), e.State)
+	return e.State
+}
+
+// view reads the state.
+func (w *world) view(f func(v *state.View) error) {
+	w.t.Helper()
+	s, err := state.Open(w.t.Context(), w.state())
 	check(w.t, err)
 	defer s.Close()
 	check(w.t, s.View(w.t.Context(), f))
@@ -126,26 +133,18 @@ func (w *world) ran(id int) (tools string) {
 func (w *world) settle() {
 	w.t.Helper()
 	all := map[string][]judge.Event{}
-	w.eventually("everything is told", func() (lack string) {
+	w.eventually("everything is told", func() string {
 		for unit, path := range w.records {
 			events, err := judge.Read(path)
 			check(w.t, err)
 			all[unit] = events
 		}
-		w.view(func(v *state.View) error {
-			end, err := judge.EndOf(v)
-			lack = strings.Join(judge.Missing(end, all), "\n")
-			return err
-		})
-		return lack
+		lack, err := judge.MissingFrom(w.t.Context(), w.state(), all)
+		check(w.t, err)
+		return strings.Join(lack, "\n")
 	})
-	for unit, events := range all {
-		for _, wrong := range judge.Violations(events) {
-			w.t.Errorf("%s: %s", unit, wrong)
-		}
-	}
-	for _, leak := range judge.Leaked(all) {
-		w.t.Error(leak)
+	for _, wrong := range judge.Wrong(all) {
+		w.t.Error(wrong)
 	}
 }
 
@@ -166,27 +165,16 @@ func (w *world) runs(unit string) (n int) {
 // longer than it should need.
 func (w *world) eventually(what string, not func() string) {
 	w.t.Helper()
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		why := not()
-		if why == "" {
-			return
-		}
-		if time.Now().After(end) {
-			out, _ := w.command(w.current, "status").CombinedOutput()
-			w.t.Fatalf("never came true: %s\n%s\n%s", what, why, out)
-		}
-	}
+	await.Until(w.t, await.Poll{Limit: 3 * time.Minute, Pause: 50 * time.Millisecond, Report: func() string {
+		out, _ := w.command(w.current, "status").CombinedOutput()
+		return string(out)
+	}}, what, not)
 }
 
 // agent is the process of machine 0.
 func (w *world) agent() int {
 	w.t.Helper()
-	data, err := os.ReadFile(w.machine(0, "agent.pid"))
-	check(w.t, err)
-	first, _, _ := bytes.Cut(data, []byte(" "))
-	pid, err := strconv.Atoi(strings.TrimSpace(string(first)))
-	check(w.t, err)
-	return pid
+	return localenv.PID(w.t, w.machine(0, "agent.pid"))
 }
 
 // claimed wants the machine's claim to be held by that process.

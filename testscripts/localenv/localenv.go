@@ -5,13 +5,13 @@
 package localenv
 
 import (
-	"slices"
 	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"

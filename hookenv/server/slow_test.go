@@ -3,10 +3,12 @@ package server
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"bijou/hookenv/amp"
@@ -52,6 +54,21 @@ func cutOff(t *testing.T, c net.Conn) {
 
 func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startStrict(t))) }
 
+// serveInTime serves a client in a bubble, where waiting takes no time.
+func serveInTime(t *testing.T, l limits, test func(t *testing.T, c net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{limits: l, now: time.Now, log: slog.Default(), conns: map[net.Conn]time.Time{}, slots: make(chan bool, 1)}
+		c, served := net.Pipe()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		s.slots <- true
+		s.addConn(served)
+		s.goroutines.Go(func() { s.serve(served) })
+		test(t, c)
+		c.Close()
+		s.goroutines.Wait()
+	})
+}
+
 func TestDribblingClientIsCutOff(t *testing.T) {
 	c := dial(t, startStrict(t))
 	done := make(chan struct{})
@@ -77,19 +94,20 @@ func TestOversizedBoxIsCutOff(t *testing.T) {
 }
 
 func TestIdleClientBetweenBoxesIsLeftAlone(t *testing.T) {
-	s := startWithLimits(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
-	c := dial(t, s)
-	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
-	answer := make([]byte, 1)
-	for range 2 {
-		if _, err := c.Write(ask); err != nil {
-			t.Fatal(err)
+	l := limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: time.Minute, writeTimeout: time.Minute}
+	serveInTime(t, l, func(t *testing.T, c net.Conn) {
+		ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
+		answer := make([]byte, 1<<10)
+		for range 2 {
+			if _, err := c.Write(ask); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Read(answer); err != nil {
+				t.Fatalf("cut off: %v", err)
+			}
+			time.Sleep(3 * l.boxTimeout)
 		}
-		if _, err := c.Read(answer); err != nil {
-			t.Fatalf("cut off: %v", err)
-		}
-		time.Sleep(3 * s.limits.boxTimeout) // the time passing is what is tested
-	}
+	})
 }
 
 func TestClientThatNeverReadsIsCutOff(t *testing.T) {

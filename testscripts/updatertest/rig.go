@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/store/mem"
 	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
 	"bijou/updater"
@@ -15,7 +16,7 @@ import (
 // Rig is a store with the updater's keys.
 type Rig struct {
 	T     *testing.T
-	URL   string
+	URL   string          // "": it is in memory
 	Store *keyspace.Space // the test's own
 }
 
@@ -28,6 +29,14 @@ func OverStores(t *testing.T, test func(r *Rig)) {
 	t.Run("etcd", func(t *testing.T) {
 		test(NewRig(t, etcdtest.For(t, etcdtest.Options{Members: 1}).URL("/neco")))
 	})
+}
+
+// InMemory makes one in memory, which is closed when the test ends: for bubbles of
+// testing/synctest.
+func InMemory(t *testing.T) *Rig {
+	r := &Rig{T: t, Store: keyspace.New(mem.New())}
+	t.Cleanup(func() { _ = r.Store.Close() })
+	return r
 }
 
 // NewRig makes one at the URL, which is closed when the test ends.
@@ -44,9 +53,14 @@ func NewRig(t *testing.T, url string) *Rig {
 // Open returns what a process of its own would open.
 func (r *Rig) Open() *keyspace.Space {
 	r.T.Helper()
-	s, err := updater.OpenStore(r.T.Context(), r.URL)
-	if err != nil {
-		r.T.Fatal(err)
+	var s *keyspace.Space
+	if r.URL == "" {
+		s = keyspace.New(mem.Share(r.Store.Store()))
+	} else {
+		var err error
+		if s, err = updater.OpenStore(r.T.Context(), r.URL); err != nil {
+			r.T.Fatal(err)
+		}
 	}
 	r.T.Cleanup(func() { _ = s.Close() })
 	return s

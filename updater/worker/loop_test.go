@@ -32,7 +32,7 @@ func plan() release.Manifest {
 
 // Three servers go through all strategies in step.
 func TestFleetOfWorkers(t *testing.T) {
-	overStores(t, func(r *rig) {
+	overStoresAndTime(t, func(r *rig) {
 		r.manifest = plan()
 		var mu sync.Mutex
 		stopped, down, most := map[int]bool{}, 0, 0
@@ -53,7 +53,7 @@ func TestFleetOfWorkers(t *testing.T) {
 					down++
 					most = max(most, down)
 					mu.Unlock()
-					time.Sleep(20 * time.Millisecond) // for another to come, if it could
+					r.rest() // for another to come, if it could
 					mu.Lock()
 					down--
 				}

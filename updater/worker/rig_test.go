@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
@@ -18,11 +20,23 @@ type rig struct {
 	*updatertest.Rig
 	manifest release.Manifest
 	clock    clock.Clock // of the next worker; zero: the machine's
+	rest     func()      // gives others time to do what they must not do
 }
 
 // overStores runs a test over each store that processes can share.
 func overStores(t *testing.T, test func(r *rig)) {
-	updatertest.OverStores(t, func(r *updatertest.Rig) { test(&rig{Rig: r}) })
+	updatertest.OverStores(t, func(r *updatertest.Rig) { test(&rig{Rig: r, rest: func() {}}) })
+}
+
+// overStoresAndTime is overStores, and a run in memory whose rests end once nobody has
+// anything to do for a while: what has not come by then would not have come at all.
+func overStoresAndTime(t *testing.T, test func(r *rig)) {
+	overStores(t, test)
+	t.Run("mem", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			test(&rig{Rig: updatertest.InMemory(t), rest: func() { time.Sleep(10 * recheckInterval) }})
+		})
+	})
 }
 
 func newRig(t *testing.T, url string) *rig { return &rig{Rig: updatertest.NewRig(t, url)} }

@@ -110,6 +110,10 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return within(imp, "bijou/testscripts") && !within(p.ImportPath, "bijou/testscripts")
 			}},
+		{"testscripts/await and need import nothing of bijou", "tests of every package wait and skip by them",
+			func(p pkg, imp string) bool {
+				return slices.Contains([]string{"bijou/testscripts/await", "bijou/testscripts/need"}, p.ImportPath) && ours(imp)
+			}},
 		{"go-plugin only in provision/plugin", "one importer keeps it replaceable", onlyIn("github.com/hashicorp/go-plugin", "bijou/provision/plugin")},
 		{"etcd's client only in state/store/etcd", "one importer keeps it replaceable", onlyIn("go.etcd.io/etcd", "bijou/state/store/etcd")},
 		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
@@ -169,6 +173,7 @@ func TestLawsCanFail(t *testing.T) {
 		"the key-value layer is imported by state, the updater and what makes them only": {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                          {"bijou/state/charm", "bijou/state"},
 		"testscripts is imported by itself and by tests only":                            {"bijou/multicall", "bijou/testscripts/applets"},
+		"testscripts/await and need import nothing of bijou":                             {"bijou/testscripts/await", "bijou/testscripts/need"},
 		"go-plugin only in provision/plugin":                                             {"bijou/provision", "github.com/hashicorp/go-plugin"},
 		"etcd's client only in state/store/etcd":                                         {"bijou/state", "go.etcd.io/etcd/client/v3"},
 		"SQLite only in state/store/sqlite":                                              {"bijou/state", "modernc.org/sqlite"},

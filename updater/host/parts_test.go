@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/testscripts/await"
 	"bijou/updater/host"
 	"bijou/updater/release"
 )
@@ -232,9 +233,9 @@ func TestServiceCommandWithChildren(t *testing.T) {
 		err := s.Start(ctx, "a.service")
 		go func() { // until the program runs
 			defer cancel()
-			for ctx.Err() == nil && os.Remove(filepath.Join(dir, "stop")) != nil {
-				time.Sleep(10 * time.Millisecond)
-			}
+			_, _ = await.Try(await.Poll{Limit: 30 * time.Second}, func() bool {
+				return ctx.Err() != nil || os.Remove(filepath.Join(dir, "stop")) == nil
+			})
 		}()
 		if cancelled := s.Stop(ctx, "a.service"); cancelled == nil {
 			err = errors.Join(err, errors.New("what was cancelled has succeeded"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/testscripts/judge"
 	"bijou/testscripts/localenv"
 )
 
@@ -80,18 +81,7 @@ func (w *world) settled(fault string) bool {
 	return seen && ended(w.record("giver-0"), "server-relation-changed") && ended(w.record("taker-0"), "client-relation-changed")
 }
 
-// event is one line of recorder.log.
-type event struct {
-	Event    string
-	Hook     string
-	PID      int
-	Exit     int
-	Remote   string
-	Client   string
-	Settings map[string]string
-}
-
-func ended(events []event, hook string) bool {
+func ended(events []judge.Event, hook string) bool {
 	for _, e := range events {
 		if e.Event == "end" && e.Hook == hook && e.Exit == 0 {
 			return true
@@ -103,7 +93,7 @@ func ended(events []event, hook string) bool {
 // checkRecord holds one unit's record against the failure model: no hook beside
 // its predecessor, none skipped, in order. One kill meets at most one hook of a
 // unit; it answers how many began again because of it, 0 or 1.
-func checkRecord(t *testing.T, unit, side string, events []event) (repeated int) {
+func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeated int) {
 	t.Helper()
 	checkAlone(t, unit, events)
 	var order []string
@@ -133,7 +123,7 @@ func checkRecord(t *testing.T, unit, side string, events []event) (repeated int)
 }
 
 // checkAlone refuses hooks that overlap, and client ids used twice.
-func checkAlone(t *testing.T, unit string, events []event) {
+func checkAlone(t *testing.T, unit string, events []judge.Event) {
 	t.Helper()
 	open, abandoned, clients := 0, map[int]bool{}, map[string]bool{}
 	for _, e := range events {

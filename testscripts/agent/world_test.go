@@ -1,15 +1,13 @@
 package agent
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"bijou/testscripts/await"
+	"bijou/testscripts/judge"
 	"bijou/testscripts/localenv"
 	"bijou/testscripts/script"
 )
@@ -40,16 +38,9 @@ func (w *world) file(name, content string) string {
 }
 
 // record reads what a unit's recorder has noted; a torn last line is left out.
-func (w *world) record(unit string) []event {
+func (w *world) record(unit string) []judge.Event {
 	w.t.Helper()
-	data, _ := os.ReadFile(w.Machine("units", unit, "recorder.log"))
-	var events []event
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var e event
-		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
-			events = append(events, e)
-		}
-	}
+	events, _ := judge.Read(w.Machine("units", unit, "recorder.log"))
 	return events
 }
 

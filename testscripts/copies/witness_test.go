@@ -1,38 +1,26 @@
 package copies
 
 import (
-	"fmt"
-	"os"
-	"strings"
+	"path/filepath"
 	"testing"
 
 	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
 )
 
-// TestWitness is called on a host, where the state can be reached: it prints what the
-// record lacks of what the state knows.
-func TestWitness(t *testing.T) {
-	url := os.Getenv("COPIES_STATE")
-	if url == "" {
-		t.Skip("it is for a host of TestHosts")
-	}
-	events, err := judge.Read("/root/merged")
-	check(t, err)
-	lack, err := judge.MissingFrom(t.Context(), url, map[string][]judge.Event{"app/0": events})
-	check(t, err)
-	fmt.Printf("witness: %q\n", strings.Join(lack, "; "))
-}
+// TestWitness is called on a host.
+func TestWitness(t *testing.T) { judge.Witness(t) }
 
 // settle waits until all that hooks have done is in the state.
 func (p *pair) settle() {
 	p.t.Helper()
+	const merged = "/root/records/app-0"
 	p.eventually("the unit has come to rest, and nothing is lost", func() string {
-		p.write(0, "/root/merged", "")
+		p.write(0, merged, "")
 		for _, e := range p.all() {
-			check(p.t, judge.Append(p.hosts[0].Disk("/root/merged"), e))
+			check(p.t, judge.Append(p.hosts[0].Disk(merged), e))
 		}
-		out, err := p.hosts[0].Shell("COPIES_STATE='" + p.url + "' /opt/bijou/copies.test -test.run='^TestWitness$' | grep witness:")
-		return await.Unless(err == nil && out == "witness: \"\"\n", "%s%v", out, err)
+		out, err := p.hosts[0].Shell(judge.WitnessLine("/opt/bijou/copies.test", p.url, filepath.Dir(merged)))
+		return await.Unless(err == nil && out == judge.NothingMissing, "%s%v", out, err)
 	})
 }

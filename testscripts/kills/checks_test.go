@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"bijou/state"
 	"bijou/state/store/sqlite"
 	"bijou/testscripts/await"
 	"bijou/testscripts/judge"
@@ -18,12 +17,9 @@ import (
 func (w *world) settle() {
 	w.t.Helper()
 	w.eventually("everything is told", func() string {
-		var e judge.End
-		w.view(func(v *state.View) (err error) {
-			e, err = judge.EndOf(v)
-			return err
-		})
-		return strings.Join(judge.Missing(e, w.records()), "\n")
+		lack, err := judge.MissingFrom(w.t.Context(), "sqlite:"+w.StateFile(), w.records())
+		check(w.t, err)
+		return strings.Join(lack, "\n")
 	})
 }
 

@@ -2,12 +2,12 @@ package outage
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"bijou/state"
-
 	"bijou/testscripts/judge"
 )
 
@@ -25,15 +25,23 @@ func (w *world) unitsOf(service string) (names []string, err error) {
 	return names, err
 }
 
+// records are those of all units that are or were, by unit.
+func (w *world) records() map[string][]judge.Event {
+	w.t.Helper()
+	all, err := judge.ReadAll(w.Unit("*", "recorder.log"), filepath.Join(w.gone, "*"))
+	check(w.t, err)
+	return all
+}
+
 // settle waits until everything has been told to everybody.
 func (w *world) settle(what string) {
 	w.t.Helper()
 	w.eventually("everything is told after "+what, 4*time.Minute, func() string {
-		e, err := w.end()
+		lack, err := judge.MissingFrom(w.t.Context(), w.url, w.records())
 		if err != nil {
 			return err.Error()
 		}
-		return strings.Join(judge.Missing(e, w.records()), "\n")
+		return strings.Join(lack, "\n")
 	})
 }
 

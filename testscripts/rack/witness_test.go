@@ -10,24 +10,8 @@ import (
 	"bijou/testscripts/judge"
 )
 
-// TestWitness is called on a host, where the state can be reached: it prints what
-// the records in a folder lack of what the state knows.
-func TestWitness(t *testing.T) {
-	url := os.Getenv("RACK_STATE")
-	if url == "" {
-		t.Skip("it is for a host of TestChaos")
-	}
-	records := map[string][]judge.Event{}
-	logs, err := filepath.Glob(filepath.Join(os.Getenv("RACK_RECORDS"), "*"))
-	check(t, err)
-	for _, log := range logs {
-		records[judge.UnitOf(filepath.Base(log))], err = judge.Read(log)
-		check(t, err)
-	}
-	lack, err := judge.MissingFrom(t.Context(), url, records)
-	check(t, err)
-	fmt.Printf("witness: %q\n", strings.Join(lack, "; "))
-}
+// TestWitness is called on a host.
+func TestWitness(t *testing.T) { judge.Witness(t) }
 
 // settle waits until everything has been told to everybody.
 func (w *world) settle(after string) {
@@ -40,8 +24,7 @@ func (w *world) settle(after string) {
 			}
 			w.write(0, "/root/records/"+strings.ReplaceAll(unit, "/", "-"), string(data))
 		}
-		line := fmt.Sprintf("RACK_STATE='%s' RACK_RECORDS=/root/records /opt/bijou/rack.test -test.run=^TestWitness$ | grep witness:", w.stateURL())
-		return w.lacks(0, line, "witness: \"\"\n")
+		return w.lacks(0, judge.WitnessLine("/opt/bijou/rack.test", w.stateURL(), "/root/records"), judge.NothingMissing)
 	})
 	fmt.Printf("rack: %s: everything is told %.1f s after the load has ended\n", after, took.Seconds())
 	w.judge()

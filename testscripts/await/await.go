@@ -35,10 +35,13 @@ func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duratio
 	}
 	began := time.Now()
 	if why, ok := Try(p, holds); !ok {
-		if p.Report != nil {
-			why += "\n" + p.Report()
+		if why != "" {
+			what += "\n" + why
 		}
-		t.Fatalf("within %s it never came true: %s\n%s", p.Limit, what, why)
+		if p.Report != nil {
+			what += "\n" + p.Report()
+		}
+		t.Fatalf("within %s it never came true: %s", p.Limit, what)
 	}
 	return time.Since(began)
 }

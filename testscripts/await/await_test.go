@@ -24,7 +24,7 @@ func TestUntil(t *testing.T) {
 			t.Errorf("what holds took %s", took)
 		}
 		for want, wait := range map[failure]func(t Test){
-			"within 1m0s it never came true: a bird\n\nand more":     func(t Test) { Until(t, p, "a bird", func() bool { return false }) },
+			"within 1m0s it never came true: a bird\nand more":       func(t Test) { Until(t, p, "a bird", func() bool { return false }) },
 			"within 1m0s it never came true: a bird\nrain\nand more": func(t Test) { Until(t, p, "a bird", func() string { return "rain" }) },
 		} {
 			var got failure

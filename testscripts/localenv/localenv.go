@@ -22,16 +22,17 @@ import (
 // Env is the environment "default" of a home.
 type Env struct {
 	T    *testing.T
-	Home string   // BIJOU_HOME
-	Vars []string // of commands
-	Call []string // how juju is called
+	Home string                    // BIJOU_HOME
+	Vars []string                  // of commands
+	Call []string                  // how juju is called
+	Run  func(cmd *exec.Cmd) error // what Juju and Try run a command by
 }
 
 // New is an environment in that home that nobody has bootstrapped yet, and whose commands
 // have these variables besides.
 func New(t *testing.T, home string, vars ...string) *Env {
 	vars = append(append(os.Environ(), "BIJOU_HOME="+home, "NO_COLOR=1"), vars...)
-	return &Env{T: t, Home: home, Vars: vars, Call: []string{"juju"}}
+	return &Env{T: t, Home: home, Vars: vars, Call: []string{"juju"}, Run: (*exec.Cmd).Run}
 }
 
 // Destroy takes the environment down. If the test has failed it first prints the end of
@@ -74,14 +75,14 @@ func (e *Env) Juju(args ...string) string {
 	var stdout, stderr bytes.Buffer
 	cmd := e.Command(args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	if err := e.Run(cmd); err != nil {
 		e.T.Fatalf("juju %s: %v\n%s%s", strings.Join(args, " "), err, &stdout, &stderr)
 	}
 	return stdout.String()
 }
 
 // Try runs a command that may be refused.
-func (e *Env) Try(args ...string) { _ = e.Command(args...).Run() }
+func (e *Env) Try(args ...string) { _ = e.Run(e.Command(args...)) }
 
 // Status is what juju status says, or why it does not.
 func (e *Env) Status() string {

@@ -35,7 +35,7 @@ func TestBeforeItsStore(t *testing.T) {
 	}
 	check(t, c.Members[0].Start())
 	w.eventually("the agent runs", time.Minute, func() string { return lacks(w.log(mark), "machine agent runs") })
-	w.juju("set", "hub", "set=turn=after")
+	w.Juju("set", "hub", "set=turn=after")
 	w.settle("the start before the store")
 	w.judge("agent before its store", "1 kill")
 }

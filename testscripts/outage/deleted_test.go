@@ -45,7 +45,7 @@ func TestDeleted(t *testing.T) {
 
 func (w *world) deleteState() {
 	w.t.Helper()
-	files, err := filepath.Glob(w.stateFile() + "*")
+	files, err := filepath.Glob(w.StateFile() + "*")
 	check(w.t, err)
 	for _, f := range files {
 		check(w.t, os.Remove(f))
@@ -67,7 +67,7 @@ func (w *world) checkSilence(deleted time.Time, mark int) {
 			w.t.Errorf("after the file was deleted: %s", line)
 		}
 	}
-	if _, err := os.Stat(w.stateFile()); !os.IsNotExist(err) {
+	if _, err := os.Stat(w.StateFile()); !os.IsNotExist(err) {
 		w.t.Errorf("there is a file again: %v", err)
 	}
 }

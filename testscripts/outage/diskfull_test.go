@@ -38,13 +38,13 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	w.settle("the disk was full")
-	if strings.Contains(w.juju("status"), "late") {
+	if strings.Contains(w.Juju("status"), "late") {
 		t.Error("a deploy that was refused has left a service")
 	}
 	w.judge("full disk", fmt.Sprintf("%d commands refused", len(refused)))
 	w.checkSaidAtMostOnce(mark)
 	w.tellTrouble(mark)
-	sound(t, w.stateFile())
+	sound(t, w.StateFile())
 }
 
 // checkFull wants what writes to be refused, and what reads to go on.

@@ -88,7 +88,7 @@ func (w *world) stop(stopped map[int]bool) (fresh int) {
 func (w *world) users() (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
-		if to, _ := os.Readlink(link); strings.HasPrefix(to, w.stateFile()) {
+		if to, _ := os.Readlink(link); strings.HasPrefix(to, w.StateFile()) {
 			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
 			pids = append(pids, pid)
 		}

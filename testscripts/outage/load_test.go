@@ -24,10 +24,10 @@ type load struct {
 func (w *world) deployFleet(services []string, units int) {
 	w.t.Helper()
 	for _, s := range services {
-		w.juju("deploy", w.charm, s, "-n", fmt.Sprint(units))
+		w.Juju("deploy", w.charm, s, "-n", fmt.Sprint(units))
 	}
 	for _, s := range services[1:] {
-		w.juju("add-relation", s+":client", services[0]+":server")
+		w.Juju("add-relation", s+":client", services[0]+":server")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestLocked(t *testing.T) {
 	rest(3 * time.Second)
 	mark := w.mark()
 	l := w.drive(services)
-	release := localenv.Lock(t, w.stateFile())
+	release := localenv.Lock(t, w.StateFile())
 	for end := time.Now().Add(locked); time.Now().Before(end); rest(3 * time.Second) {
 		if a := w.ask("status"); a.code != 0 {
 			t.Errorf("what only reads need not wait: %s", a)

@@ -64,10 +64,10 @@ func TestPowerCut(t *testing.T) {
 		last = w.cut(&p, last)
 	}
 	l.halt()
-	w.juju("set", "hub", "set=turn=last")
+	w.Juju("set", "hub", "set=turn=last")
 	rest(time.Second) // hooks are at it
 	w.cutInEarnest()
-	w.juju("start")
+	w.Juju("start")
 	w.settle("the power cut")
 	w.judge("power cut", fmt.Sprintf("%d cuts, %d turns", cuts+1, p.kept.Load()))
 }
@@ -148,7 +148,7 @@ func (w *world) doneConfig() map[string]int {
 func (w *world) copyState(to string) {
 	w.t.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		copyFile(w.t, w.stateFile()+suffix, to+suffix)
+		copyFile(w.t, w.StateFile()+suffix, to+suffix)
 	}
 }
 
@@ -181,7 +181,7 @@ func (w *world) cutInEarnest() {
 	w.killAll()
 	w.deleteState()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		copyFile(w.t, copied+suffix, w.stateFile()+suffix)
+		copyFile(w.t, copied+suffix, w.StateFile()+suffix)
 	}
 	w.noteKill()
 }

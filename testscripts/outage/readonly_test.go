@@ -49,9 +49,9 @@ func TestReadOnly(t *testing.T) {
 	w.killAll()
 	w.noteKill()
 	d.repair()
-	w.juju("start")
+	w.Juju("start")
 	w.settle("the file system was read-only")
-	if strings.Contains(w.juju("status"), "late") {
+	if strings.Contains(w.Juju("status"), "late") {
 		t.Error("a deploy that was refused has left a service")
 	}
 	w.judge("read-only file system", fmt.Sprintf("%d commands refused", len(refused)))
@@ -60,7 +60,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("said %d times in one outage: %s", n, line)
 		}
 	}
-	sound(t, w.stateFile())
+	sound(t, w.StateFile())
 }
 
 // disk is a file system of its own in a file. It is mounted below a folder that shares

@@ -19,18 +19,18 @@ func TestRestored(t *testing.T) {
 		t.Run(fmt.Sprintf("members=%d", members), func(t *testing.T) {
 			c := etcdtest.For(t, etcdtest.Options{Members: members})
 			w := newWorld(t, c.URL("/restored"))
-			w.juju("deploy", w.charm, "kept")
+			w.Juju("deploy", w.charm, "kept")
 			w.awaitStarted("kept/0")
 			check(t, c.Save())
-			w.juju("deploy", w.charm, "lost")
+			w.Juju("deploy", w.charm, "lost")
 			w.awaitStarted("lost/0")
 			pid, mark := w.Agent(), w.mark()
 			check(t, c.Restore())
 			began := time.Now()
-			w.juju("add-unit", "kept")
+			w.Juju("add-unit", "kept")
 			w.awaitStarted("kept/1")
 			fmt.Printf("outage: restored: %d members, a unit that was added then had started %v later\n", members, time.Since(began).Round(time.Millisecond))
-			if status := w.juju("status"); strings.Contains(status, "lost") {
+			if status := w.Juju("status"); strings.Contains(status, "lost") {
 				t.Errorf("what was deployed since is still there:\n%s", status)
 			}
 			if said := strings.Count(w.log(mark), "everything is read afresh"); said != 1 {
@@ -47,7 +47,7 @@ func TestRestored(t *testing.T) {
 func (w *world) awaitStarted(unit string) {
 	w.t.Helper()
 	w.eventually(unit+" starts", time.Minute, func() string {
-		status := w.juju("status", unit)
+		status := w.Juju("status", unit)
 		if strings.Contains(status, "started") {
 			return ""
 		}

@@ -35,8 +35,8 @@ func TestSoak(t *testing.T) {
 	need.Long(t)
 	t.Run("sqlite", func(t *testing.T) {
 		w := newWorld(t, "")
-		w.soak("sqlite", func() (store.Store, error) { return sqlite.Open(t.Context(), w.stateFile()) })
-		info, err := os.Stat(w.stateFile())
+		w.soak("sqlite", func() (store.Store, error) { return sqlite.Open(t.Context(), w.StateFile()) })
+		info, err := os.Stat(w.StateFile())
 		check(t, err)
 		fmt.Printf("outage: soak: sqlite: the file has %.1f MB\n", float64(info.Size())/1e6)
 	})
@@ -53,17 +53,17 @@ func (w *world) soak(kind string, open func() (store.Store, error)) {
 	check(w.t, os.WriteFile(filepath.Join(dir, "metadata.yaml"), []byte("name: soak\npeers:\n  ring: ring\n"), 0o644))
 	check(w.t, os.WriteFile(filepath.Join(dir, "hooks", "update-status"), []byte(soakCharm()), 0o755))
 	check(w.t, os.WriteFile(filepath.Join(dir, "hooks", "ring-relation-changed"), []byte("#!/bin/sh\n"), 0o755))
-	w.juju("deploy", dir, "-n", "3")
-	w.juju("set-environment", "update-status-interval=1ms")
+	w.Juju("deploy", dir, "-n", "3")
+	w.Juju("set-environment", "update-status-interval=1ms")
 	began := time.Now()
 	var sizes [2]int
 	for half := range sizes {
 		for done := 0; done < soaked*(half+1); {
 			for n := range 4 { // of what is kept besides hooks
 				check(w.t, os.WriteFile(filepath.Join(dir, "padding"), []byte(strings.Repeat(strconv.Itoa(n), 5000)), 0o644))
-				w.juju("run", "soak/0", "soak/1", "soak/2", "--", "echo done")
+				w.Juju("run", "soak/0", "soak/1", "soak/2", "--", "echo done")
 			}
-			w.juju("upgrade-charm", "soak")
+			w.Juju("upgrade-charm", "soak")
 			done = w.hooksRun()
 		}
 		sizes[half] = w.held(open)

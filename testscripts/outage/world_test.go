@@ -35,10 +35,11 @@ type world struct {
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{Env: localenv.New(t, t.TempDir(), "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
+	w.Run = w.commands.run
 	w.charm = filepath.Join(t.TempDir(), "recorder")
 	check(t, judge.Charm(w.charm, filepath.Join("..", "charms", "recorder"), w.gone))
 	t.Cleanup(func() { w.Destroy(func() string { return w.log(0) }) })
-	w.juju("bootstrap", "--config", "update-status-interval=0")
+	w.Juju("bootstrap", "--config", "update-status-interval=0")
 	w.url = w.recordedURL()
 	return w
 }
@@ -56,8 +57,8 @@ func (w *world) recordedURL() string {
 	return record.State
 }
 
-// stateFile is the file of a SQLite state.
-func (w *world) stateFile() string { return strings.TrimPrefix(w.url, "sqlite:") }
+// StateFile is the file of a SQLite state, wherever it is.
+func (w *world) StateFile() string { return strings.TrimPrefix(w.url, "sqlite:") }
 
 // answer is how a command ended.
 type answer struct {
@@ -79,21 +80,11 @@ func (w *world) ask(args ...string) answer {
 	cmd := w.Command(args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
-	if err := w.commands.run(cmd); err != nil && cmd.ProcessState == nil {
+	if err := w.Run(cmd); err != nil && cmd.ProcessState == nil {
 		w.t.Error(err)
 		return answer{args: args, code: -1}
 	}
 	return answer{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
-}
-
-// juju runs a command that must succeed and answers its stdout.
-func (w *world) juju(args ...string) string {
-	w.t.Helper()
-	a := w.ask(args...)
-	if a.code != 0 {
-		w.t.Fatal(a)
-	}
-	return a.out
 }
 
 // log is what the background process has said, from a place of its log on,

@@ -1,12 +1,15 @@
 package hookexec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 )
@@ -21,19 +24,37 @@ type record struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 }
 
+// recordSize is every record's: what follows the JSON is blank.
+const recordSize = 256
+
+// writeRecord overwrites the record before in one write: a new file for each hook would cost
+// more than all else of its begin. Only the first is a new one. The others need not be
+// durable, since no process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := readStat(pid)
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}
 	data, err := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()})
+	if err == nil {
+		err = overwrite(path, append(data, bytes.Repeat([]byte{'\n'}, recordSize-len(data))...))
+	}
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("cannot note the hook's process: %w", err)
-	}
 	return nil
+}
+
+func overwrite(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() == recordSize {
+			_, err = f.WriteAt(data, 0)
+			return err
+		}
+	}
+	return renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // Reap looks for the process that was released for the run with that id by an agent that

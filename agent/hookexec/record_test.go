@@ -1,6 +1,8 @@
 package hookexec
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,5 +72,32 @@ func TestDamagedRecordSaysWhatToDo(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), record) || !strings.Contains(err.Error(), "then remove that file") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestRecordIsOverwritten: a record replaces the one before, in whatever form that is, and
+// what a link leads to is left alone.
+func TestRecordIsOverwritten(t *testing.T) {
+	dir := t.TempDir()
+	elsewhere := filepath.Join(dir, "elsewhere")
+	for name, prepare := range map[string]func(record string) error{
+		"none":      func(string) error { return nil },
+		"a record":  func(record string) error { return writeRecord(record, strings.Repeat("x", 26), os.Getpid()) },
+		"an older":  func(record string) error { return os.WriteFile(record, []byte(`{"id":"b","pid":1}`), 0o600) },
+		"something": func(record string) error { return os.WriteFile(record, bytes.Repeat([]byte("x"), 1000), 0o600) },
+		"a link": func(record string) error {
+			return errors.Join(os.WriteFile(elsewhere, bytes.Repeat([]byte("x"), recordSize), 0o600), os.Symlink(elsewhere, record))
+		},
+	} {
+		record := filepath.Join(dir, name+".json")
+		if err := errors.Join(prepare(record), writeRecord(record, "a", os.Getpid())); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if id, err := LastRun(record); id != "a" || err != nil {
+			t.Errorf("%s: the last run is %q, %v", name, id, err)
+		}
+	}
+	if left, err := os.ReadFile(elsewhere); err != nil || string(left) != strings.Repeat("x", recordSize) {
+		t.Errorf("what the link leads to: %q, %v", left, err)
 	}
 }

@@ -17,7 +17,6 @@ type Watch struct {
 	about   []string // what is watched, by name
 	watcher *state.Watcher
 	feed    *state.Feed
-	ended   error // why the watcher has, once wg is done
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 }
@@ -35,10 +34,8 @@ func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, abou
 	}
 	w.watcher, w.about, w.feed = watcher, about, state.NewFeed()
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	w.wg.Go(func() {
-		w.ended = w.feed.Collect(ctx, watcher)
-		w.feed.Invalidate()
-	})
+	feed := w.feed
+	w.wg.Go(func() { feed.End(feed.Collect(ctx, watcher)) })
 	return nil
 }
 
@@ -64,10 +61,10 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 	set := w.feed.Take()
 	if set.All {
 		w.Close()
-		if errors.Is(w.ended, state.ErrHistoryLost) || errors.Is(w.ended, context.Canceled) {
-			return nil, true, nil
+		if errors.Is(set.Err, state.ErrHistoryLost) {
+			set.Err = nil
 		}
-		return nil, true, w.ended
+		return nil, true, set.Err
 	}
 	for _, c := range set.Changes {
 		keys = append(keys, c.Key)

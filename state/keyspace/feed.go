@@ -18,6 +18,7 @@ type Feed struct {
 type ChangeSet struct {
 	All     bool
 	Changes []Change
+	Err     error // with which the watcher has ended, if its collector said so; then All is true
 }
 
 // maxPendingChanges bounds the changes kept for an owner that does not take them. Beyond
@@ -32,6 +33,9 @@ func (f *Feed) Ready() <-chan struct{} { return f.ready }
 
 // Invalidate has everything count as changed.
 func (f *Feed) Invalidate() { f.push(ChangeSet{All: true}) }
+
+// End tells the owner, as the last change, why no more will come.
+func (f *Feed) End(why error) { f.push(ChangeSet{All: true, Err: why}) }
 
 // Take returns what has changed since the last call. A read that follows sees all of it.
 func (f *Feed) Take() ChangeSet {
@@ -55,6 +59,7 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 
 func (f *Feed) push(n ChangeSet) {
 	f.mu.Lock()
+	f.pending.Err = n.Err
 	f.pending.All = f.pending.All || n.All || len(f.pending.Changes)+len(n.Changes) > maxPendingChanges
 	if f.pending.Changes = append(f.pending.Changes, n.Changes...); f.pending.All {
 		f.pending.Changes = nil

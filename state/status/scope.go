@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"maps"
 
 	"bijou/state"
@@ -22,6 +23,9 @@ func (s selection) read(v *state.View) (kvs []keyspace.KeyValue, err error) {
 			return nil, err
 		}
 		kvs = append(kvs, some...)
+	}
+	if err := v.Keys().Prefetch(s.single...); err != nil {
+		return nil, err
 	}
 	for _, key := range s.single {
 		value, there, err := v.Keys().Get(key)
@@ -87,25 +91,24 @@ const maxSingleMachines = 16
 
 // readMachines reads those that the units are on, with whether their agents live, or all.
 func (w *input) readMachines(v *state.View, scope Scope) error {
+	if scope == nil {
+		return w.readAllMachines(v)
+	}
 	on := map[string]bool{}
 	for _, u := range w.units {
-		if scope != nil && u.Machine != "" && len(on) <= maxSingleMachines {
-			on[u.Machine] = true
-		}
+		on[u.Machine] = true
 	}
-	if scope == nil || len(on) > maxSingleMachines {
-		machines, err := v.Machines()
-		for _, m := range machines {
-			w.machines[m.ID] = m
-		}
-		if scope == nil || err != nil {
-			return err
-		}
-		return w.decode(v, selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}, w.decodePresence)
+	delete(on, "") // of units that wait for one
+	if len(on) > maxSingleMachines {
+		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
+		return errors.Join(w.readAllMachines(v), w.decode(v, agents, w.decodePresence))
 	}
 	var agents selection
 	for id := range on {
 		m, err := v.Machine(id)
+		if errors.Is(err, state.ErrNotFound) {
+			continue // removed by force
+		}
 		if err != nil {
 			return err
 		}
@@ -113,6 +116,14 @@ func (w *input) readMachines(v *state.View, scope Scope) error {
 		agents.single = append(agents.single, keys.Presence(state.MachineAgent(id)))
 	}
 	return w.decode(v, agents, w.decodePresence)
+}
+
+func (w *input) readAllMachines(v *state.View) error {
+	machines, err := v.Machines()
+	for _, m := range machines {
+		w.machines[m.ID] = m
+	}
+	return err
 }
 
 func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyValue) error) error {

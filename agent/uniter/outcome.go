@@ -68,11 +68,7 @@ func explainRefusal(r *runningHook, err error) string {
 
 func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []hookctx.Change, err error) {
 	record := r.runRecord("")
-	h := r.op.Hook
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
-		if err := tx.PrefetchHook(u.Unit, h.Relation, hook.Member(h)); err != nil {
-			return err
-		}
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
@@ -82,7 +78,7 @@ func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []h
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
 			return err
 		}
-		return recordDone(tx, u.Unit, h, r.seenVersion())
+		return recordDone(tx, u.Unit, r.op.Hook, r.seenVersion())
 	})
 	u.countRunRecord(record, err)
 	return changes, err
@@ -116,7 +112,11 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 	return err
 }
 
+// clearOp begins the record of an outcome.
 func clearOp(tx *state.Tx, unit string, op state.Op) error {
+	if err := tx.PrefetchHook(unit, op.Hook.Relation, hook.Member(op.Hook)); err != nil {
+		return err
+	}
 	now, ok, err := tx.Op(unit)
 	if err != nil {
 		return err

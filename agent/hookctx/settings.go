@@ -105,20 +105,13 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
 	}
-	if s, err := c.readWritten(ctx, at); err == nil {
-		c.nodes[at] = newSettingsNode(s)
-		return c.nodes[at], nil
-	}
-	r, err := c.loadRelation(ctx, at.Relation)
-	if err != nil {
-		return nil, err
-	}
 	s, err := c.readNode(ctx, at)
-	if errors.Is(err, state.ErrNotFound) && hasNode(r, at) {
-		err = nil
-	}
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, fmt.Errorf("%q in relation %d: %w", at.Unit+at.Service, at.Relation, hookapi.ErrUnknownUnit)
+	if errors.Is(err, state.ErrNotFound) { // the relation with its members says if it may be there
+		var r hookapi.Relation
+		r, err = c.loadRelation(ctx, at.Relation)
+		if err == nil && !hasNode(r, at) {
+			err = fmt.Errorf("%q in relation %d: %w", at.Unit+at.Service, at.Relation, hookapi.ErrUnknownUnit)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -127,34 +120,34 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	return c.nodes[at], nil
 }
 
-// readWritten reads a unit's settings, if there are any, at once. Whatever else there may be
-// needs the relation with its members.
-func (c *Context) readWritten(ctx context.Context, at hookapi.Node) (state.Settings, error) {
-	if at.Unit == "" {
-		return state.Settings{}, state.ErrNotFound
-	}
-	return view(ctx, c, func(v *state.View) (state.Settings, error) {
-		if err := v.PrefetchSettings(at.Relation, at.Unit); err != nil {
-			return state.Settings{}, err
-		}
-		if _, err := v.Relation(at.Relation); err != nil {
-			return state.Settings{}, err
-		}
-		return v.Settings(at.Relation, at.Unit)
-	})
-}
-
-// readNode finds the settings of services at either end, even if they were never written.
+// readNode returns state.ErrNotFound for what was never written, but for the settings of
+// services at either end.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
-	if at.Service != "" && !hasNode(c.relations[at.Relation], at) {
+	if at.Service == "" {
+		return view(ctx, c, func(v *state.View) (state.Settings, error) { return c.readUnitNode(v, at) })
+	}
+	r, err := c.loadRelation(ctx, at.Relation)
+	if err != nil {
+		return s, err
+	}
+	if !hasNode(r, at) {
 		return s, state.ErrNotFound
 	}
-	return view(ctx, c, func(v *state.View) (state.Settings, error) {
-		if at.Service != "" {
-			return v.AppSettings(at.Relation, at.Service)
+	return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.AppSettings(at.Relation, at.Service) })
+}
+
+// readUnitNode reads at once that the relation is there, which the implied one need not be
+// any more, and the settings.
+func (c *Context) readUnitNode(v *state.View, at hookapi.Node) (s state.Settings, err error) {
+	if err := v.PrefetchSettings(at.Relation, at.Unit); err != nil {
+		return s, err
+	}
+	if at.Relation != c.opts.Facts.Relation {
+		if _, err := v.Relation(at.Relation); err != nil {
+			return s, err
 		}
-		return v.Settings(at.Relation, at.Unit)
-	})
+	}
+	return v.Settings(at.Relation, at.Unit)
 }
 
 // hasNode reports whether a node that holds nothing yet belongs to the relation.

@@ -1,7 +1,6 @@
 package hookexec
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ func writeRecord(path, id string, pid int) error {
 	}
 	data, err := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()})
 	if err == nil {
-		err = overwrite(path, append(data, bytes.Repeat([]byte{'\n'}, recordSize-len(data))...))
+		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)

@@ -22,17 +22,26 @@ func (c *Client) callProvider(ctx context.Context, timeout time.Duration, call f
 		return err
 	}
 	defer s.calls.Done()
-	limited := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	limited, cancel := limitCall(ctx, timeout)
+	defer cancel()
 	err = s.explainCall(ctx, limited, call(limited, s.client))
 	if err != nil && ctx.Err() == nil && s.hasEnded() {
 		return c.transientError(err.Error() + "; it is started again")
 	}
 	return err // what a provider itself says stands as it is
+}
+
+// limitCall makes a context that ends with ctx, or after timeout (0: never). It has no deadline: gRPC
+// tells the other side a deadline, which then cuts the call off itself, at times first, with an error
+// that could be the provider's own.
+func limitCall(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	release := context.AfterFunc(ctx, cancel)
+	if timeout <= 0 {
+		return limited, func() { release(); cancel() }
+	}
+	timer := time.AfterFunc(timeout, cancel)
+	return limited, func() { timer.Stop(); release(); cancel() }
 }
 
 func (c *Client) transientError(what string) error {

@@ -74,9 +74,14 @@ func (fake) Stop(context.Context, string) error { return nil }
 
 // Instances are one: this process.
 func (f fake) Instances(ctx context.Context) ([]provider.Instance, error) {
-	if f.env.Config["instances"] == "hang" {
+	switch f.env.Config["instances"] {
+	case "hang":
 		<-ctx.Done()
 		select {}
+	case "deadline":
+		if _, ok := ctx.Deadline(); ok {
+			return nil, errors.New("it is told a deadline")
+		}
 	}
 	return []provider.Instance{{ID: fmt.Sprint(os.Getpid()), Machine: os.Getenv(cookie)}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,29 @@ func TestStoppedProcessIsGivenUp(t *testing.T) {
 	_, err := c.Instances(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "it does not answer") || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A provider's process that knew when its call is cut off would do it itself, and be taken for one
+// that answers.
+func TestDeadlineStaysWithTheClient(t *testing.T) {
+	c, _ := fakeClient(t, Options{CallTimeout: time.Minute}, map[string]string{"instances": "deadline"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := c.Instances(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallAtTheEnd asks the race detector, too.
+func TestCallAtTheEnd(t *testing.T) {
+	s := &server{provider: fake{}}
+	var calls sync.WaitGroup
+	calls.Go(func() { _, _ = s.Instances(t.Context(), nil) })
+	s.awaitCalls(time.Minute)
+	calls.Wait()
+	if _, err := s.Instances(t.Context(), nil); !errors.Is(statusToError(err), provider.ErrTransient) {
+		t.Errorf("a call after the end: %v", err)
 	}
 }
 

@@ -59,6 +59,7 @@ func Serve(create New) error {
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, at the latest
+		s.refuseCalls()
 		s.calls.Wait()
 		close(done)
 	}()

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -24,10 +25,14 @@ type server struct {
 
 	mu       sync.Mutex
 	provider provider.Provider
+	ending   bool // no call begins any more
 }
 
 // errNotConfigured: a method was called before Configure.
 var errNotConfigured = errors.New("internal error: the provider was not configured")
+
+// errEnding: the process was told to end.
+var errEnding = fmt.Errorf("the provider ends: %w", provider.ErrTransient)
 
 // Configure makes the provider.
 func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
@@ -45,10 +50,19 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	return &protocol.ConfigureResponse{}, nil
 }
 
+func (s *server) refuseCalls() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+}
+
 // The caller ends the call with calls.Done.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ending {
+		return nil, errorToStatus(errEnding)
+	}
 	if s.provider == nil {
 		return nil, errorToStatus(errNotConfigured)
 	}

@@ -86,7 +86,7 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	s.client = raw.(protocol.ProviderClient)
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := limitCall(ctx, limit)
 	defer cancel()
 	if _, err := s.client.Configure(limited, environmentToProto(s.wanted.Environment)); err != nil {
 		return s.explainCall(ctx, limited, err)

@@ -1,5 +1,5 @@
-// Package neco holds the scripts about boot servers that update themselves, with the servers around
-// them: releases, alerts, a proxy, sabakan. Each is the test's own process.
+// Package neco holds the scripts about what operators ask of neco and set: commands, configuration,
+// backups, releases, the list of boot servers.
 //
 // The test binary is every applet; nothing imports this package.
 package neco

@@ -3,8 +3,7 @@ package neco
 import (
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
+	"bijou/testscripts/bootworld"
 	"bijou/testscripts/script"
 )
 
@@ -12,24 +11,4 @@ import (
 func TestMain(m *testing.M) { script.Main(m, 4, nil) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
-func TestScripts(t *testing.T) {
-	script.Run(t, script.Extras{Setup: setUp, Commands: map[string]script.Command{
-		"address":  address,
-		"alerts":   alerts,
-		"get":      get,
-		"members":  members,
-		"necobin":  necoBin,
-		"proxy":    proxy,
-		"releases": releases,
-		"sabakan":  sabakan,
-		"scribble": scribble,
-		"shows":    shows,
-		"stored":   stored,
-	}})
-}
-
-// setUp gives a script's neco a place for its keys.
-func setUp(env *testscript.Env) {
-	env.Vars = append(env.Vars, "NECO_STATE="+necoState(env))
-	env.Values["boot world"] = &bootWorld{}
-}
+func TestScripts(t *testing.T) { script.Run(t, bootworld.Extras()) }

@@ -1,4 +1,4 @@
-package neco
+package bootworld
 
 import (
 	"fmt"
@@ -95,7 +95,7 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
 	case "tarball":
-		files, err := installable(args[0], ts.ReadFile(args[1]), args[2])
+		files, err := Installable(args[0], ts.ReadFile(args[1]), args[2])
 		ts.Check(err)
 		w.releases.Publish(github.Release{Tag: args[0], Files: files})
 	case "limit":

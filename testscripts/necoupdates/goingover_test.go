@@ -1,4 +1,4 @@
-package neco
+package necoupdates
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bijou/testscripts/await"
+	"bijou/testscripts/bootworld"
 	"bijou/testscripts/github"
 	"bijou/testscripts/versions"
 )
@@ -80,7 +81,7 @@ func TestGoingOver(t *testing.T) {
 	before := leads()
 
 	publish := func(tag string) {
-		files, err := installable(tag, plan, "")
+		files, err := bootworld.Installable(tag, plan, "")
 		check(t, err)
 		server.Publish(github.Release{Tag: tag, Files: files})
 	}

@@ -1,4 +1,4 @@
-package neco
+package bootworld
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package neco
+package bootworld
 
 import (
 	"archive/tar"
@@ -13,10 +13,10 @@ import (
 	"bijou/testscripts/github"
 )
 
-// installable are the files of a release of this program with a manifest, and some
+// Installable returns the files of a release of this program with a manifest, and some
 // that are for others. A manifest that does not say its version has the tag's. It is
 // not compressed: it does not travel far.
-func installable(tag, manifest, word string) (map[string][]byte, error) {
+func Installable(tag, manifest, word string) (map[string][]byte, error) {
 	_, version, _ := strings.Cut(tag, "-")
 	if !strings.HasPrefix(manifest, "version:") {
 		manifest = "version: " + version + "\n" + manifest

@@ -54,11 +54,15 @@ func (c statusCmd) Run(o *operator) error {
 	if len(c.Globs) > 0 && len(chosen.status.Services) == 0 {
 		return unmatchedError(chosen.unmatched)
 	}
-	text, err := c.render(chosen.status, c.Output == "" && console.CanColour(o.streams.Out))
+	if c.Output == "" {
+		err = c.write(o.streams.Out, chosen.status, console.CanColour(o.streams.Out))
+		return errors.Join(err, unmatchedError(chosen.unmatched))
+	}
+	text, err := c.render(chosen.status, false)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.writeText(o, text), unmatchedError(chosen.unmatched))
+	return errors.Join(writeOutput(o, c.Output, text), unmatchedError(chosen.unmatched))
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
@@ -73,30 +77,16 @@ func unmatchedError(globs []string) error {
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
-func (c statusCmd) writeText(o *operator, text string) error {
-	if c.Output != "" {
-		return writeOutput(o, c.Output, []byte(text))
-	}
-	_, err := io.WriteString(o.streams.Out, text)
-	return err
-}
-
-func (c statusCmd) render(s status.Status, coloured bool) (string, error) {
+func (c statusCmd) render(s status.Status, coloured bool) ([]byte, error) {
 	var text bytes.Buffer
-	if err := c.writeFormat(&text, s, coloured); err != nil {
-		return "", fmt.Errorf("cannot print status: %w", err)
-	}
-	return text.String(), nil
+	err := c.write(&text, s, coloured)
+	return text.Bytes(), err
 }
 
-func (c statusCmd) writeFormat(w io.Writer, s status.Status, coloured bool) error {
+func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	switch c.Format {
 	case "yaml":
-		text, err := sanitize.MarshalYAML(s)
-		if err == nil {
-			_, err = w.Write(text)
-		}
-		return err
+		return writeStatusYAML(w, s)
 	case "json":
 		text, err := json.Marshal(s)
 		if err == nil {

@@ -20,7 +20,7 @@ func (c statusCmd) watch(o *operator) error {
 				return nil, err
 			}
 			text, err := c.render(selectStatus(status, c.Globs).status, coloured)
-			return func() error { return c.showStatus(o, screen, text) }, err
+			return func() error { return c.showStatus(o, screen, string(text)) }, err
 		}
 		return f.follow(ctx)
 	})

@@ -17,7 +17,7 @@ func TestClaimLostInMidHook(t *testing.T) {
 		r.start()
 		r.awaitNote("app/0", "install")
 		statetest.Update(t, r.st, func(tx *state.Tx) error {
-			return tx.AssignClaim("0", &state.Holder{Host: "another", Folder: "/m", Name: "two"})
+			return tx.ReassignClaim("0", &state.Holder{Host: "another", Folder: "/m", Name: "two"})
 		})
 		err := receive(t, "the agent ends", r.done)
 		r.stop = nil

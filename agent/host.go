@@ -52,13 +52,13 @@ func (h *host) makeSocketPath(unit string) (string, error) {
 }
 
 // runWhileClaimed announces the agents while work runs them. It ends them once another
-// process runs the machine, or once they are asked to retire.
-func (h *host) runWhileClaimed(ctx context.Context, retire <-chan struct{}, work func(ctx context.Context) error) error {
+// process runs the machine, or once they are asked to drain.
+func (h *host) runWhileClaimed(ctx context.Context, drain <-chan struct{}, work func(ctx context.Context) error) error {
 	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
 	working, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing, h.pulse.Loop("presence")) })
-	wg.Go(func() { h.drainOnRequest(working, retire, func() { stop(nil) }) })
+	wg.Go(func() { h.drainOnRequest(working, drain, func() { stop(nil) }) })
 	wg.Go(func() { h.watchClaim(working, stop) })
 	err := work(working)
 	stop(nil)

@@ -94,7 +94,7 @@ func parseCodeUnit(data []byte) rune {
 	return rune(code)
 }
 
-// parseBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
+// ParseJSONBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
 // are written.
 func ParseJSONBlob(blob string) (map[string]*string, error) {
 	if err := CheckText(blob); err != nil {

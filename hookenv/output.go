@@ -47,7 +47,7 @@ func (o *Output) Print(inv *Invocation, value any) error {
 	return nil
 }
 
-// FormatFor returns the format in which the value is printed: the classic dialect prints several values as JSON unless asked otherwise.
+// FormatFor returns the format in which the value is printed: the classic dialect prints a dictionary as JSON unless asked otherwise.
 func (o *Output) FormatFor(inv *Invocation, value any) string {
 	if o.Format != "" {
 		return o.Format

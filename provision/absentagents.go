@@ -70,7 +70,7 @@ func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 		case l.last.want.startsInstance(machine):
 			l.absentAgents.noteGone(machine, now)
 			// The session was not lost before: until then its start has helped.
-			l.backoffs.noteHelp(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
+			l.backoffs.forgetIfHelped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
 		}
 	}
 	return records

@@ -69,7 +69,7 @@ func TestHoldsNoteHelp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := backoffs{}
 			h.noteDone(start, begin)
-			h.noteHelp(start, begin.Add(test.lasted))
+			h.forgetIfHelped(start, begin.Add(test.lasted))
 			again := begin.Add(minRetryDelay + state.SessionTTL)
 			if due := h.filterDue([]Action{start}, again); !slices.Equal(due, []Action{start}) {
 				t.Errorf("due: %v", due)

@@ -35,7 +35,7 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		switch {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
-		case known && r.machines[owner].Hosted:
+		case known && r.machines[owner].Unmanaged:
 			a.noteHosted(i, r)
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
@@ -50,14 +50,14 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 
 // An instance of a dead machine that a living one has, too, is the living one's.
 func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider.Instance {
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, i := range have {
-		told[i.ID] = true
+		listed[i.ID] = true
 	}
 	alive := func(machine string) bool { return r.machines[machine].Life != state.Dead }
 	missing := map[string][]provider.Instance{}
 	for id, machines := range r.instances {
-		if told[id] || slices.ContainsFunc(machines, alive) {
+		if listed[id] || slices.ContainsFunc(machines, alive) {
 			continue
 		}
 		for _, m := range machines {
@@ -118,10 +118,10 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 	}
 	agree := !slices.ContainsFunc(same, func(s provider.Instance) bool { return s != i })
 	if agree {
-		a.problemf("instance %q is told %d times", i.ID, len(same))
+		a.problemf("instance %q is listed %d times", i.ID, len(same))
 		return i, true
 	}
-	a.problemf("instance %q is told %d times, as machine %q's and otherwise", i.ID, len(same), i.Machine)
+	a.problemf("instance %q is listed %d times, once as that of machine %q and once differently", i.ID, len(same), i.Machine)
 	recorded := len(r.instances[i.ID]) > 0
 	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
 		return slices.Contains(r.instances[i.ID], s.Machine)

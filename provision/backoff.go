@@ -28,7 +28,7 @@ func (b backoffs) noteDone(a Action, now time.Time) {
 
 // If the action helped for as long as it was to be left alone, it counts as done for the first time
 // when it is done again.
-func (b backoffs) noteHelp(a Action, until time.Time) {
+func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 	if entry, ok := b[a]; ok && !until.Before(entry.due) {
 		delete(b, a)
 	}

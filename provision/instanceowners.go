@@ -18,14 +18,14 @@ type instanceOwners struct {
 func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	claimed := map[string]string{}
+	reserved := map[string]string{}
 	for instance, machine := range o.machines {
-		claimed[machine] = instance
+		reserved[machine] = instance
 	}
 	o.machines = map[string]string{}
 	for _, m := range recorded {
 		if m.Instance == "" {
-			m.Instance = claimed[m.ID]
+			m.Instance = reserved[m.ID]
 		}
 		if m.Instance != "" && m.Life != state.Dead {
 			o.machines[m.Instance] = m.ID

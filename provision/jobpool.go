@@ -34,7 +34,7 @@ type jobPool struct {
 	queue          []job // of the newest plan, those that have not begun
 	slotsTaken     int   // how many jobs run that have not made room
 	busy           map[string]runningJob
-	doneSinceDrain map[string]bool // whose job has ended since drain
+	doneSinceTaken map[string]bool // whose job has ended since takeOutcomes
 	outcomes       []outcome
 	ended          bool               // a job has ended since onJobEnd
 	notify         context.CancelFunc // what onJobEnd asked for; may be nil
@@ -53,28 +53,28 @@ type outcome struct {
 }
 
 func newJobPool() *jobPool {
-	return &jobPool{busy: map[string]runningJob{}, doneSinceDrain: map[string]bool{}}
+	return &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
 }
 
-// What is planned next rests on what is read after drain, which returns how jobs have ended since
-// the last one.
+// takeOutcomes returns how jobs have ended since it was called last. What is planned next rests on
+// what is read after it.
 func (p *jobPool) takeOutcomes() []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	told := p.outcomes
-	p.outcomes, p.doneSinceDrain = nil, map[string]bool{}
-	return told
+	outcomes := p.outcomes
+	p.outcomes, p.doneSinceTaken = nil, map[string]bool{}
+	return outcomes
 }
 
 // schedule replaces the jobs that are still to begin. Those for a machine whose job is under way,
-// or has ended since drain, are left out: the plan after its end decides anew.
+// or has ended since takeOutcomes, are left out: the plan after its end decides anew.
 func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = nil
 	for _, j := range jobs {
 		_, busy := p.busy[j.key()]
-		if !busy && !p.doneSinceDrain[j.key()] {
+		if !busy && !p.doneSinceTaken[j.key()] {
 			p.queue = append(p.queue, j)
 		}
 	}
@@ -123,7 +123,7 @@ func (p *jobPool) noteEnded(j job, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.busy, j.key())
-	p.doneSinceDrain[j.key()] = true
+	p.doneSinceTaken[j.key()] = true
 	p.outcomes = append(p.outcomes, outcome{j.action, err})
 	p.ended = true
 	if p.notify != nil {

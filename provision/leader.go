@@ -182,7 +182,7 @@ func (w Want) equal(o Want) bool {
 }
 
 func (w Want) startsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Hosted })
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Unmanaged })
 }
 
 func (w Want) needsInstance(machine string) bool {

@@ -26,11 +26,11 @@ type Wanted struct {
 	// Private and Public are the recorded addresses.
 	Private, Public string
 	Units           int // how many units are assigned; of a machine that is not alive
-	// Hosted: the machine's agent runs outside the provider's reach (machine 0
+	// Unmanaged: the machine's agent runs outside the provider's reach (machine 0
 	// is the bootstrapped process). Its instance is never started or stopped.
-	Hosted bool
-	// Held: a start has failed, and it is not (yet) to be tried again.
-	Held bool
+	Unmanaged bool
+	// AwaitsRetry: a start has failed, and it is not (yet) to be tried again.
+	AwaitsRetry bool
 }
 
 // Verb names what an Action does.
@@ -83,7 +83,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
-	if w.Hosted {
+	if w.Unmanaged {
 		return nil
 	}
 	if w.Life == state.Dead || neverStarted(w, have) {
@@ -91,9 +91,9 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	}
 	keep, rest := chooseInstance(w, have)
 	actions := a.stopSurplus(w, keep, rest)
-	runs := keep != nil && keep.Running
+	runs := keep != nil && keep.Running // the recorded one may have ended
 	switch {
-	case !runs && (w.Held || a.recordedElsewhere[w.ID]):
+	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
 	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) || addressDiffers(keep.Public, w.Public):
@@ -133,9 +133,9 @@ func neverStarted(w Wanted, have []provider.Instance) bool {
 	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// chooseInstance keeps the recorded instance while the provider has it, else the first that runs;
-// the rest is surplus. Where nothing runs and none is recorded nothing is surplus, since Start
-// brings one back with its files.
+// chooseInstance keeps the recorded instance while the provider lists it, running or not, else the
+// first that runs; the rest is surplus. If it lists neither nothing is surplus, since Start brings one
+// back with its files.
 func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
 	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {

@@ -17,7 +17,7 @@ import (
 // first is a process of one place; the others differ from it by what their names say.
 func first() state.Claimant {
 	return state.Claimant{
-		Holder: state.Holder{Host: "h1", Folder: "/env/machines/0", Name: "one", Boot: "b1", PIDs: "p1", PID: 100, Start: "5"},
+		Holder: state.Holder{Host: "h1", Folder: "/env/machines/0", Name: "one", Boot: "b1", PIDNamespace: "p1", PID: 100, Start: "5"},
 		Lives:  func(state.Holder) bool { return false },
 	}
 }
@@ -99,7 +99,7 @@ func TestHolderThatCannotBeSeen(t *testing.T) {
 				s.Close(t.Context())
 			}
 			began := time.Now()
-			_, err = st.TakeClaim(t.Context(), "0", another(func(c *state.Claimant) { c.PIDs = "p2" }))
+			_, err = st.TakeClaim(t.Context(), "0", another(func(c *state.Claimant) { c.PIDNamespace = "p2" }))
 			if lives != errors.Is(err, state.ErrClaimed) || !lives && err != nil {
 				t.Errorf("the holder lives: %v, and the claimant got %v", lives, err)
 			}
@@ -196,7 +196,7 @@ func TestAssignedClaim(t *testing.T) {
 	}
 	moved := another(func(c *state.Claimant) { c.Folder = "/moved/machines/0" })
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		return tx.AssignClaim("0", &state.Holder{Host: moved.Host, Folder: moved.Folder})
+		return tx.ReassignClaim("0", &state.Holder{Host: moved.Host, Folder: moved.Folder})
 	})
 	if err := old.Watch(t.Context()); !errors.Is(err, state.ErrClaimLost) {
 		t.Errorf("the old agent: %v", err)
@@ -288,7 +288,7 @@ func TestJoinedClaim(t *testing.T) {
 	if _, err := st.JoinClaim(t.Context(), "0", another(func(c *state.Claimant) { c.Folder = "/copy" })); !errors.Is(err, state.ErrClaimed) {
 		t.Errorf("from a copy: %v", err)
 	}
-	statetest.Update(t, st, func(tx *state.Tx) error { return tx.AssignClaim("0", &state.Holder{Host: "h2"}) })
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.ReassignClaim("0", &state.Holder{Host: "h2"}) })
 	if err := write(); !errors.Is(err, state.ErrClaimLost) {
 		t.Errorf("after the place has lost it: %v", err)
 	}

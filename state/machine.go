@@ -78,12 +78,6 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
-// MachinesMade returns how many machines there ever were, machine 0 among them.
-func (v *View) MachinesMade() (int, error) {
-	n, _, err := keyspace.Load[int](v.keys, keys.MachineCounter)
-	return n, err
-}
-
 func compareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
@@ -241,7 +235,8 @@ func (tx *Tx) RemoveMachine(id string) error {
 	return nil
 }
 
-// NextMachine returns the number that the next machine gets; all before were given.
+// NextMachine returns the number that the next machine gets; as many were given, to machine 0
+// first.
 func (v *View) NextMachine() (int, error) {
 	n, _, err := keyspace.Load[int](v.keys, keys.MachineCounter)
 	return n, err

@@ -92,19 +92,20 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 	return d.Epoch, err
 }
 
-// AssignClaim takes the machine's claim from its holder, who ends its hooks and itself,
+// ReassignClaim takes the machine's claim from its holder, who ends its hooks and itself,
 // and keeps it for that place, or with nil for whoever comes first. It raises the
 // claim's epoch.
-func (tx *Tx) AssignClaim(machine string, to *Holder) error {
+func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err
 	}
 	return tx.keys.AssignClaim(keys.Claim(MachineAgent(machine)), to)
 }
 
-// FreeClaim lets whoever comes first claim a machine for which another instance was
-// started than is recorded, unless it was claimed since that epoch: by that instance.
-// Where none was recorded, an agent that lives was started by hand, and stays.
+// FreeClaim is called for an instance that was started for a machine when its claim had that epoch,
+// before the instance is recorded: if it is a new one, whoever comes first may claim the machine. A
+// claim of a later epoch is that instance's own, and stays; so does that of an agent that lives on a
+// machine without a recorded instance, since it was started by hand.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {
@@ -119,5 +120,5 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 			return err
 		}
 	}
-	return tx.AssignClaim(machine, nil)
+	return tx.ReassignClaim(machine, nil)
 }

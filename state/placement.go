@@ -32,7 +32,7 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	case p.Machine == PlaceNew:
 		return tx.addMachineFor(u)
 	case p.Machine != "":
-		return p.Machine, tx.checkHost(u, env, p.Machine)
+		return p.Machine, tx.occupyHost(u, env, p.Machine)
 	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
 		return "0", nil
 	}
@@ -51,9 +51,9 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	return m.ID, tx.keys.Put(keys.FirstUnit(m.ID), firstUnit{Made: true})
 }
 
-// checkHost refuses a machine that the unit cannot be put on. Machine 0 of "local" takes
+// occupyHost records that the machine is about to host the unit, or refuses it. Machine 0 of "local" takes
 // what was deployed before its series was known, too.
-func (tx *Tx) checkHost(u Unit, env Environment, id string) error {
+func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {
 	case err != nil:

@@ -9,9 +9,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// DestroyUnit makes a unit dying, and its subordinates with it, for their agents
-// to take them down. A unit that no agent has touched, on a machine that is not provisioned, is removed at once, and
-// with it the machine if it was made for the unit.
+// DestroyUnit makes a unit dying, and its subordinates with it, for their agents to take them
+// down. A unit that no agent has touched, on a machine that neither has an instance nor runs, is
+// removed at once, and with it the machine if it was made for the unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {
@@ -43,8 +43,8 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	if m.InstanceID != "" || m.Status == MachineRunning {
 		return false, nil
 	}
-	_, announced, err := v.keys.Get(keys.Presence(UnitAgent(u.Name)))
-	if err != nil || announced {
+	_, present, err := v.keys.Get(keys.Presence(UnitAgent(u.Name)))
+	if err != nil || present {
 		return false, err
 	}
 	kvs, err := v.keys.List(keys.Uniter(u.Name))

@@ -67,7 +67,7 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 
 // CampaignFor blocks until this session leads a service, in the name of one of the units
 // that run under it. One campaign a service and session is enough, however many units
-// there are: Elect chooses which of them leads.
+// there are: SetLeaderUnit says which of them leads.
 func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
 	return s.campaign(ctx, keys.ServiceLeaderName(service), unit)
 }

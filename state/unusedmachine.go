@@ -16,8 +16,8 @@ import (
 	"bijou/state/progress"
 )
 
-// unusedMachine is the record of a machine that has never hosted a unit: what a unit
-// must know of it to be put there.
+// unusedMachine is the record of a machine that no unit has done anything on: what must be known
+// of it to put one there.
 type unusedMachine struct {
 	Series      string            `json:"series"`
 	Constraints constraints.Value `json:"constraints,omitzero"`
@@ -32,11 +32,11 @@ type firstUnit struct {
 // occupyMachine records that a machine is about to host a unit: it is unused no more,
 // and its first unit is only the first.
 func (tx *Tx) occupyMachine(id string) error {
-	_, spare, err := tx.keys.Get(keys.UnusedMachine(id))
+	_, unused, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {
 		return err
 	}
-	if spare {
+	if unused {
 		tx.keys.Remove(keys.UnusedMachine(id))
 		return tx.keys.Put(keys.FirstUnit(id), firstUnit{})
 	}
@@ -71,8 +71,7 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 // condition of the transaction. More than that are of no use all at once.
 const maxUnusedLooked = 16
 
-// takeUnused returns the first machine, by number, that never had a unit and fits; "" if
-// there is none.
+// takeUnused returns the first unused machine, by number, that fits; "" if there is none.
 func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	ids, err := tx.listFitting(u)
 	if err != nil {

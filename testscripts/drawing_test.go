@@ -41,6 +41,32 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
+// TestArrows holds the arrows below the drawing.
+func TestArrows(t *testing.T) {
+	page, err := os.ReadFile("../HACKING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for _, p := range list(t, "bijou/...") {
+		imports[p.ImportPath] = p.Imports
+	}
+	_, block, _ := strings.Cut(string(page), "\nThe main arrows, each an import that there is:\n\n```text\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("HACKING.md draws no arrows")
+	}
+	for line := range strings.Lines(block) {
+		from, all, _ := strings.Cut(line, "->")
+		for to := range strings.SplitSeq(all, ",") {
+			from, to := strings.TrimSpace(from), strings.TrimSpace(to)
+			if !slices.Contains(imports["bijou/"+from], "bijou/"+to) {
+				t.Errorf("HACKING.md draws an arrow from %s to %s, which is no import", from, to)
+			}
+		}
+	}
+}
+
 // drawnFolders returns the folders of the drawing, from top to bottom: the first word of
 // each line of the first block below "## The house".
 func drawnFolders(page string) (folders []string) {

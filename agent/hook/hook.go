@@ -2,7 +2,7 @@
 // relation hooks: how what arrives is reduced, and what comes next.
 //
 // It is pure: it reads and writes nothing, and decides nothing about a unit's
-// workflow (agent/uniter does). Only the packages of agent import it.
+// workflow (agent/uniter/decide does). Only the packages of agent import it.
 package hook
 
 import (

@@ -102,6 +102,12 @@ type Port struct {
 	Endpoint string // empty: all endpoints
 }
 
+// IsSameRange compares whatever the endpoints are.
+func (p Port) IsSameRange(o Port) bool {
+	p.Endpoint, o.Endpoint = "", ""
+	return p == o
+}
+
 // String writes a range as open-port takes it: "80/tcp", "100-200/udp", "icmp".
 func (p Port) String() string {
 	switch {

@@ -13,6 +13,6 @@ func openPort() hookenv.Tool {
 			"open-port 10000-20000/udp",
 			"open-port icmp",
 		},
-		Prepare: (&portChanger{open: true}).addFlags,
+		Prepare: func(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{open: true}).prepare(f) },
 	}
 }

@@ -17,7 +17,7 @@ type portChanger struct {
 	endpoints, format string
 }
 
-func (p *portChanger) addFlags(f *hookenv.FlagSet) hookenv.Runner {
+func (p *portChanger) prepare(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddString(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
 	f.AddString(&p.format, "accepted and ignored", "FORMAT", "format")
 	return p.run
@@ -63,21 +63,23 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 	return unit, inv.LimitArgs(2)
 }
 
-// Closing without endpoints means every endpoint that the range was opened for.
 func (p *portChanger) expandPorts(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
-	ports := []hookapi.Port{port}
-	if p.endpoints != "" {
+	isOwn := unit == "" || unit == inv.Facts.Unit
+	switch {
+	case p.endpoints != "":
 		return p.expandEndpoints(ctx, inv, port, unit)
+	case p.open || !isOwn: // a hook is not told what another unit has open
+		return []hookapi.Port{port}, nil
 	}
-	if p.open || unit != inv.Facts.Unit && unit != "" {
-		return ports, nil
-	}
+	return closedRanges(ctx, inv, port)
+}
+
+// Closing without endpoints means every endpoint that the range was opened for.
+func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port) ([]hookapi.Port, error) {
+	ports := []hookapi.Port{port}
 	opened, err := inv.Hook.Ports(ctx)
 	for _, other := range opened {
-		endpoint := other.Endpoint
-		other.Endpoint = ""
-		if endpoint != "" && other == port {
-			other.Endpoint = endpoint
+		if other.Endpoint != "" && other.IsSameRange(port) {
 			ports = append(ports, other)
 		}
 	}

@@ -23,12 +23,12 @@ type handover struct {
 	env        home.Environment
 	ownTools   string   // VERSION-SHA8 of what this process runs
 	links      []string // to make beside a binary that is fetched
-	retire     chan struct{}
-	nextFolder string // the folder of tools to re-execute from; set before retire is closed
+	drain      chan struct{}
+	nextFolder string // the folder of tools to re-execute from; set before drain is closed
 }
 
 func newHandover(e home.Environment, tools string, links []string) *handover {
-	return &handover{env: e, ownTools: filepath.Base(tools), links: links, retire: make(chan struct{})}
+	return &handover{env: e, ownTools: filepath.Base(tools), links: links, drain: make(chan struct{})}
 }
 
 // watch blocks until ctx is done, also after it has seen the order.
@@ -37,7 +37,7 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 	for h.env.Dir != "" && ctx.Err() == nil {
 		err := h.checkTools(ctx, s)
 		if h.nextFolder != "" {
-			close(h.retire)
+			close(h.drain)
 			break
 		}
 		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {

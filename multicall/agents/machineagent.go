@@ -55,7 +55,7 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	if err := durable.MkdirAll(dir, 0o755); err != nil { // the first time on this host
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
-	hold, err := takeMachine(ctx, d, dir)
+	hold, err := holdMachineFolder(ctx, d, dir)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	roles := []daemon.Role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: fault,
 			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
 		})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}

@@ -51,7 +51,7 @@ func serveProvisioner(ctx context.Context, d daemon.Daemon, p daemonFlags) (err 
 		func(ctx context.Context) error { return h.watch(ctx, s) },
 		func(ctx context.Context) error {
 			select {
-			case <-h.retire:
+			case <-h.drain:
 			case <-ctx.Done():
 			}
 			return nil

@@ -70,7 +70,7 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.retire, Fault: fault,
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: fault,
 				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
 			})
 		},

@@ -21,7 +21,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
-	c.Boot, c.PIDs, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
+	c.Boot, c.PIDNamespace, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
 	c.Lives = isAliveHere
 	return c, nil
 }
@@ -29,7 +29,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 // IsAlive reports whether the holder is a live process that can be seen from here.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDs == processNamespace() && isAliveHere(h)
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
 // isAliveHere is IsAlive for a process of this boot and namespace.

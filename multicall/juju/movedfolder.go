@@ -103,7 +103,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		if held && o.parts.Agents.IsAlive(old) && isStateInside(e.State, e.Dir) {
 			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
 		}
-		return tx.AssignClaim(id, &here)
+		return tx.ReassignClaim(id, &here)
 	})
 	switch {
 	case errors.Is(err, state.ErrNotFound): // a folder that was left of a machine that is gone

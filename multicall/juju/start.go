@@ -56,7 +56,7 @@ func (c startCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--machine says which machine has moved: give --moved, too"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
-			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.AssignClaim(c.Machine, nil) })
+			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })
 		})
 	case c.Moved:
 		if e, err = o.claimMachines(e); err != nil {

@@ -181,7 +181,7 @@ func readDemand(ctx context.Context, s *state.State) (d plugin.Demand, err error
 		if err != nil {
 			return err
 		}
-		made, err := v.MachinesMade()
+		made, err := v.NextMachine()
 		switch {
 		case len(machines) > 1:
 			d = plugin.Present

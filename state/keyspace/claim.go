@@ -75,7 +75,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
 	if c.joining {
-		by.Boot, by.PIDs, by.PID, by.Start = "", "", 0, ""
+		by.Boot, by.PIDNamespace, by.PID, by.Start = "", "", 0, ""
 	}
 	err = c.space.Update(ctx, func(tx *Tx) error {
 		doubt = false

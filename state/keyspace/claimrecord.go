@@ -14,10 +14,10 @@ type Holder struct {
 	Name   string `json:"name"`   // the host's, for people
 
 	// The process. All are empty of a holder that has none (yet).
-	Boot  string `json:"boot,omitempty"`  // the kernel's boot id
-	PIDs  string `json:"pids,omitempty"`  // the namespace that the process id belongs to
-	PID   int    `json:"pid,omitempty"`   //
-	Start string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
+	Boot         string `json:"boot,omitempty"`  // the kernel's boot id
+	PIDNamespace string `json:"pids,omitempty"`  // the namespace that the process id belongs to
+	PID          int    `json:"pid,omitempty"`   //
+	Start        string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
 
 	Since time.Time `json:"since"` // when it took the claim
 }
@@ -26,7 +26,7 @@ type Holder struct {
 func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
 
 func (h Holder) sameProcess(o Holder) bool {
-	return h.Boot == o.Boot && h.PIDs == o.PIDs && h.PID == o.PID && h.Start == o.Start
+	return h.Boot == o.Boot && h.PIDNamespace == o.PIDNamespace && h.PID == o.PID && h.Start == o.Start
 }
 
 // String names the holder in messages.
@@ -81,7 +81,7 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 			h, h.Since.Format(time.DateTime+" MST"), h.Host)
 	case h.Boot != by.Boot:
 		return claimGranted, ""
-	case h.PIDs != by.PIDs:
+	case h.PIDNamespace != by.PIDNamespace:
 		return claimDoubtful, ""
 	case by.Lives != nil && by.Lives(*h):
 		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))

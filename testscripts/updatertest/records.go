@@ -14,7 +14,7 @@ func T0() time.Time { return time.Date(2018, 11, 7, 12, 0, 0, 0, time.UTC) }
 
 // Request is an update of the servers 1, 2 and 10.
 func Request(change func(*record.Request)) *record.Request {
-	r := record.Request{Version: "1.1", Servers: []int{1, 2, 10}, ID: 4, Attempt: 1, StartedAt: T0(), ProgressAt: T0()}
+	r := record.Request{Version: "1.1", Servers: []int{1, 2, 10}, ID: 4, Attempt: 1, StartedAt: T0(), AttemptAt: T0()}
 	if change != nil {
 		change(&r)
 	}

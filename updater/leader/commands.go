@@ -90,7 +90,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 		return nil, fmt.Errorf("cannot retry: server %s is registered no more; the update has to be made again", record.ListServers(gone))
 	}
 	r := *s.Current
-	r.Stop, r.Why, r.EndedAt, r.Missing, r.ProgressAt = false, "", nil, nil, now
+	r.Stop, r.Why, r.EndedAt, r.Missing, r.AttemptAt = false, "", nil, nil, now
 	r.Attempt++
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)

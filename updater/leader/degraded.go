@@ -115,15 +115,16 @@ const repairCooldown = time.Hour
 // operator asks.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
-	fresh := func(f record.Finding) bool {
-		return !last.Repair || f.Since.After(last.EndedAt.Add(repairCooldown)) || len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+	notTriedYet := func(f record.Finding) bool {
+		isAboutOthers := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+		return !last.Repair || isAboutOthers || f.Since.After(last.EndedAt.Add(repairCooldown))
 	}
 	switch {
 	case !s.canRepair():
 		return ""
 	case s.Repair != nil:
 		return byRepair
-	case s.Config.Repair == record.RepairAuto && slices.ContainsFunc(s.Degraded.Findings, fresh):
+	case s.Config.Repair == record.RepairAuto && slices.ContainsFunc(s.Degraded.Findings, notTriedYet):
 		return byItself
 	}
 	return ""

@@ -102,7 +102,7 @@ func TestFindings(t *testing.T) {
 }
 
 // The leader says what differs, once, and what it does about it.
-func TestRest(t *testing.T) {
+func TestNextIdle(t *testing.T) {
 	old := func(s *Snapshot) { s.Present[2] = record.Presence{Version: "1.0"} }
 	auto := func(s *Snapshot) { old(s); s.Config.Repair = record.RepairAuto }
 	window, err := record.ParseWindow("0 22 * * *; 6h; UTC")

@@ -82,7 +82,7 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *Observation
 	return l.actInTransaction(ctx, m)
 }
 
-// decideGate opens a gate, if the request is still the one that was decided on, and this
+// tryOpenGate opens the gate that was decided on, if the request is still the one that was decided on, and this
 // updater still leads. It needs no more conditions: servers that have come to a step have
 // come.
 func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a Action) (opened bool, err error) {

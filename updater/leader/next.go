@@ -150,7 +150,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	id := s.LastID + 1
 	r := record.Request{
 		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
-		StartedAt: now, ProgressAt: now,
+		StartedAt: now, AttemptAt: now,
 	}
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
 		r.Components = s.repairComponents()

@@ -183,7 +183,7 @@ func last(all []updater.Change) updater.Change { return all[len(all)-1] }
 func TestNextWrites(t *testing.T) {
 	now := t0()
 	want := []updater.Change{
-		updater.Put("/n/status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, ProgressAt: now}),
+		updater.Put("/n/status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, AttemptAt: now}),
 		updater.Put("/n/history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now, Attempts: []record.Attempt{{Number: 1, Result: "running", StartedAt: now}}}),
 		updater.Put("/n/outbox/5-1-started", record.Alert{ID: "5-1-started", Kind: "started", Request: 5, Version: "1.2", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.2 (release) begins", At: now}),
 	}

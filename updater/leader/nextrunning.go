@@ -88,8 +88,8 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	return w, ""
 }
 
-// slowestRecord returns a record of which no server is behind, so that all have come to
-// its step; its Step is 0 if there is no such step.
+// slowestRecord returns the record of a server that no other is behind. Its Step is 0 where
+// one has no record yet, and -1 if all have finished.
 func (s Snapshot) slowestRecord() (low record.Status) {
 	low.Step = -1
 	for _, lrn := range s.Current.Servers {

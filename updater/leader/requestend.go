@@ -27,7 +27,7 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 // the outbox agree whatever is killed.
 func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert) []updater.Change {
 	h := s.Entry
-	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.ProgressAt, EndedAt: &now}
+	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.AttemptAt, EndedAt: &now}
 	if r.Stop {
 		a.AtFault = alert.Servers
 	}

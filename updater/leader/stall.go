@@ -37,7 +37,7 @@ func (s Snapshot) recordedGate() record.Gate {
 	if s.Gate.IsAbout(*s.Current) {
 		return s.Gate
 	}
-	return record.Gate{At: s.Current.ProgressAt}
+	return record.Gate{At: s.Current.AttemptAt}
 }
 
 // isStageRecorded reports whether nothing has moved since a leader wrote the gate, so that

@@ -140,7 +140,7 @@ func (k Keys) Hurry() string { return k.prefix + "info/hurry" }
 func (k Keys) Repair() string { return k.prefix + "info/repair" }
 
 // Claim holds which host and process may work as that server, and did last: a claim of
-// package state.
+// package keyspace.
 func (k Keys) Claim(lrn int) string { return k.Claims() + strconv.Itoa(lrn) }
 
 // Claims is the prefix of the servers' claims.

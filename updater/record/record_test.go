@@ -65,7 +65,7 @@ func TestRecordsAreTheSeeds(t *testing.T) {
 		record any
 		want   string
 	}{
-		{Request{Version: "1.2.3-1", Servers: []int{1, 2, 3}, ID: 4, Attempt: 1, StartedAt: at, ProgressAt: at},
+		{Request{Version: "1.2.3-1", Servers: []int{1, 2, 3}, ID: 4, Attempt: 1, StartedAt: at, AttemptAt: at},
 			`{"version":"1.2.3-1","servers":[1,2,3],"stop":false,"id":4,"attempt":1,"started-at":"2018-11-07T00:00:00Z","progress-at":"2018-11-07T00:00:00Z"}`},
 		{Status{Version: "1.2.3-1", Step: 2, Request: 4, Attempt: 1, StepName: "cke/update", At: at},
 			`{"version":"1.2.3-1","step":2,"finished":false,"error":false,"message":"","request":4,"attempt":1,"step-name":"cke/update","at":"2018-11-07T00:00:00Z"}`},

@@ -17,12 +17,12 @@ type Request struct {
 	ID int `json:"id"`
 	// Attempt counts from 1; retrying a failed step makes the next one.
 	Attempt int `json:"attempt"`
-	// StartedAt, ProgressAt (when the attempt began) and EndedAt are by the
+	// StartedAt, AttemptAt (when the attempt began) and EndedAt are by the
 	// leader's clock. EndedAt is set together with the report of the end, good or
 	// bad, and taken away by a retry.
-	StartedAt  time.Time  `json:"started-at"`
-	ProgressAt time.Time  `json:"progress-at"`
-	EndedAt    *time.Time `json:"ended-at,omitempty"`
+	StartedAt time.Time  `json:"started-at"`
+	AttemptAt time.Time  `json:"progress-at"`
+	EndedAt   *time.Time `json:"ended-at,omitempty"`
 	// Repair says that it brings servers back to what the update before has left. Steps of
 	// other components than Components are passed; if there are none, no step is.
 	Repair     bool     `json:"repair,omitempty"`

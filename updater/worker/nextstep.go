@@ -41,7 +41,7 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	if s.skipsStep(s.Steps[number-1]) {
 		return s.advance(now)
 	}
-	if !s.gateOpen() {
+	if !s.isGateOpen() {
 		if late, known := s.lateServers(); !known || len(late) > 0 {
 			return s.nextAtBarrier(now, late)
 		}

@@ -17,9 +17,10 @@ import (
 // hooks in flight have ten seconds.
 const takeoverTimeout = 30 * time.Second
 
-// takeMachine lets a daemon that systemd has started take over from a process that systemd
+// holdMachineFolder locks the folder of a machine for this process; the machine's claim, in the
+// store, is another thing. A daemon that systemd has started takes over from a process that systemd
 // does not know, as bootstrap starts one; two services never do so to each other.
-func takeMachine(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
+func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
 	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {
 		return hold, err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"bijou/agent/pulse"
-	"bijou/agent/uniter"
 	"bijou/agent/unitfolder"
 	"bijou/hookenv/tools"
 	"bijou/state"
@@ -196,8 +195,8 @@ func (r *rig) settle() {
 
 // settled asks the agent's own snapshot, so that nothing is forgotten here.
 func (r *rig) settled(unit string) bool {
-	idle, err := uniter.Idle(r.t.Context(), r.st, unit)
-	return err == nil && idle
+	owed, err := state.Read(r.t.Context(), r.st, func(v *state.View) (string, error) { return Owed(v, unit) })
+	return err == nil && owed == ""
 }
 
 func (r *rig) update(f func(tx *state.Tx) error) { r.t.Helper(); statetest.Update(r.t, r.st, f) }

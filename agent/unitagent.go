@@ -43,6 +43,10 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	return h.runWhileClaimed(ctx, o.Drain, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
+// Owed returns what the unit's agent would do now, as the state is; "" if it would wait for something
+// to change. That update-status comes every few minutes does not count.
+func Owed(v *state.View, unit string) (string, error) { return uniter.Owed(v, unit) }
+
 // unlessDone returns nil once ctx is done, since that is how work is told to end, unless
 // ctx is done because the machine's claim was lost.
 func unlessDone(ctx context.Context, err error) error {

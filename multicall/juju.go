@@ -70,6 +70,8 @@ func (localAgents) SweepTools(e home.Environment, keep ...string) error {
 	return agents.SweepTools(e, keep...)
 }
 
+func (localAgents) Owed(v *state.View, unit string) (string, error) { return agent.Owed(v, unit) }
+
 // Unit files that this user may not remove are harmless: their service finds no environment.
 func (localAgents) RemoveFiles(e home.Environment) error {
 	if err := systemd.Remove(e); err != nil {

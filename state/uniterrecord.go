@@ -134,9 +134,10 @@ type Uniter struct {
 	Members   map[int]map[string]MemberState // by relation and unit, or the service itself for its own settings
 }
 
-// The unit states that are not its workflow's.
+// Unit states; the others are its workflow's.
 const (
 	UnitPending = "pending" // its agent has installed nothing yet
+	UnitStarted = "started" // its workflow's: the start hook is done
 	UnitDown    = "down"    // its agent is gone
 )
 

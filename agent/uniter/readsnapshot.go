@@ -2,7 +2,6 @@ package uniter
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 
@@ -209,18 +208,17 @@ func readCharmHooks(v *state.View, service state.Service, url string, known deci
 	return h, nil
 }
 
-// Idle reports whether a unit has nothing to do: no hook in flight, nothing owed, and
-// nothing to wait for but changes. Tests wait for it.
-func Idle(ctx context.Context, st *state.State, unit string) (bool, error) {
-	var s decide.Snapshot
-	err := st.View(ctx, func(v *state.View) (err error) {
-		s, err = readSnapshot(v, unit, nil)
-		return err
-	})
+// Owed returns what the unit's agent would do now, as the state is: "" if nothing is in flight,
+// nothing owed, and nothing to wait for but changes. That update-status is due does not count.
+func Owed(v *state.View, unit string) (string, error) {
+	s, err := readSnapshot(v, unit, nil)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	s.StatusInterval = 0
-	_, waiting := decide.Next(s).(decide.Wait)
-	return waiting, nil
+	s.Now, s.StatusInterval = now(), 0
+	next := decide.Next(s)
+	if _, waits := next.(decide.Wait); waits {
+		return "", nil
+	}
+	return next.String(), nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -80,16 +79,16 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 		now, err := readRemaining(ctx, s)
 		switch {
 		case d.o.ctx.Err() != nil:
-			return left, fmt.Errorf("interrupted while there still are %s: %s", left, left.listReasons())
+			return left, fmt.Errorf("interrupted while there still are %s: %s", left, listReasons(left.waitReasons))
 		case err != nil:
 			return left, err
 		case !slices.Equal(now.waitReasons, left.waitReasons):
 			changed, noted = began, false
 		case !noted && began.Sub(changed) > silenceTimeout:
-			d.o.note("waiting for %s: %s", now, now.listReasons())
+			d.o.note("waiting for %s: %s", now, listReasons(now.waitReasons))
 			noted = true
 		case d.timeout > 0 && !now.anyRunning && began.Sub(changed) > d.timeout:
-			return left, console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", d.timeout, left, left.listReasons()),
+			return left, console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", d.timeout, left, listReasons(left.waitReasons)),
 				"--timeout waits longer for the next change")
 		}
 		left, readTime = now, time.Since(began)
@@ -108,17 +107,9 @@ func stopProgress(done, total int) progress.Steps {
 	return progress.Steps{What: "units stopped", Done: done, Total: total}
 }
 
-func (l remaining) listReasons() string {
-	const enough = 10
-	if more := len(l.waitReasons) - enough; more > 0 {
-		return strings.Join(l.waitReasons[:enough], "; ") + fmt.Sprintf("; and %d more", more)
-	}
-	return strings.Join(l.waitReasons, "; ")
-}
-
 func (d *drain) noteFailed(left remaining, err error) error {
 	if err == nil && left.failed > 0 {
-		d.o.note("%s in error will not run any more hooks: %s", formatCount(left.failed, "unit"), left.listReasons())
+		d.o.note("%s in error will not run any more hooks: %s", formatCount(left.failed, "unit"), listReasons(left.waitReasons))
 	}
 	return err
 }

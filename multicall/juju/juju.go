@@ -49,6 +49,9 @@ type Agents interface {
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools(e home.Environment, keep ...string) error
+	// Owed returns what a unit's agent would do now, as the state is; "" if it would wait for
+	// something to change. That update-status comes every few minutes does not count.
+	Owed(v *state.View, unit string) (string, error)
 	// RemoveFiles removes what the agents of the environment keep outside of its folder.
 	RemoveFiles(e home.Environment) error
 }
@@ -137,6 +140,7 @@ type grammar struct {
 	AttachResource   attachResourceCmd   `cmd:"" help:"Give a service files for resources of its charm."`
 
 	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
+	Wait        waitCmd        `cmd:"" help:"Wait until units have settled, are active, or are gone."`
 	Machines    machinesCmd    `cmd:"" help:"List the machines."`
 	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
 	SSH         sshCmd         `cmd:"" name:"ssh" help:"Open a shell on a unit's machine, or run a command there."`

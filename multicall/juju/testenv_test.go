@@ -65,6 +65,8 @@ func (testAgents) IsAlive(state.Holder) bool { return false }
 
 func (testAgents) SweepTools(home.Environment, ...string) error { return nil }
 
+func (testAgents) Owed(*state.View, string) (string, error) { return "", nil }
+
 func (testAgents) RemoveFiles(home.Environment) error { return nil }
 
 func (w testAgents) Start(e home.Environment) (alive func() bool, err error) {

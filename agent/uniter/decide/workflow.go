@@ -11,7 +11,7 @@ import (
 // hook makes it one of the error states.
 const (
 	stateInstalled = "installed"
-	stateStarted   = "started"
+	stateStarted   = state.UnitStarted
 	stateStopped   = "stopped"
 	stateRemoved   = "removed" // by the remove hook of a charm that has one
 )

@@ -13,9 +13,9 @@ import (
 // runs: the hook is told to end, nothing of it is committed, and the agent says why it ends.
 func TestClaimLostInMidHook(t *testing.T) {
 	once(t, func(r *rig) {
-		r.lonely(map[string]string{"install": `trap 'echo "$JUJU_UNIT_NAME told to end" >> ` + r.notes + `; exit 0' TERM; open-port 80; while :; do sleep 0.05; done`})
+		r.lonely(map[string]string{"install": `trap 'echo "$JUJU_UNIT_NAME told to end" >> ` + r.notes + `; exit 0' TERM; open-port 80; echo "$JUJU_UNIT_NAME ready" >> ` + r.notes + `; while :; do sleep 0.05; done`})
 		r.start()
-		r.awaitNote("app/0", "install")
+		r.awaitNote("app/0", "ready")
 		statetest.Update(t, r.st, func(tx *state.Tx) error {
 			return tx.ReassignClaim("0", &state.Holder{Host: "another", Folder: "/m", Name: "two"})
 		})
@@ -24,7 +24,7 @@ func TestClaimLostInMidHook(t *testing.T) {
 		if !errors.Is(err, state.ErrClaimLost) {
 			t.Errorf("it ended with %v", err)
 		}
-		if got := r.noted("app/0"); !slices.Equal(got, []string{"install", "told to end"}) {
+		if got := r.noted("app/0"); !slices.Equal(got, []string{"install", "ready", "told to end"}) {
 			t.Errorf("noted: %q", got)
 		}
 		if u := r.uniter("app/0"); u.Op == nil || u.Workflow.State != "" {

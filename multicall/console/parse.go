@@ -3,6 +3,8 @@ package console
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +19,7 @@ type Command struct {
 	Name    string
 	Summary string // what it is, and examples
 	Grammar any    // pointer to a struct with kong's tags
+	Help    fs.FS  // what --help says of a command beside its options: deploy.txt, config/set.txt; may be nil
 	Options []kong.Option
 }
 
@@ -52,6 +55,9 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
+	if c.Help != nil {
+		addHelp(parser.Model.Node, c.Help, "")
+	}
 	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
@@ -60,6 +66,16 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		part.copyBack()
 	}
 	return parsed, nil
+}
+
+func addHelp(n *kong.Node, texts fs.FS, folder string) {
+	for _, command := range n.Children {
+		name := path.Join(folder, command.Name)
+		if text, err := fs.ReadFile(texts, name+".txt"); err == nil { // a command need not have one
+			command.Detail = strings.TrimSuffix(string(text), "\n")
+		}
+		addHelp(command, texts, name)
+	}
 }
 
 // OrHelp returns the args that an applet with commands gives to Parse: no args, and "help

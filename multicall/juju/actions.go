@@ -15,13 +15,6 @@ type actionsCmd struct {
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
 }
 
-// Help shows how it is used.
-func (actionsCmd) Help() string {
-	return `Examples:
-  juju actions mysql
-  juju actions mysql --format yaml`
-}
-
 type actionInfo struct {
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
 	Params      map[string]paramInfo `json:"params,omitempty" yaml:"params,omitempty"`

@@ -38,16 +38,6 @@ type addUnitCmd struct {
 	placementFlags
 }
 
-// Help shows how it is used.
-func (addUnitCmd) Help() string {
-	return `They go where the units of "juju deploy" go, with the constraints that hold now.
-
-Examples:
-  juju add-unit mysql
-  juju add-unit wordpress -n 3
-  juju add-unit mysql --to new`
-}
-
 // Run adds the units and prints their names.
 func (c addUnitCmd) Run(o *operator) error {
 	if err := c.check(); err != nil {

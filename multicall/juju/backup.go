@@ -23,17 +23,6 @@ type backupCmd struct {
 	Force           bool   `help:"Replace a file that is there."`
 }
 
-// Help shows how it is used.
-func (backupCmd) Help() string {
-	return `Units may work meanwhile: all is read as it was at one moment, except units' folders, which change as they
-are read. It says what is in the file, and what is not. docs/backup.md: how to do it every night.
-
-Examples:
-  juju backup prod.zip
-  juju backup --with-credentials --with-units prod-$(date +%F).zip
-  juju backup - | ssh elsewhere 'cat >prod.zip'`
-}
-
 // maxBackupAttempts is how often a backup is begun again because something it reads was
 // removed meanwhile.
 const maxBackupAttempts = 5

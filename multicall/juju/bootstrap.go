@@ -33,21 +33,6 @@ type bootstrapCmd struct {
 	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
 }
 
-// Help shows how it is used.
-func (bootstrapCmd) Help() string {
-	return `The environment lives in BIJOU_HOME (default ~/.bijou), under its name. One background process
-runs it, and goes on when the shell ends. Charms on the provider "local" run as you, on this host,
-without isolation.
-
-Examples:
-  juju bootstrap
-  juju bootstrap -e staging
-  juju bootstrap --provider mine --config mine.region=north
-  juju bootstrap --config automatically-retry-hooks=false
-  sudo juju bootstrap --provider nspawn
-  juju bootstrap --constraints "mem=2G arch=amd64"`
-}
-
 // Run makes the environment and starts its background process. If that fails, it removes
 // what it made.
 func (c bootstrapCmd) Run(o *operator) error {

@@ -13,15 +13,6 @@ type cancelActionCmd struct {
 	removalFlags
 }
 
-// Help shows how it is used.
-func (cancelActionCmd) Help() string {
-	return `What waits will not begin; what runs is told to end, and killed after 10 seconds, and nothing that it
-has set is written. 
-Examples:
-  juju cancel-action 7
-  juju cancel-action 7 8 9`
-}
-
 // Run cancels all or none.
 func (c cancelActionCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {

@@ -18,17 +18,6 @@ type debugHooksCmd struct {
 	Detached bool     `help:"Only make the session, and say how to attach to it."`
 }
 
-// Help shows how it is used.
-func (debugHooksCmd) Help() string {
-	return `Opens a tmux session. As long as it lives, each hook of the unit opens a window in it with the
-hook's environment and tools, instead of being run; the agent waits. The exit code of the window's
-shell decides: 0, and the hook is done. The session ends with its last window; then all goes on as usual.
-
-Examples:
-  juju debug-hooks mysql/0
-  juju debug-hooks mysql/0 config-changed db-relation-joined`
-}
-
 // Run makes the session and attaches to it.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {

@@ -26,20 +26,6 @@ type debugLogCmd struct {
 	Secrets bool     `name:"show-secrets" help:"Show passwords and other secrets, too."`
 }
 
-// Help shows how it is used.
-func (debugLogCmd) Help() string {
-	return `Only the newest part of the log is kept in the environment; all that hooks print is in the unit's folder.
-Where lines came faster than they could be shown, --follow says how many are missing. What is, or
-looks like, a password or another secret is shown as (hidden).
-
-Examples:
-  juju debug-log
-  juju debug-log -f --unit wordpress/0
-  juju debug-log -f --unit 'wordpress/*' --unit machine-0
-  juju debug-log --level WARNING -n 20
-  juju debug-log --since 10m --exclude 'machine-*' --format json`
-}
-
 // Run prints the lines by time and, with --follow, goes on until interrupted, or until
 // nobody reads any more.
 func (c debugLogCmd) Run(o *operator) error {

@@ -20,16 +20,6 @@ type destroyEnvironmentCmd struct {
 	Timeout time.Duration `default:"2m" help:"How long to wait for anything to go on; default 2m. A hook that runs takes its time: 0 waits without end."`
 }
 
-// Help shows how it is used.
-func (destroyEnvironmentCmd) Help() string {
-	return `Services are destroyed, so that units run their stop hooks; then the processes end, and the folder goes.
-
-Examples:
-  juju destroy-environment staging
-  juju destroy-environment -y default
-  juju destroy-environment -y --force default`
-}
-
 // Run takes the environment down. It may be repeated until nothing is left.
 func (c destroyEnvironmentCmd) Run(o *operator) error {
 	name := c.Name

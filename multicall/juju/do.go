@@ -18,21 +18,6 @@ type doCmd struct {
 	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit: a shell as that unit."`
 }
 
-// Help shows how it is used.
-func (doCmd) Help() string {
-	return `The command runs here, with all hook tools. If it exits with 0, all that they have set is written at
-once; otherwise nothing is. No shell interprets it, and its exit code is the exit code. It works
-while agents run hooks, and while they are down.
-
-Examples:
-  juju do relation-get -r db user mysql/0
-  juju do relation-set -r db dummy mysql/0
-  juju do open-port 80/tcp wordpress/0
-  juju do --unit wordpress/0 relation-get -r db - mysql/0
-  juju do --unit mysql/0 --relation-id relation-1 ./inspect.sh
-  juju do mysql/0                     a shell as that unit; exit 1 drops what it has set`
-}
-
 var errNoCommand = errors.New("it is not said what to do")
 
 // HookCommand is a command to be run as a hook.

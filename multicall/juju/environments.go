@@ -7,12 +7,6 @@ import (
 
 type environmentsCmd struct{}
 
-// Help shows how it is used.
-func (environmentsCmd) Help() string {
-	return `Examples:
-  juju environments`
-}
-
 // Run prints the names, the one in use marked by a star.
 func (environmentsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
@@ -32,15 +26,6 @@ func (environmentsCmd) Run(o *operator) error {
 
 type switchCmd struct {
 	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
-}
-
-// Help shows how it is used.
-func (switchCmd) Help() string {
-	return `-e NAME and $JUJU_ENV go before it.
-
-Examples:
-  juju switch
-  juju switch staging`
 }
 
 // Run makes the environment the one in use. $JUJU_ENV takes precedence over it.

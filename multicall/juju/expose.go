@@ -6,15 +6,6 @@ type exposeCmd struct {
 	Service string `arg:"" help:"The service."`
 }
 
-// Help shows how it is used.
-func (exposeCmd) Help() string {
-	return `Its units' open ports are meant to be reached from outside. Status shows it; on machines of the
-provider "local" nothing stands between them and the host's own firewall.
-
-Examples:
-  juju expose wordpress`
-}
-
 // Run marks the service; one that is exposed already stays so.
 func (c exposeCmd) Run(o *operator) error {
 	return setExposed(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
@@ -30,12 +21,6 @@ func setExposed(o *operator, service string, exposed bool, follow string) error 
 
 type unexposeCmd struct {
 	Service string `arg:"" help:"The service."`
-}
-
-// Help shows how it is used.
-func (unexposeCmd) Help() string {
-	return `Examples:
-  juju unexpose wordpress`
 }
 
 // Run takes the mark away; a service without it stays so.

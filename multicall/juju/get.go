@@ -9,12 +9,6 @@ type getCmd struct {
 	Service string `arg:"" help:"The service."`
 }
 
-// Help shows how it is used.
-func (getCmd) Help() string {
-	return `Examples:
-  juju get wordpress`
-}
-
 type setting struct {
 	Type        string `yaml:"type"`
 	Description string `yaml:"description,omitempty"`

@@ -12,16 +12,6 @@ type getConstraintsCmd struct {
 	Format  string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
 }
 
-// Help shows how it is used.
-func (getConstraintsCmd) Help() string {
-	return `Text is as set-constraints takes it; sizes are in MB in YAML and JSON. A service's are its own only,
-without those of the environment.
-
-Examples:
-  juju get-constraints
-  juju get-constraints wordpress --format yaml`
-}
-
 // Run prints the constraints; as text, nothing if there are none.
 func (c getConstraintsCmd) Run(o *operator) error {
 	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {

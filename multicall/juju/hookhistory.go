@@ -19,16 +19,6 @@ type hookHistoryCmd struct {
 	Secrets bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that they wrote."`
 }
 
-// Help shows how it is used.
-func (hookHistoryCmd) Help() string {
-	return `The last hooks that a unit has run: when, for how long, how each ended, and which settings it wrote;
-then what it runs.
-
-Examples:
-  juju hook-history mysql/0
-  juju hook-history mysql/0 -n 5 --format yaml`
-}
-
 // Run prints the hooks, the oldest first.
 func (c hookHistoryCmd) Run(o *operator) error {
 	if c.Count < 1 {

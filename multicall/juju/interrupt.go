@@ -16,17 +16,6 @@ type interruptCmd struct {
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
 }
 
-// Help shows how it is used.
-func (interruptCmd) Help() string {
-	return `The hook, action or command that the unit runs is told to end with its whole process group (SIGTERM),
-and killed after 10 seconds. It has failed, and nothing that it has set is written. A hook is not
-retried by itself after that: juju resolved --retry runs it again, juju resolved counts it as done.
-
-Examples:
-  juju interrupt mysql/0
-  juju resolved --retry mysql/0`
-}
-
 // Run asks for the end of what runs, and waits for it.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {

@@ -173,7 +173,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	args, tail := cutCommand(args)
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Summary: summary, Grammar: &g}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "juju", Summary: summary, Grammar: &g, Help: helpTexts()}, args)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,6 @@ type machinesCmd struct {
 	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
-// Help shows how it is used.
-func (machinesCmd) Help() string {
-	return `MESSAGE is why a machine could not be started; "juju resolved ID" lets it be tried again. YAML and JSON
-have what status has under "machines", with the units of each.
-
-Examples:
-  juju machines
-  juju machines --format json`
-}
-
 type machineList struct {
 	Machines map[string]machineEntry `yaml:"machines" json:"machines"`
 }

@@ -18,23 +18,6 @@ type migrateStateCmd struct {
 	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
 }
 
-// Help shows how it is used.
-func (migrateStateCmd) Help() string {
-	return `An environment that began in a file of one host takes its state to etcd, for many machines, or back.
-Its agents are stopped first; units lose nothing, and go on where they stood.
-
-Everything is copied, read back and compared before environment.yaml names the new store. Cut off at any
-point nothing is lost: run it again. The files that the URL names are copied into the environment's
-folder, readable by their owner only.
-
-Examples:
-  juju stop
-  juju migrate-state 'etcd://db1:2379,db2:2379,db3:2379/bijou/prod?ca=ca.pem&user=bijou&password-file=pw'
-  juju start
-
-  juju migrate-state sqlite:`
-}
-
 // Run moves the state.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)

@@ -16,15 +16,6 @@ type addRelationCmd struct {
 	B string `arg:"" help:"SERVICE or SERVICE:RELATION."`
 }
 
-// Help shows how it is used.
-func (addRelationCmd) Help() string {
-	return `The two ends are found by interface: what one provides, the other requires.
-
-Examples:
-  juju add-relation wordpress mysql
-  juju add-relation wordpress:db mysql:server`
-}
-
 // Run adds the relation and prints its endpoints.
 func (c addRelationCmd) Run(o *operator) error {
 	var added state.Relation
@@ -56,16 +47,6 @@ type destroyRelationCmd struct {
 	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
 
 	Force bool `help:"At once; units that have an agent still run their last hooks of it."`
-}
-
-// Help shows how it is used.
-func (destroyRelationCmd) Help() string {
-	return `Every unit runs its departed and broken hooks; then the relation is gone.
-
-Examples:
-  juju destroy-relation wordpress mysql
-  juju destroy-relation wordpress:db mysql:server
-  juju destroy-relation relation-0`
 }
 
 // Run makes the relation dying.

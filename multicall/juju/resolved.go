@@ -19,18 +19,6 @@ type resolvedCmd struct {
 	Constraints *string `placeholder:"\"K=V ...\"" help:"What the machine has to satisfy from now on, instead of all it had to."`
 }
 
-// Help shows how it is used.
-func (resolvedCmd) Help() string {
-	return `The failed hook counts as done and the unit goes on; with --retry it is run again first.
-
-Examples:
-  juju resolved mysql/0
-  juju resolved --retry wordpress/0
-  juju resolved --retry wordpress/0 db
-  juju resolved 14
-  juju resolved 14 --constraints "mem=2G cpu-power=400"`
-}
-
 // Run marks the error as resolved. Nothing to resolve is a line of output, not an error.
 func (c resolvedCmd) Run(o *operator) error {
 	if _, err := strconv.Atoi(c.Unit); err == nil {

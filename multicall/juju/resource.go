@@ -75,15 +75,6 @@ type attachResourceCmd struct {
 	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
 }
 
-// Help shows how it is used.
-func (attachResourceCmd) Help() string {
-	return `The file is copied into the environment. Hooks that ask for the resource from then on (resource-get) get
-the new file; no hook runs because of it.
-
-Examples:
-  juju attach-resource website site=./site.zip`
-}
-
 // Run stores the files and makes them the resources' next versions, all or none.
 func (c attachResourceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
@@ -124,13 +115,6 @@ func charmMeta(v *state.View, service string) (charm.Meta, error) {
 type resourcesCmd struct {
 	Service string `arg:"" help:"The service."`
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
-}
-
-// Help shows how it is used.
-func (resourcesCmd) Help() string {
-	return `Examples:
-  juju resources website
-  juju resources website --format yaml`
 }
 
 type resourceInfo struct {

@@ -23,21 +23,6 @@ type restoreCmd struct {
 	Check   bool   `help:"Only check the file, and print what is in it."`
 }
 
-// Help shows how it is used.
-func (restoreCmd) Help() string {
-	return `Every sum in the file is checked before anything is written. Without --replace the backup becomes another
-environment: no machine of the old one is started or stopped, and units whose folders are not in the file
-begin anew, with their install hooks. With --replace it is the same environment as of the backup; a unit
-whose folder is not as the backup says waits for "juju resolved UNIT".
-
-Examples:
-  juju restore prod.zip
-  juju restore prod.zip -e prod-trial
-  juju restore prod.zip -e prod-trial --state etcd://db1:2379/bijou/trial
-  juju restore --replace prod.zip
-  juju restore --check prod.zip`
-}
-
 // Run restores the environment and starts its background process.
 func (c restoreCmd) Run(o *operator) error {
 	return archive.OpenFile(c.File, archive.Environment, func(a *archive.Reader) error {

@@ -13,16 +13,6 @@ type retryProvisioningCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"What they have to satisfy from now on, instead of all they had to."`
 }
 
-// Help shows how it is used.
-func (retryProvisioningCmd) Help() string {
-	return `For machines whose start has failed, as "juju resolved MACHINE". New constraints are the machine's alone;
-its service's and its units' stay.
-
-Examples:
-  juju retry-provisioning 14
-  juju retry-provisioning 14 15 --constraints "mem=2G cpu-power=400"`
-}
-
 // Run marks the machines, all or none. A machine that needs no retry is a line of output,
 // not an error.
 func (c retryProvisioningCmd) Run(o *operator) error {

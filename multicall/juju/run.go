@@ -22,22 +22,6 @@ type runCmd struct {
 	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 }
 
-// Help shows how it is used.
-func (runCmd) Help() string {
-	return `The command runs on each unit's machine, in the charm's directory, with all hook tools; it waits
-for its turn beside the unit's hooks, and runs also while the unit is in error. Settings that it
-writes take effect if it exits with 0. One word is a line for a shell; several are a program and
-its arguments, which no shell interprets. The exit code is that of a single unit's command; of
-several, 1 if any failed.
-
-Examples:
-  juju run mysql/0 -- hostname -f
-  juju run mysql/0 -- 'grep -c ERROR /var/log/mysql/*.log'
-  juju run --service wordpress,mysql -- df -h /
-  juju run --all --timeout 30s --format json -- uptime
-  juju run wordpress/0 -- relation-ids db`
-}
-
 // cancelTimeout is longer than an agent takes to kill what it was told to end.
 const cancelTimeout = 15 * time.Second
 

@@ -46,20 +46,6 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 // IsBool reports that the flag needs no value.
 func (waitFlag) IsBool() bool { return true }
 
-// Help shows how it is used.
-func (runActionCmd) Help() string {
-	return `The action waits for its turn beside the unit's hooks, and runs also while the unit is in error.
-Dots in a KEY lead into dictionaries; a VALUE is YAML, unless the charm wants a string. What is
-printed is the action's id.
-
-Examples:
-  juju run-action mysql/0 backup
-  juju run-action mysql/0 backup filename=/var/dump.gz target.port=2222 --wait
-  juju run-action mysql/0 mysql/1 restart --wait=2m
-  juju run-action mysql/0 backup --params backup.yaml
-  juju show-action-output 7`
-}
-
 // Run queues the action on each unit and, with --wait, waits for the end.
 func (c runActionCmd) Run(o *operator) error {
 	call, err := c.parseWords()

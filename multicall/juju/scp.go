@@ -17,16 +17,6 @@ type scpCmd struct {
 	To        string `arg:"" help:"Where it goes, written in the same way."`
 }
 
-// Help shows how it is used.
-func (scpCmd) Help() string {
-	return `A file there that is no absolute path is below the unit's folder, or the machine's. One of the two is on this
-host: copy it here first to get it from one machine to another.
-
-Examples:
-  juju scp mysql/0:charm/dump.sql .
-  juju scp -r ./site 3:/srv/`
-}
-
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
 	place, file, from := cutRemote(c.From)

@@ -14,15 +14,6 @@ type setCmd struct {
 	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
 }
 
-// Help shows how it is used.
-func (setCmd) Help() string {
-	return `The units run config-changed.
-
-Examples:
-  juju set wordpress blog-title="My blog" engine=nginx
-  juju set apache certificate=@cert.pem`
-}
-
 // Run sets the options, all or none.
 func (c setCmd) Run(o *operator) error {
 	pairs, err := parsePairs(c.Options)

@@ -18,13 +18,6 @@ type showActionOutputCmd struct {
 	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
 }
 
-// Help shows how it is used.
-func (showActionOutputCmd) Help() string {
-	return `Examples:
-  juju show-action-output 7
-  juju show-action-output 7 --wait=1m --format json`
-}
-
 // Run prints the action with its output and results.
 func (c showActionOutputCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
@@ -99,16 +92,6 @@ func printActions(o *operator, all []*awaitedAction, format string) error {
 type showActionStatusCmd struct {
 	Which  []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
 	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
-}
-
-// Help shows how it is used.
-func (showActionStatusCmd) Help() string {
-	return `The last actions and commands of each unit, those that wait and those that run among them.
-
-Examples:
-  juju show-action-status
-  juju show-action-status mysql/0
-  juju show-action-status 7 --format json`
 }
 
 // Run prints one line an action.

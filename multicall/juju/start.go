@@ -29,22 +29,6 @@ type startCmd struct {
 	Machine string `placeholder:"ID" help:"With --moved: let whoever comes first run this machine, instead of this environment's own."`
 }
 
-// Help shows how it is used.
-func (startCmd) Help() string {
-	return `After a crash of the background process, or of the host, the environment goes on where it stood.
-Where "bijou install --systemd" has given the process to systemd, it is systemd that starts it.
-
-A machine belongs to the host and folder that it was run from last. An agent from anywhere else, as of
-a copy of the folder, is refused until --moved says that the other is gone. One that lives still ends
-its hooks and itself, unless it cannot see this environment's state.
-
-Examples:
-  juju start
-  juju start -e staging
-  juju start --moved
-  juju start --moved --machine 3`
-}
-
 // Run starts the background process if it does not run.
 func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)

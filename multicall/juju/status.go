@@ -24,20 +24,6 @@ type statusCmd struct {
 	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
-// Help shows how it is used.
-func (statusCmd) Help() string {
-	return `What is in error or down comes first in its table, in red on a terminal. A pattern that matches
-nothing is an error after the rest was shown. With --watch a terminal is redrawn in place; elsewhere
-every change prints all of it again, after a line "---" (json: one document a line).
-
-Examples:
-  juju status
-  juju status mysql 'wordpress/*'
-  juju status --watch --relations
-  juju status --format yaml -o status.yaml
-  juju status --format dot | dot -Tsvg -o status.svg`
-}
-
 // Run prints the status of one moment, and with --watch again after each change.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {

@@ -9,16 +9,6 @@ import (
 
 type stopCmd struct{}
 
-// Help shows how it is used.
-func (stopCmd) Help() string {
-	return `Hooks in flight may end; what charms have started goes on. "juju start" starts the agents again, and
-every unit goes on where it stood. Agents on other hosts are not ended.
-
-Examples:
-  juju stop
-  juju stop -e staging`
-}
-
 // Run ends the environment's processes on this host, that of machine 0 first: it would
 // start the others again.
 func (stopCmd) Run(o *operator) error {

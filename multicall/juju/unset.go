@@ -5,15 +5,6 @@ type unsetCmd struct {
 	Options []string `arg:"" name:"option" help:"The options; each goes back to the charm's default."`
 }
 
-// Help shows how it is used.
-func (unsetCmd) Help() string {
-	return `The units run config-changed if that changes anything.
-
-Examples:
-  juju unset wordpress blog-title
-  juju unset wordpress blog-title engine`
-}
-
 // Run puts the options back, all or none.
 func (c unsetCmd) Run(o *operator) error {
 	changes := map[string]any{}

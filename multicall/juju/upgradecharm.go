@@ -23,23 +23,6 @@ type upgradeCharmCmd struct {
 	DryRun      bool   `help:"Only say what would be done."`
 }
 
-// Help shows how it is used.
-func (upgradeCharmCmd) Help() string {
-	return `Looks for a newer charm where the service's came from, and lets the units go over to it,
-each with its upgrade-charm hook before any other hook of the new charm. A folder with changed
-files and the old revision gets the next revision.
-
-Units in an error state are skipped, and named; running it again takes along those that are in none
-by then.
-
-Examples:
-  juju upgrade-charm mysql
-  juju upgrade-charm mysql --dry-run
-  juju upgrade-charm --repository ~/charms --revision 12 mysql
-  juju upgrade-charm --switch ./charms/mariadb mysql
-  juju upgrade-charm --retry mysql`
-}
-
 // Run finds the charm, stores it, and points the service at it.
 func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {

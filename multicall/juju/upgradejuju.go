@@ -21,17 +21,6 @@ type upgradeJujuCmd struct {
 	Wait           time.Duration `default:"1m" help:"How long to wait for the agents; 0 does not."`
 }
 
-// Help shows how it is used.
-func (upgradeJujuCmd) Help() string {
-	return `The binary that is called becomes the environment's: a copy is put beside the old one, and each
-agent goes over to it once its hooks in flight have ended. Units and their work go on where they are.
-Agents of other hosts fetch it from the state, and check its sha256.
-
-Examples:
-  ./bijou-new juju upgrade-juju
-  ./bijou-new juju upgrade-juju -e staging --wait 10m`
-}
-
 // Run installs the binary and waits for the agents.
 func (c upgradeJujuCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)

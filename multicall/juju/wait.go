@@ -13,21 +13,6 @@ type waitCmd struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after that long (30s, 10m); default: never."`
 }
 
-// Help shows how it is used.
-func (waitCmd) Help() string {
-	return `A unit is owed a hook as long as its agent, asked now, would do anything but wait: a setting, a
-relation, another unit's word that its hooks have not been told. It takes the whole into account at
-one moment; without patterns that is all of the environment.
-
-It exits with 0 once all have come there; with 1 when a unit or its machine is in error, even if that
-is tried again by itself; with 3 when the time is up. Both say which, and why.
-
-Examples:
-  juju deploy ./charms/mysql && juju wait mysql --for active --timeout 10m
-  juju set mysql tuning=fast && juju wait
-  juju destroy-service blog && juju wait blog --for gone`
-}
-
 // Run waits, and prints nothing but how far it is.
 func (c waitCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {

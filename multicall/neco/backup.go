@@ -17,16 +17,6 @@ type backupCmd struct {
 	Force bool   `help:"Replace a file that is there."`
 }
 
-// Help shows how it is used.
-func (backupCmd) Help() string {
-	return `The daemons may work meanwhile: all keys are read as they were at one moment. The configuration is in it,
-with what its values may hold of secrets.
-
-Examples:
-  neco backup neco-$(date +%F).zip
-  neco backup - | ssh elsewhere 'cat >neco.zip'`
-}
-
 // Run writes the backup.
 func (c backupCmd) Run(o *operator) error {
 	return o.open(func(k *keyspace.Space) error {
@@ -54,17 +44,6 @@ func (c backupCmd) Run(o *operator) error {
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
 	Replace bool   `help:"Put it in the place of the keys that are there."`
-}
-
-// Help shows how it is used.
-func (restoreCmd) Help() string {
-	return `Every sum in the file is checked before anything is written. With --replace the daemons of all servers are
-stopped before. Afterwards the state of the last update is that of the backup: look at neco status; neco
-recover begins again with the newest release.
-
-Examples:
-  neco restore --state etcd://10.0.0.3:2379 neco.zip
-  neco restore --replace neco.zip`
 }
 
 // Run restores the keys.

@@ -39,14 +39,6 @@ type bootserverAddCmd struct {
 	reasonFlag
 }
 
-// Help shows how it is used.
-func (bootserverAddCmd) Help() string {
-	return `An update that runs goes on without them; once it is done, they are brought to the same version.
-
-Examples:
-  neco bootserver add 0 1 2`
-}
-
 // Run registers servers.
 func (c bootserverAddCmd) Run(o *operator) error {
 	all, err := c.parse()
@@ -83,14 +75,6 @@ func (c bootserverAddCmd) Run(o *operator) error {
 type bootserverRemoveCmd struct {
 	lrnArgs
 	reasonFlag
-}
-
-// Help shows how it is used.
-func (bootserverRemoveCmd) Help() string {
-	return `If an update was stopped because of a server that has died, "neco recover" then makes it again without it.
-
-Examples:
-  neco bootserver remove 2`
 }
 
 // Run unregisters servers.

@@ -24,17 +24,6 @@ type diagnoseCmd struct {
 	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder, on this server."`
 }
 
-// Help shows how it is used.
-func (diagnoseCmd) Help() string {
-	return `What its worker does, its last fifty lines, units, health, disks, clock, and the members of the store's etcd. Of
-another server only what the store knows is shown: its units, disks and logs are seen there.
-
-Examples:
-  neco diagnose
-  neco diagnose 2
-  neco diagnose --bundle neco.zip`
-}
-
 // The lines of each log that are shown, and in a bundle.
 const (
 	maxShownLines  = 50

@@ -17,11 +17,6 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Help shows how it is used.
-func (historyCmd) Help() string {
-	return `Each attempt at an update that was retried has a line of its own. Nothing is ever taken out of either list.`
-}
-
 // Run lists updates, or what operators did.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {

@@ -85,7 +85,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "neco", Summary: summary, Grammar: &g}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "neco", Summary: summary, Grammar: &g, Help: helpTexts()}, args)
 	if err != nil {
 		return err
 	}

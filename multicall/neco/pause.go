@@ -15,15 +15,6 @@ type pauseCmd struct {
 	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
 }
 
-// Help shows how it is used.
-func (pauseCmd) Help() string {
-	return `An update that runs goes on; "neco stop" stops it.
-
-Examples:
-  neco pause
-  neco pause --for 2h --why "switches are replaced"`
-}
-
 // Run lets no update start.
 func (c pauseCmd) Run(o *operator) error {
 	if c.For < 0 {

@@ -18,17 +18,6 @@ type planCmd struct {
 	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Help shows how it is used.
-func (planCmd) Help() string {
-	return `Before each step all servers wait for one another. The plan of another release is got from it, as its file
-manifest.yaml, or out of its tarball or package (which takes dpkg-deb).
-
-Examples:
-  neco plan
-  neco plan --version 2018.11.07-1
-  neco plan --version 2018.11.07-1 --all-assets    before servers take it`
-}
-
 type planDoc struct {
 	Version string    `json:"version"`
 	Steps   []stepDoc `json:"steps"`

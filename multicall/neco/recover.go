@@ -13,12 +13,6 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Help shows how it is used.
-func (recoverCmd) Help() string {
-	return `The update is made again from its first step, with the boot servers that are registered now and the newest
-release. A server that has died is unregistered before that: neco bootserver remove LRN.`
-}
-
 // Run clears a stopped update away. Its workers' records go in batches, since they have no
 // bound and count for nothing any more.
 func (recoverCmd) Run(o *operator) error {

@@ -18,17 +18,6 @@ type repairCmd struct {
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
-// Help shows how it is used.
-func (repairCmd) Help() string {
-	return `Makes an update to the version that servers have, of all of them: what is not as the last update left it is put
-right, in step, and components that differ nowhere are not touched. "neco status" says what there is to repair;
-"neco config set repair auto" has it done in the update window.
-
-Examples:
-  neco repair
-  neco repair 2`
-}
-
 // Run asks for a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()

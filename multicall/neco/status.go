@@ -27,18 +27,6 @@ type statusCmd struct {
 	Watch  bool   `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
-// Help shows how it is used.
-func (statusCmd) Help() string {
-	return `Exit code: 0 up to date (or nothing to do), 3 updating, 4 stopped, 5 degraded: something is not
-as the last update left it, or nobody watches over it; "neco repair" puts it right. In the column STEPS there is one character a
-step: # done, > at it, ! failed, . to come.
-
-Examples:
-  neco status
-  neco status --watch
-  neco status --format json`
-}
-
 // The states of the whole.
 const (
 	upToDate = "up to date"

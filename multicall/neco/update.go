@@ -19,15 +19,6 @@ type updateCmd struct {
 	reasonFlag
 }
 
-// Help shows how it is used.
-func (updateCmd) Help() string {
-	return `A version that you ask for does not wait for the update window. An older one is refused unless you allow it.
-
-Examples:
-  neco update --now
-  neco update --to 2018.11.07-1 --allow-downgrade`
-}
-
 // Run has the leader look for releases, or asks for a version.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {

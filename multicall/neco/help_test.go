@@ -1,0 +1,36 @@
+package neco
+
+import (
+	"io/fs"
+	"path"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// TestHelpTexts finds the command of each text.
+func TestHelpTexts(t *testing.T) {
+	parser, err := kong.New(&grammar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := map[string]bool{}
+	var add func(n *kong.Node, folder string)
+	add = func(n *kong.Node, folder string) {
+		for _, c := range n.Children {
+			name := path.Join(folder, c.Name)
+			commands[name+".txt"] = true
+			add(c, name)
+		}
+	}
+	add(parser.Model.Node, "")
+	err = fs.WalkDir(helpTexts(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !commands[name] {
+			t.Errorf("help/%s is of no command", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -15,8 +15,8 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
-	"bijou/state/store/mem"
 	"bijou/testscripts/dummy"
+	"bijou/testscripts/memstore"
 )
 
 // world is an environment with a provisioner at work.
@@ -63,7 +63,7 @@ func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
 func inWorld(t *testing.T, test func(w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		st, err := state.CreateIn(t.Context(), mem.New(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
+		st, err := state.CreateIn(t.Context(), memstore.New(), state.Environment{Name: "e", UUID: "u", Provider: dummy.Name, DefaultSeries: "noble"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 )
 
 func testEnvironment() Environment {
@@ -15,11 +15,11 @@ func testEnvironment() Environment {
 }
 
 func TestCompactedPassesThrough(t *testing.T) {
-	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
+	s, err := CreateIn(t.Context(), memstore.New(), testEnvironment())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem.Compact(s.Store(), 1)
+	memstore.Compact(s.Store(), 1)
 	w, err := s.Watch(t.Context(), 0, WatchAll())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestFormatIsChecked(t *testing.T) {
 		"none":  {"", "it holds no bijou environment"},
 		"newer": {`{"format":2}`, "its format is 2, and this bijou knows 1 only"},
 	} {
-		s := OpenIn(mem.New())
+		s := OpenIn(memstore.New())
 		if test.value != "" {
 			op := store.Op{Key: keys.Format, Value: []byte(test.value)}
 			if _, err := s.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{op}}); err != nil {
@@ -49,7 +49,7 @@ func TestFormatIsChecked(t *testing.T) {
 }
 
 func TestSettingsWhoseBlobIsMissingAreDamagedNotAbsent(t *testing.T) {
-	s, err := CreateIn(t.Context(), mem.New(), testEnvironment())
+	s, err := CreateIn(t.Context(), memstore.New(), testEnvironment())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"bijou/state"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 	"bijou/testscripts/statetest"
 )
 
@@ -15,7 +15,7 @@ import (
 // announces agents has done so, at first and after each loss.
 func TestProcessHasOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, err := state.CreateIn(t.Context(), mem.New(), statetest.Environment())
+		st, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
 		if err != nil {
 			t.Fatal(err)
 		}

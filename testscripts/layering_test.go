@@ -168,7 +168,7 @@ func TestLawsCanFail(t *testing.T) {
 		"hookenv/amp imports strconv only":                                               {"bijou/hookenv/amp", "errors"},
 		"state imports no role":                                                          {"bijou/state", "bijou/provision"},
 		"leaves import nothing of bijou":                                                 {"bijou/state/backoff", "bijou/state/sanitize"},
-		"stores import state/store, its opener and leaves only":                          {"bijou/state/store/mem", "bijou/state/store/sqlite"},
+		"stores import state/store, its opener and leaves only":                          {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
 		"only packages of state import stores":                                           {"bijou/agent", "bijou/state/store"},
 		"the key-value layer is imported by state, the updater and what makes them only": {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                          {"bijou/state/charm", "bijou/state"},

@@ -8,7 +8,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 )
 
 // A binary that does not work is none to go over to; one that hangs does not
@@ -65,7 +65,7 @@ func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	if err := e.Save(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.CreateIn(t.Context(), mem.New(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
+	s, err := state.CreateIn(t.Context(), memstore.New(), state.Environment{Name: e.Name, UUID: "u", Provider: state.ProviderLocal, DefaultSeries: "noble", Tools: old})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 	"bijou/testscripts/statetest"
 )
 
@@ -45,7 +45,7 @@ func check(t *testing.T, err error) {
 // blobs of several chunks.
 func newPopulated(t *testing.T) *state.State {
 	t.Helper()
-	s, err := state.CreateIn(t.Context(), mem.New(), statetest.Environment())
+	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
 	check(t, err)
 	for i := range 3 {
 		_, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte{byte(i)}, i*keyspace.ChunkSize+i)))
@@ -101,12 +101,12 @@ func migrateStores(ctx context.Context, m Migration, from, to store.Store) (Copy
 func TestMigrateCutOff(t *testing.T) {
 	ctx := t.Context()
 	for n := 0; ; n++ {
-		s, to := newPopulated(t), mem.New()
+		s, to := newPopulated(t), memstore.New()
 		want := dumpStore(t, s.Store())
 		switched := false
 		m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { switched = true; return nil }}
-		first := &failingStore{mem.Share(to), n, n%2 == 0}
-		_, err := migrateStores(ctx, m, mem.Share(s.Store()), first)
+		first := &failingStore{memstore.Share(to), n, n%2 == 0}
+		_, err := migrateStores(ctx, m, memstore.Share(s.Store()), first)
 		if err == nil {
 			if first.left < 1 {
 				t.Error("it was cut off and has not noticed")
@@ -124,7 +124,7 @@ func TestMigrateCutOff(t *testing.T) {
 		if err := target.View(ctx, state.CheckFormat); n > 1 && !errors.Is(err, state.ErrFormat) && dumpStore(t, s.Store())[keys.Moved] == "" {
 			t.Errorf("after %d commits half a copy passes for an environment: %v", n, err)
 		}
-		_, err = migrateStores(ctx, m, mem.Share(s.Store()), to)
+		_, err = migrateStores(ctx, m, memstore.Share(s.Store()), to)
 		check(t, err)
 		if diff := cmp.Diff(want, withoutStoreLocal(dumpStore(t, to))); diff != "" || !switched {
 			t.Fatalf("after %d commits: switched %t\n%s", n, switched, diff[:min(len(diff), 500)])
@@ -156,7 +156,7 @@ func checkIs(t *testing.T, err, want error) {
 // copied: what was committed arrives, and afterwards nothing can be.
 func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
-	s, to := newPopulated(t), mem.New()
+	s, to := newPopulated(t), memstore.New()
 	put := func(key string) error {
 		return s.Update(ctx, func(tx *state.Tx) error { return tx.Keys().Put(key, 1) })
 	}
@@ -166,7 +166,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 			check(t, put(fmt.Sprintf("services/late-%d", rounds)))
 		}
 	}}
-	_, err := migrateStores(ctx, m, mem.Share(s.Store()), to)
+	_, err := migrateStores(ctx, m, memstore.Share(s.Store()), to)
 	check(t, err)
 	if got := dumpStore(t, to); got["services/late-1"] != "1" || got["services/late-3"] != "1" {
 		t.Error("what was written meanwhile was lost")
@@ -179,7 +179,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 func TestMigrateRefuses(t *testing.T) {
 	ctx := t.Context()
 	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }}
-	s, to := newPopulated(t), mem.New()
+	s, to := newPopulated(t), memstore.New()
 	session, err := s.NewSession(ctx)
 	check(t, err)
 	check(t, session.Announce(ctx, s.Update, "machine-0"))
@@ -190,17 +190,17 @@ func TestMigrateRefuses(t *testing.T) {
 	}
 	check(t, session.Close(ctx))
 
-	_, err = migrateStores(ctx, m, s.Store(), mem.Share(s.Store()))
+	_, err = migrateStores(ctx, m, s.Store(), memstore.Share(s.Store()))
 	checkIs(t, err, state.ErrStoreExists)
 	other := newPopulated(t)
 	_, err = migrateStores(ctx, m, s.Store(), other.Store())
 	checkIs(t, err, state.ErrStoreExists)
-	foreign := mem.New()
+	foreign := memstore.New()
 	_, err = foreign.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "neco/status", Value: []byte("1")}}})
 	check(t, err)
 	_, err = migrateStores(ctx, m, s.Store(), foreign)
 	checkIs(t, err, state.ErrStoreExists)
-	_, err = migrateStores(ctx, m, s.Store(), &failingStore{mem.Share(to), 2, false})
+	_, err = migrateStores(ctx, m, s.Store(), &failingStore{memstore.Share(to), 2, false})
 	checkIs(t, err, errCut)
 	env := statetest.Environment()
 	env.UUID = "another"
@@ -231,7 +231,7 @@ const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8
 // TestMigrateBack takes an environment to where it came from, which was kept.
 func TestMigrateBack(t *testing.T) {
 	ctx := t.Context()
-	s, to := newPopulated(t), mem.New()
+	s, to := newPopulated(t), memstore.New()
 	m := Migration{From: "mem:from", To: "mem:to", Keep: true, Switch: func() error { return nil }}
 	_, err := migrateStores(ctx, m, s.Store(), to)
 	check(t, err)

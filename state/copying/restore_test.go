@@ -22,7 +22,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/state/status"
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 	"bijou/testscripts/statetest"
 )
 
@@ -30,7 +30,7 @@ import (
 // runs, a blob of several chunks, and all that belongs to who is at work.
 func newWithHistory(t *testing.T) *state.State {
 	t.Helper()
-	s, err := state.CreateIn(t.Context(), mem.New(), statetest.Environment())
+	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
 	check(t, err)
 	sum, _, err := s.PutBlob(t.Context(), bytes.NewReader(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 	check(t, err)
@@ -108,7 +108,7 @@ func restoreArchive(t *testing.T, r Restoration, a *archive.Reader, to store.Sto
 
 // TestRestoreAnew makes another environment: what was of the old one's hosts is gone.
 func TestRestoreAnew(t *testing.T) {
-	s, to := newWithHistory(t), mem.New()
+	s, to := newWithHistory(t), memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s), to))
 	got, was := dumpStore(t, to), dumpStore(t, s.Store())
 	for _, gone := range []string{"units/mysql/0/state", "relations/0", "services/mysql/relations/0", "relations/0/members/mysql/0", "relations/1/members/mysql/1",
@@ -141,7 +141,7 @@ func TestRestoreAnew(t *testing.T) {
 
 // TestRestoreFolders keeps what is of a unit whose folder is in the backup.
 func TestRestoreFolders(t *testing.T) {
-	s, to := newWithHistory(t), mem.New()
+	s, to := newWithHistory(t), memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s, "mysql-0"), to))
 	got, was := dumpStore(t, to), dumpStore(t, s.Store())
 	for _, kept := range []string{"units/mysql/0", "units/mysql/0/state", "relations/0/members/mysql/0", "uniters/mysql/0/workflow", "uniters/mysql/0/op"} {
@@ -160,7 +160,7 @@ func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	agent := state.OpenIn(mem.Share(s.Store()))
+	agent := state.OpenIn(memstore.Share(s.Store()))
 	claim, err := agent.TakeClaim(ctx, "0", state.Claimant{Holder: state.Holder{Host: "me"}})
 	check(t, err)
 	session, err := agent.NewSession(ctx)
@@ -170,7 +170,7 @@ func TestRestoreReplaces(t *testing.T) {
 		return errors.Join(tx.Keys().Put("counters/machines", 9), tx.Keys().Put("counters/units/redis", 4), tx.Keys().Put("units/new/0", state.Unit{}),
 			tx.Keys().Put("claims/machine-7", keyspace.ClaimRecord{Epoch: 1 << 40, Holder: &state.Holder{Host: "it"}}))
 	}))
-	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, mem.Share(s.Store())))
+	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, memstore.Share(s.Store())))
 	checkIs(t, claim.Update(ctx, func(tx *state.Tx) error { return tx.Keys().Put("x", 1) }), state.ErrClaimLost)
 	got := dumpStore(t, s.Store())
 	epoch := func(id string) (n int64) {
@@ -208,7 +208,7 @@ func TestRestoreReplaces(t *testing.T) {
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids
 // were given since.
 func TestRestoreLost(t *testing.T) {
-	to := mem.New()
+	to := memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backUpArchive(t, newWithHistory(t)), to))
 	got := dumpStore(t, to)
 	if got["counters/machines"] != "103" || got["counters/units/mysql"] != "102" || got["units/mysql/0/restored"] != "" {
@@ -222,11 +222,11 @@ func TestRestoreCutOff(t *testing.T) {
 	for _, r := range []Restoration{{URL: "mem:to", Change: renameEnvironment}, {URL: "mem:to", Replace: true}} {
 		a := backUpArchive(t, newWithHistory(t))
 		for n := 0; ; n++ {
-			to := mem.New()
+			to := memstore.New()
 			if r.Replace {
 				to = newWithHistory(t).Store()
 			}
-			first := &failingStore{mem.Share(to), n, n%2 == 0}
+			first := &failingStore{memstore.Share(to), n, n%2 == 0}
 			err := restoreArchive(t, r, a, first)
 			if err == nil {
 				break
@@ -251,15 +251,15 @@ func TestRestoreRefuses(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
 	a := backUpArchive(t, s)
-	other, err := state.CreateIn(ctx, mem.New(), state.Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
+	other, err := state.CreateIn(ctx, memstore.New(), state.Environment{Name: "o", UUID: "o", Provider: "local", DefaultSeries: "noble"})
 	check(t, err)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(other.Store())), state.ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, mem.Share(other.Store())), state.ErrStoreExists)
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, mem.Share(s.Store())), state.ErrRunning)
-	half := mem.New()
-	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{mem.Share(half), 3, false}), errCut)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, memstore.Share(other.Store())), state.ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Replace: true}, a, memstore.Share(other.Store())), state.ErrStoreExists)
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, memstore.Share(s.Store())), state.ErrRunning)
+	half := memstore.New()
+	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, a, &failingStore{memstore.Share(half), 3, false}), errCut)
 	checkIs(t, restoreArchive(t, Restoration{Change: renameEnvironment}, backUpArchive(t, other), half), state.ErrStoreExists)
-	hold, err := acquireCopyLock(ctx, mem.Share(s.Store()), "mem:x", []string{keys.CopyLock})
+	hold, err := acquireCopyLock(ctx, memstore.Share(s.Store()), "mem:x", []string{keys.CopyLock})
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)

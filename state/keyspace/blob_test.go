@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 )
 
 func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
-	s := New(mem.New())
+	s := New(memstore.New())
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {
@@ -33,7 +33,7 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 
 // A lease that the store has ended, while its process thinks otherwise.
 func TestExpiredLeaseIsALostSession(t *testing.T) {
-	s := New(mem.New())
+	s := New(memstore.New())
 	defer s.Close()
 	session, err := s.NewSession(t.Context())
 	if err != nil {
@@ -44,7 +44,7 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 	if err := s.Update(t.Context(), write); err != nil {
 		t.Fatal(err)
 	}
-	mem.Expire(s.store, session.lease.ID())
+	memstore.Expire(s.store, session.lease.ID())
 	if err := s.Update(t.Context(), write); !errors.Is(err, ErrSessionLost) {
 		t.Errorf("update: %v", err)
 	}
@@ -53,7 +53,7 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 
 // A blob that was swept between its PutBlob and the commit that refers to it.
 func TestReferenceToASweptBlob(t *testing.T) {
-	s := New(mem.New())
+	s := New(memstore.New())
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestReferenceToASweptBlob(t *testing.T) {
 
 // A sweep and a commit that refers to the blob at the same moment: one fails.
 func TestSweepMeetsAReference(t *testing.T) {
-	s := New(mem.New())
+	s := New(memstore.New())
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {

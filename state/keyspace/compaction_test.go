@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 )
 
 // compactingStore is a store that drops the revision of the first snapshots after one
@@ -37,7 +37,7 @@ func (d *compactedSnapshot) Get(ctx context.Context, key string) (store.KV, bool
 }
 
 func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
-	s := New(&compactingStore{Store: mem.New(), times: 2})
+	s := New(&compactingStore{Store: memstore.New(), times: 2})
 	defer s.Close()
 	read := func(v *View) error {
 		for _, key := range []string{"a", "b"} {

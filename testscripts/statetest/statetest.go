@@ -11,7 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 )
 
 // Environment is the record that the environments here have.
@@ -31,7 +31,7 @@ func New(t testing.TB) *state.State {
 // NewOf is New with another record: another provider, say.
 func NewOf(t testing.TB, env state.Environment) *state.State {
 	t.Helper()
-	st, err := state.CreateIn(t.Context(), mem.New(), env)
+	st, err := state.CreateIn(t.Context(), memstore.New(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +41,17 @@ func NewOf(t testing.TB, env state.Environment) *state.State {
 
 // Share opens an environment in memory a second time, as another process would: sessions
 // of each are its own.
-func Share(st *state.State) *state.State { return state.OpenIn(mem.Share(st.Store())) }
+func Share(st *state.State) *state.State { return state.OpenIn(memstore.Share(st.Store())) }
 
 // ShareWrapped is Share with wrap's result between the environment and its store: for
 // tests of failing stores.
 func ShareWrapped(st *state.State, wrap func(store.Store) store.Store) *state.State {
-	return state.OpenIn(wrap(mem.Share(st.Store())))
+	return state.OpenIn(wrap(memstore.Share(st.Store())))
 }
 
 // Abandon ends the use of an environment in memory as kill -9 ends a process: its sessions
 // are not closed, but expire when their TTL has passed.
-func Abandon(st *state.State) { mem.Abandon(st.Store()) }
+func Abandon(st *state.State) { memstore.Abandon(st.Store()) }
 
 // SQLite is a fresh environment in a file below t.TempDir(), opened, and its URL
 // for opening it again.

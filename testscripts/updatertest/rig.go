@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/state/store/mem"
 	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/memstore"
 	"bijou/updater"
 	"bijou/updater/record"
 )
@@ -34,7 +34,7 @@ func OverStores(t *testing.T, test func(r *Rig)) {
 // InMemory makes one in memory, which is closed when the test ends: for bubbles of
 // testing/synctest.
 func InMemory(t *testing.T) *Rig {
-	r := &Rig{T: t, Store: keyspace.New(mem.New())}
+	r := &Rig{T: t, Store: keyspace.New(memstore.New())}
 	t.Cleanup(func() { _ = r.Store.Close() })
 	return r
 }
@@ -55,7 +55,7 @@ func (r *Rig) Open() *keyspace.Space {
 	r.T.Helper()
 	var s *keyspace.Space
 	if r.URL == "" {
-		s = keyspace.New(mem.Share(r.Store.Store()))
+		s = keyspace.New(memstore.Share(r.Store.Store()))
 	} else {
 		var err error
 		if s, err = updater.OpenStore(r.T.Context(), r.URL); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 	"bijou/testscripts/storetest"
 )
 
@@ -20,18 +20,18 @@ func TestConformance(t *testing.T) {
 	inner := func(s store.Store) store.Store { return s.(*traced).Store }
 	storetest.Run(t, storetest.Opener{
 		Bubble:  true,
-		Fresh:   func(testing.TB) store.Store { return wrap(mem.New()) },
-		Share:   func(_ testing.TB, s store.Store) store.Store { return wrap(mem.Share(inner(s))) },
-		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(inner(s), revision) },
-		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { mem.Expire(inner(s), id) },
-		Kill:    func(_ testing.TB, s store.Store) { mem.Abandon(inner(s)) },
+		Fresh:   func(testing.TB) store.Store { return wrap(memstore.New()) },
+		Share:   func(_ testing.TB, s store.Store) store.Store { return wrap(memstore.Share(inner(s))) },
+		Compact: func(_ testing.TB, s store.Store, revision int64) { memstore.Compact(inner(s), revision) },
+		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { memstore.Expire(inner(s), id) },
+		Kill:    func(_ testing.TB, s store.Store) { memstore.Abandon(inner(s)) },
 	})
 }
 
 func TestTells(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := New(t.Context(), mem.New(), log)
+	s := New(t.Context(), memstore.New(), log)
 	defer s.Close()
 	w, err := s.Watch(t.Context(), 0, "a")
 	if err != nil {
@@ -78,7 +78,7 @@ func (healthy) Health(context.Context) map[string]string { return map[string]str
 
 func TestHealthOfATracedStore(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s := New(t.Context(), healthy{mem.New()}, log)
+	s := New(t.Context(), healthy{memstore.New()}, log)
 	defer s.Close()
 	if got := s.(store.HealthReporter).Health(t.Context()); got["a:1"] != "healthy" {
 		t.Errorf("got %v", got)
@@ -86,7 +86,7 @@ func TestHealthOfATracedStore(t *testing.T) {
 }
 
 func TestQuiet(t *testing.T) {
-	s := mem.New()
+	s := memstore.New()
 	defer s.Close()
 	if got := New(t.Context(), s, slog.New(slog.DiscardHandler)); got != s {
 		t.Error("a store that nobody listens to is traced")

@@ -1,4 +1,4 @@
-package mem_test
+package memstore_test
 
 import (
 	"testing"
@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"bijou/state/store"
-	"bijou/state/store/mem"
+	"bijou/testscripts/memstore"
 	"bijou/testscripts/storetest"
 )
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Opener{
 		Bubble:  true,
-		Fresh:   func(testing.TB) store.Store { return mem.New() },
-		Share:   func(_ testing.TB, s store.Store) store.Store { return mem.Share(s) },
-		Compact: func(_ testing.TB, s store.Store, revision int64) { mem.Compact(s, revision) },
-		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { mem.Expire(s, id) },
-		Kill:    func(_ testing.TB, s store.Store) { mem.Abandon(s) },
+		Fresh:   func(testing.TB) store.Store { return memstore.New() },
+		Share:   func(_ testing.TB, s store.Store) store.Store { return memstore.Share(s) },
+		Compact: func(_ testing.TB, s store.Store, revision int64) { memstore.Compact(s, revision) },
+		Expire:  func(_ testing.TB, s store.Store, id store.LeaseID) { memstore.Expire(s, id) },
+		Kill:    func(_ testing.TB, s store.Store) { memstore.Abandon(s) },
 	})
 }
 
@@ -25,8 +25,8 @@ func TestConformance(t *testing.T) {
 // no time in a bubble, and that nothing outlives Close.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := mem.New()
-		b := mem.Share(a)
+		a := memstore.New()
+		b := memstore.Share(a)
 		l, err := b.Lease(t.Context(), 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestBubble(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		mem.Abandon(b)
+		memstore.Abandon(b)
 		if _, err := w.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}

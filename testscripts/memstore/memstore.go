@@ -1,10 +1,9 @@
-// Package mem is a store in memory, for unit tests and for the URL mem: only.
+// Package memstore is a store in memory, for tests.
 //
 // It is not durable, keeps every version for ever and shares nothing between
 // processes; within one process Share opens a store a second time. It starts
-// no goroutines, so it lives well inside testing/synctest bubbles. Package
-// state and tests import it.
-package mem
+// no goroutines, so it lives well inside testing/synctest bubbles.
+package memstore
 
 import (
 	"context"
@@ -28,7 +27,7 @@ func New() store.Store {
 	return newHandle(newData())
 }
 
-// Share opens the store behind s, which mem made, a second time, as another
+// Share opens the store behind s, which this package made, a second time, as another
 // process would: leases and watchers of each are its own.
 func Share(s store.Store) store.Store {
 	return newHandle(s.(*handle).d)

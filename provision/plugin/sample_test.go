@@ -18,7 +18,7 @@ import (
 func TestSample(t *testing.T) {
 	path := filepath.Join(t.TempDir(), Prefix+"sample")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = "../sample"
+	build.Dir = "../../testscripts/sampleprovider"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}

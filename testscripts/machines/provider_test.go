@@ -13,7 +13,7 @@ func buildProvider(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: provider FILE")
 	}
 	build := exec.Command("go", "build", "-o", ts.MkAbs(args[0]), ".")
-	build.Dir = filepath.Join("..", "..", "provision", "sample")
+	build.Dir = filepath.Join("..", "sampleprovider")
 	if out, err := build.CombinedOutput(); err != nil {
 		ts.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}

@@ -5,4 +5,4 @@
 // provision/plugin imports it; providers written elsewhere copy provider.proto.
 package protocol
 
-//go:generate go -C generate run . ../../../sample/protocol
+//go:generate go -C ../../../testscripts/protocolgenerator run . ../../provision/provider/protocol ../sampleprovider/protocol

@@ -1,7 +1,7 @@
-// Command generate makes the Go code of ../provider.proto, beside it, and copies
-// both into the folders that are its arguments. It needs no program but Go: the
-// compiler is a library, and the two generators are tools of this module, in the
-// versions that its go.mod says.
+// Command protocolgenerator makes the Go code of the provider.proto in the folder
+// that is its first argument, beside it, and copies both into the folders that are
+// the others. It needs no program but Go: the compiler is a library, and the two
+// generators are tools of this module, in the versions that its go.mod says.
 package main
 
 import (
@@ -22,9 +22,10 @@ import (
 const source = "provider.proto"
 
 func main() {
-	made, err := generate("..")
+	dir := os.Args[1]
+	made, err := generate(dir)
 	if err == nil {
-		err = copyTo(os.Args[1:], append(made, filepath.Join("..", source)))
+		err = copyTo(os.Args[2:], append(made, filepath.Join(dir, source)))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

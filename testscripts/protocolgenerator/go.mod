@@ -1,4 +1,4 @@
-module bijou/provision/provider/protocol/generate
+module bijou/testscripts/protocolgenerator
 
 go 1.26.0
 

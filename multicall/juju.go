@@ -27,10 +27,7 @@ func runJuju(c applet.Call) int {
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	parts := jujuParts()
-	var err error
-	if parts.Fault, err = applet.NewFault(c.Faults); err != nil {
-		return console.Report(c.Streams.Err, err)
-	}
+	parts.Fault = c.Fault
 	return juju.Main(ctx, c.Streams, parts, c.Args)
 }
 

@@ -19,9 +19,9 @@ import (
 
 // Options give a test main what users do not get.
 type Options struct {
-	// Faults lets BIJOU_FAULT=point:n kill the process with SIGKILL when the
-	// named fault point is reached for the n-th time. Only test mains set it.
-	Faults bool
+	// Fault is called at named points of the work, so that it can kill the process
+	// there; nil: nothing is.
+	Fault func(point string)
 }
 
 // Main runs the applet that argv names and returns its exit code. argv[0] is the name
@@ -31,7 +31,7 @@ func Main(argv []string, o Options) int {
 	if len(argv) > 0 {
 		path, name, argv = argv[0], filepath.Base(argv[0]), argv[1:]
 	}
-	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Faults: o.Faults}
+	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault}
 	if a, ok := findApplet(name); ok {
 		return a.Run(c)
 	}

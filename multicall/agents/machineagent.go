@@ -65,10 +65,6 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	fault, err := applet.NewFault(d.Call.Faults)
-	if err != nil {
-		return err
-	}
 	claimant, err := daemon.NewClaimant(dir)
 	if err != nil {
 		return err
@@ -78,7 +74,7 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	roles := []daemon.Role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: fault,
+			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
 			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
 		})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}

@@ -55,10 +55,6 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	if err != nil {
 		return err
 	}
-	fault, err := applet.NewFault(d.Call.Faults)
-	if err != nil {
-		return err
-	}
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
@@ -70,7 +66,7 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: fault,
+				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
 				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
 			})
 		},

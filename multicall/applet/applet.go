@@ -1,6 +1,6 @@
 // Package applet is what every applet begins with: its call, this process's executable and
-// log, and the fault points of tests. It does nothing of an applet's own and imports no
-// role. multicall and its rooms import it.
+// log. It does nothing of an applet's own and imports no role. multicall and its rooms
+// import it.
 package applet
 
 import "bijou/multicall/console"
@@ -20,6 +20,6 @@ type Call struct {
 	Name    string   // the applet's
 	Args    []string // without the name
 	Streams console.Streams
-	Applets []string // the names of all applets, for whoever links them
-	Faults  bool     // BIJOU_FAULT is heeded, as in tests
+	Applets []string           // the names of all applets, for whoever links them
+	Fault   func(point string) // called at named points, for tests; may be nil
 }

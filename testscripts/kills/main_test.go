@@ -11,7 +11,7 @@ import (
 
 // TestMain makes this binary every applet.
 func TestMain(m *testing.M) {
-	applets.Main(m, multicall.Options{Faults: true}, func() {
+	applets.Main(m, multicall.Options{Fault: applets.Fault()}, func() {
 		if !need.LongRun() {
 			fmt.Println("skip: random kills, and kills in upgrades, take minutes; BIJOU_TEST_LONG=1 runs them")
 		}

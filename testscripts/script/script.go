@@ -22,7 +22,7 @@ import (
 // run at a time on each CPU, unless the command line says otherwise. It does not
 // return.
 func Main(m *testing.M, perCPU int, more map[string]func()) {
-	applets.MainWith(m, multicall.Options{Faults: true}, more, func() {
+	applets.MainWith(m, multicall.Options{Fault: applets.Fault()}, more, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}

@@ -1,4 +1,4 @@
-package applet
+package applets
 
 import (
 	"fmt"
@@ -9,15 +9,18 @@ import (
 	"syscall"
 )
 
-// NewFault returns a function that kills this process when the point of
-// BIJOU_FAULT=point[:n] is reached for the n-th time; nil unless it is enabled, as
-// in tests only, and the variable is set.
-func NewFault(enabled bool) (func(point string), error) {
+// Fault returns a function that kills this process with SIGKILL when the point of
+// BIJOU_FAULT=point[:n] is reached for the n-th time; nil without the variable.
+func Fault() func(point string) {
 	value := os.Getenv("BIJOU_FAULT")
-	if !enabled || value == "" {
-		return nil, nil
+	if value == "" {
+		return nil
 	}
-	return parseFault(value, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+	fault, err := parseFault(value, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+	if err != nil {
+		panic(err)
+	}
+	return fault
 }
 
 func parseFault(value string, die func()) (func(point string), error) {

@@ -1,6 +1,10 @@
-package applet
+package applets
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 func TestParseFault(t *testing.T) {
 	tests := []struct {
@@ -37,12 +41,21 @@ func TestParseFaultRefusesNonsense(t *testing.T) {
 	}
 }
 
+// TestFaultIsOffForUsers holds the product's main to giving no fault, whatever the
+// variable says.
 func TestFaultIsOffForUsers(t *testing.T) {
-	t.Setenv("BIJOU_FAULT", "before-spawn:1")
-	if f, err := NewFault(false); f != nil || err != nil {
-		t.Errorf("fault %v, error %v where it is not enabled", f != nil, err)
+	main, err := os.ReadFile("../../main.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if f, err := NewFault(true); f == nil || err != nil {
-		t.Errorf("fault %v, error %v where it is", f != nil, err)
+	if !strings.Contains(string(main), "multicall.Main(os.Args, multicall.Options{})") {
+		t.Error("main gives options that are for tests only")
+	}
+	if Fault() != nil {
+		t.Error("there is a fault without the variable")
+	}
+	t.Setenv("BIJOU_FAULT", "before-spawn:1")
+	if Fault() == nil {
+		t.Error("there is no fault with the variable")
 	}
 }

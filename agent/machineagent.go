@@ -157,11 +157,7 @@ type machineState struct {
 }
 
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
-	var d machineState
-	err = m.State.View(ctx, func(v *state.View) (err error) {
-		d, err = m.readState(v)
-		return err
-	})
+	d, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {
 		return false, err
 	}

@@ -57,7 +57,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	for _, o := range l.pool.takeOutcomes() {
 		l.noteOutcome(o)
 	}
-	baseRevision, err := readRevision(ctx, l.State)
+	baseRevision, err := state.Read(ctx, l.State, (*state.View).Revision)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,6 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 	return s, err
 }
 
-func readRevision(ctx context.Context, st *state.State) (revision int64, err error) {
-	err = st.View(ctx, func(v *state.View) error {
-		revision, err = v.Revision()
-		return err
-	})
-	return revision, err
-}
-
 // Plan asks only for the units of machines that are not alive.
 func countUnits(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}

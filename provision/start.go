@@ -41,15 +41,11 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 }
 
 func (l *leader) isRetry(ctx context.Context, machine string) (failed bool, err error) {
-	err = l.State.View(ctx, func(v *state.View) error {
-		m, err := v.Machine(machine)
-		failed = m.Status == state.MachineError
-		if errors.Is(err, state.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
-	return failed, err
+	m, err := state.Read(ctx, l.State, func(v *state.View) (state.Machine, error) { return v.Machine(machine) })
+	if errors.Is(err, state.ErrNotFound) {
+		return false, nil
+	}
+	return m.Status == state.MachineError, err
 }
 
 type startRequest struct {

@@ -35,11 +35,7 @@ func (f *ChangeFeed) Run(ctx context.Context) error {
 }
 
 func (f *ChangeFeed) watch(ctx context.Context) error {
-	var revision int64
-	err := f.store.View(ctx, func(v *keyspace.View) (err error) {
-		revision, err = v.Revision()
-		return err
-	})
+	revision, err := keyspace.Read(ctx, f.store, (*keyspace.View).Revision)
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,7 @@ func (h *handover) ensureTools(ctx context.Context, s *state.State, name string)
 // fetchTools need not find the binary in the state if the folder is shared with whoever
 // ordered it: then it was completed before the order.
 func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
-	var kept state.Tools
-	err := s.View(ctx, func(v *state.View) (err error) {
-		kept, err = v.Tools(name)
-		return err
-	})
+	kept, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
 	if errors.Is(err, state.ErrNotFound) {
 		if h.env.HasTools(name) {
 			return nil

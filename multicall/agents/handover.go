@@ -59,13 +59,12 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 
 // checkTools prepares the hand-over if another binary is ordered, else waits for a change.
 func (h *handover) checkTools(ctx context.Context, s *state.State) error {
-	var env state.Environment
 	var revision int64
-	err := daemon.ViewRetrying(ctx, s, func(v *state.View) (err error) {
-		if env, err = v.Environment(); err == nil {
-			revision, err = v.Revision()
+	env, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (env state.Environment, err error) {
+		if revision, err = v.Revision(); err == nil {
+			env, err = v.Environment()
 		}
-		return err
+		return env, err
 	})
 	if err != nil {
 		return err

@@ -78,23 +78,14 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
 		})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
-	manages, err := hostsProvisioner(ctx, s, id)
+	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(id) })
 	if err != nil {
 		return err
 	}
-	if manages {
+	if slices.Contains(machine.Jobs, state.JobManage) {
 		roles = append(roles, newProvisionerRole(s, session, e))
 	}
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, roles)))
-}
-
-func hostsProvisioner(ctx context.Context, s *state.State, id string) (yes bool, err error) {
-	err = daemon.ViewRetrying(ctx, s, func(v *state.View) error {
-		m, err := v.Machine(id)
-		yes = slices.Contains(m.Jobs, state.JobManage)
-		return err
-	})
-	return yes, err
 }
 
 // endSession leaves the session to expire if the store is away.

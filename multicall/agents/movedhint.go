@@ -20,7 +20,9 @@ func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if err != nil {
 		return err
 	}
-	return withMovedHint(daemon.ViewRetrying(ctx, s, func(v *state.View) error { return v.CheckPlace("0", here) }))
+	return withMovedHint(daemon.RetryWhileAway(ctx, func() error {
+		return s.View(ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
+	}))
 }
 
 func withMovedHint(err error) error {

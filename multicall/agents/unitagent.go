@@ -42,16 +42,11 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var machine string
-	err = daemon.ViewRetrying(ctx, s, func(v *state.View) error {
-		u, err := v.Unit(unit)
-		machine = u.Machine
-		return err
-	})
+	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(unit) })
 	if err != nil {
 		return err
 	}
-	dir, err := p.machineDir(e, machine)
+	dir, err := p.machineDir(e, record.Machine)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,13 @@ import (
 	"bijou/state/backoff"
 )
 
-// ViewRetrying reads as soon as the store answers.
-func ViewRetrying(ctx context.Context, s *state.State, f func(v *state.View) error) error {
-	return RetryWhileAway(ctx, func() error { return s.View(ctx, f) })
+// ReadRetrying is state.Read as soon as the store answers.
+func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.View) (T, error)) (result T, err error) {
+	err = RetryWhileAway(ctx, func() (err error) {
+		result, err = state.Read(ctx, s, f)
+		return err
+	})
+	return result, err
 }
 
 // RetryInterval is between two tries at what is away.

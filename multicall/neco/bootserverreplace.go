@@ -30,17 +30,14 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 	o.setDetail("%d", lrn)
-	members := map[string]string{}
-	err = o.view(func(v *keyspace.View) error {
-		s, err := leader.Load(v, o.parts.Version)
-		if err == nil {
-			err = checkReplaceable(s, lrn)
-		}
-		if err == nil {
-			members, err = c.findMembers(o, s.Servers, lrn)
-		}
+	s, err := o.loadSnapshot()
+	if err == nil {
+		err = checkReplaceable(s, lrn)
+	}
+	if err != nil {
 		return err
-	})
+	}
+	members, err := c.findMembers(o, s.Servers, lrn)
 	for _, url := range slices.Sorted(maps.Keys(members)) {
 		initial, failed := keyspace.ReplaceEtcdMember(o.ctx, url, record.DefaultPrefix, members[url], c.Peer)
 		if failed != nil {

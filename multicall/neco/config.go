@@ -166,12 +166,12 @@ func (c configGetCmd) Run(o *operator) error {
 }
 
 // readSettings leaves out values that cannot be read, and notes their keys.
-func (o *operator) readSettings() (stored map[string]string, err error) {
-	err = o.view(func(v *keyspace.View) error {
-		stored = map[string]string{}
+func (o *operator) readSettings() (map[string]string, error) {
+	return read(o, func(v *keyspace.View) (map[string]string, error) {
+		stored := map[string]string{}
 		config, err := updater.LoadConfig(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, fault := range config.Faults {
 			o.note("cannot read the configuration key %s; to remove it: neco config unset KEY", fault)
@@ -183,9 +183,8 @@ func (o *operator) readSettings() (stored map[string]string, err error) {
 				stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
 			}
 		}
-		return err
+		return stored, err
 	})
-	return stored, err
 }
 
 type configListCmd struct {
@@ -212,10 +211,7 @@ func (c configListCmd) Run(o *operator) error {
 		values[s.Key] = value
 		table.Add("", s.Key, value, mark, s.Help)
 	}
-	if c.Format != "text" {
-		return o.encode(c.Format, values)
-	}
-	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, values, table)
 }
 
 type configUnsetCmd struct {

@@ -45,12 +45,10 @@ func (c diagnoseCmd) Run(o *operator) error {
 	here := unknown == nil && own == lrn
 	var doc statusDoc
 	members := map[string]string{}
-	err := o.open(func(k *keyspace.Space) error {
+	err := o.open(func(k *keyspace.Space) (err error) {
 		members = k.Health(o.ctx)
-		return k.View(o.ctx, func(v *keyspace.View) (err error) {
-			doc, err = readStatus(v, o.parts.Version)
-			return err
-		})
+		doc, err = keyspace.Read(o.ctx, k, o.readStatus)
+		return err
 	})
 	registered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if err == nil && !registered && !here {

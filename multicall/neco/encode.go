@@ -6,6 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"bijou/multicall/console"
 	"bijou/state/sanitize"
 )
 
@@ -17,6 +18,14 @@ func (o *operator) encode(format string, data any) error {
 		return err
 	}
 	return o.print(text)
+}
+
+// printTable prints the table, or the data in another format than text.
+func (o *operator) printTable(format string, data any, table *console.Table) error {
+	if format != "text" {
+		return o.encode(format, data)
+	}
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
 func encodeText(format string, data any) (string, error) {

@@ -27,41 +27,32 @@ func (c historyCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		return printList(o, c.Format, all, auditTable(all))
+		return o.printTable(c.Format, all, auditTable(all))
 	}
 	all, err := readNewest[record.History](o, updater.Keys().AllHistory(), c.N)
 	if err != nil {
 		return err
 	}
-	return printList(o, c.Format, all, historyTable(all, time.Now()))
-}
-
-func printList[T any](o *operator, format string, all []T, table *console.Table) error {
-	if format != "text" {
-		return o.encode(format, all)
-	}
-	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, all, historyTable(all, time.Now()))
 }
 
 // readNewest reads all if n is 0.
 func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
-	all := []T{}
-	err := o.view(func(v *keyspace.View) error {
-		all = all[:0]
+	return read(o, func(v *keyspace.View) ([]T, error) {
+		all := []T{}
 		kvs, err := v.List(prefix)
 		if n > 0 {
 			kvs = kvs[max(0, len(kvs)-n):]
 		}
 		for _, kv := range kvs {
-			var one T
-			if err := keyspace.DecodeInto(kv, &one); err != nil {
-				return err
+			one, err := keyspace.Decode[T](kv)
+			if err != nil {
+				return nil, err
 			}
 			all = append(all, one)
 		}
-		return err
+		return all, err
 	})
-	return all, err
 }
 
 func auditTable(all []record.Audit) *console.Table {

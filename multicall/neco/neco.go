@@ -140,24 +140,16 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 	return errors.Join(f(k), k.Close())
 }
 
-func (o *operator) view(f func(v *keyspace.View) error) error {
-	return o.open(func(k *keyspace.Space) error { return k.View(o.ctx, f) })
-}
-
-func (o *operator) loadSnapshot() (s leader.Snapshot, err error) {
-	err = o.view(func(v *keyspace.View) (err error) {
-		s, err = leader.Load(v, o.parts.Version)
+func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, err error) {
+	err = o.open(func(k *keyspace.Space) (err error) {
+		result, err = keyspace.Read(o.ctx, k, f)
 		return err
 	})
-	return s, err
+	return result, err
 }
 
-func (o *operator) loadConfig() (c record.Config, err error) {
-	err = o.view(func(v *keyspace.View) (err error) {
-		c, err = updater.LoadConfig(v)
-		return err
-	})
-	return c, err
+func (o *operator) loadSnapshot() (leader.Snapshot, error) {
+	return read(o, func(v *keyspace.View) (leader.Snapshot, error) { return leader.Load(v, o.parts.Version) })
 }
 
 func newSource(c record.Config) (*release.Source, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/updater"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 )
@@ -19,7 +20,7 @@ type notifyTestCmd struct{}
 
 // Run sends a test message from this machine.
 func (notifyTestCmd) Run(o *operator) error {
-	config, err := o.loadConfig()
+	config, err := read(o, updater.LoadConfig)
 	if err != nil {
 		return err
 	}

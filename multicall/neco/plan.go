@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
+	"bijou/updater"
 	"bijou/updater/release"
 )
 
@@ -51,11 +52,10 @@ func (c planCmd) Run(o *operator) error {
 		doc.Steps = append(doc.Steps, d)
 		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
 	}
-	if c.Format != "text" {
-		return o.encode(c.Format, doc)
+	if c.Format == "text" {
+		o.note("release %s", version)
 	}
-	o.note("release %s", version)
-	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, doc, table)
 }
 
 func artifactName(a *release.Artifact) string {
@@ -109,7 +109,7 @@ func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) e
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)
 	}
-	config, err := o.loadConfig()
+	config, err := read(o, updater.LoadConfig)
 	if err != nil {
 		return err
 	}

@@ -25,19 +25,17 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := o.open(func(k *keyspace.Space) error { return o.sweepLeftovers(k) }); err != nil {
+	if err := o.open(o.sweepLeftovers); err != nil {
 		return err
 	}
-	return o.view(func(v *keyspace.View) error {
-		s, err := loadStatusSnapshot(v, o.parts.Version)
-		if err != nil || s.Current != nil || s.Recovery == nil {
-			return err
-		}
-		if a := leader.Next(s, time.Now()); a.Verb == leader.Wait {
-			o.note("recovery waits: %s", a.Why)
-		}
-		return nil
-	})
+	s, err := read(o, o.loadStatusSnapshot)
+	if err != nil || s.Current != nil || s.Recovery == nil {
+		return err
+	}
+	if a := leader.Next(s, time.Now()); a.Verb == leader.Wait {
+		o.note("recovery waits: %s", a.Why)
+	}
+	return nil
 }
 
 // maxSweepBatch is the number of records in one transaction.

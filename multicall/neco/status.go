@@ -78,11 +78,7 @@ func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)
 	}
-	var doc statusDoc
-	err := o.view(func(v *keyspace.View) (err error) {
-		doc, err = readStatus(v, o.parts.Version)
-		return err
-	})
+	doc, err := read(o, o.readStatus)
 	if err != nil {
 		return err
 	}
@@ -128,7 +124,7 @@ func (c statusCmd) watch(o *operator) error {
 func (c statusCmd) showStatus(ctx context.Context, o *operator, k *keyspace.Space, screen *console.Screen) (revision int64, err error) {
 	var doc statusDoc
 	err = k.View(ctx, func(v *keyspace.View) (err error) {
-		if doc, err = readStatus(v, o.parts.Version); err != nil {
+		if doc, err = o.readStatus(v); err != nil {
 			return err
 		}
 		revision, err = v.Revision()
@@ -148,8 +144,8 @@ func (c statusCmd) showStatus(ctx context.Context, o *operator, k *keyspace.Spac
 	return revision, screen.Show(text, separator)
 }
 
-func readStatus(v *keyspace.View, own string) (statusDoc, error) {
-	s, err := loadStatusSnapshot(v, own)
+func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
+	s, err := o.loadStatusSnapshot(v)
 	if err != nil {
 		return statusDoc{}, err
 	}
@@ -175,8 +171,8 @@ func readStatus(v *keyspace.View, own string) (statusDoc, error) {
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
-func loadStatusSnapshot(v *keyspace.View, own string) (s leader.Snapshot, err error) {
-	if s, err = leader.Load(v, own); err != nil {
+func (o *operator) loadStatusSnapshot(v *keyspace.View) (s leader.Snapshot, err error) {
+	if s, err = leader.Load(v, o.parts.Version); err != nil {
 		return s, err
 	}
 	if s.Activities, err = updater.LoadActivities(v); err != nil {
@@ -188,7 +184,7 @@ func loadStatusSnapshot(v *keyspace.View, own string) (s leader.Snapshot, err er
 			newest = p.Version
 		}
 	}
-	s.OwnVersion = cmp.Or(newest, own)
+	s.OwnVersion = cmp.Or(newest, o.parts.Version)
 	return s, nil
 }
 

@@ -33,7 +33,6 @@ func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 	p := plugin.NewClient(plugin.Options{
 		Name: e.Provider, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
-		Demand: func(context.Context) (plugin.Demand, error) { return plugin.Present, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer p.Close()
@@ -94,10 +93,7 @@ func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err e
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider}
 	s, err := state.Open(ctx, e.State)
 	if err == nil {
-		err = s.View(ctx, func(v *state.View) (err error) {
-			env, err = v.Environment()
-			return err
-		})
+		env, err = state.Read(ctx, s, (*state.View).Environment)
 		err = errors.Join(err, s.Close())
 	}
 	if isBuiltin(e.Provider) {

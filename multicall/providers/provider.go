@@ -141,26 +141,18 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 	if e.Dir == "" {
 		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
 	}
-	var name string
-	err := daemon.ViewRetrying(ctx, s, func(v *state.View) error {
-		env, err := v.Environment()
-		name = env.Provider
-		return err
-	})
+	env, err := daemon.ReadRetrying(ctx, s, (*state.View).Environment)
 	if err != nil {
 		return nil, err
 	}
+	name := env.Provider
 	return plugin.NewClient(plugin.Options{
 		Name: name, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
-		Demand: func(ctx context.Context) (plugin.Demand, error) { return readDemand(ctx, s) },
-		Wanted: func(ctx context.Context) (w plugin.Wanted, err error) {
-			err = s.View(ctx, func(v *state.View) error {
-				env, err := v.Environment()
-				w = providerWanted(e, env)
-				return err
-			})
-			return w, err
+		Demand: func(ctx context.Context) (plugin.Demand, error) { return state.Read(ctx, s, readDemand) },
+		Wanted: func(ctx context.Context) (plugin.Wanted, error) {
+			env, err := state.Read(ctx, s, (*state.View).Environment)
+			return providerWanted(e, env), err
 		},
 	}), nil
 }
@@ -175,24 +167,19 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	return w
 }
 
-func readDemand(ctx context.Context, s *state.State) (d plugin.Demand, err error) {
-	err = s.View(ctx, func(v *state.View) error {
-		machines, err := v.Machines()
-		if err != nil {
-			return err
-		}
-		made, err := v.NextMachine()
-		switch {
-		case len(machines) > 1:
-			d = plugin.Present
-		case made > 1:
-			d = plugin.Past
-		default:
-			d = plugin.Never
-		}
-		return err
-	})
-	return d, err
+func readDemand(v *state.View) (plugin.Demand, error) {
+	machines, err := v.Machines()
+	if err != nil {
+		return "", err
+	}
+	made, err := v.NextMachine()
+	switch {
+	case len(machines) > 1:
+		return plugin.Present, err
+	case made > 1:
+		return plugin.Past, err
+	}
+	return plugin.Never, err
 }
 
 // findProvider refuses an executable other than the accepted one.

@@ -30,8 +30,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if f.listed = true; ok {
 		f.newest = choice.Version.String()
 	}
-	var s Snapshot
-	err = c.Store.View(ctx, func(v *keyspace.View) (err error) { s, err = Load(v, c.Version); return err })
+	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (Snapshot, error) { return Load(v, c.Version) })
 	if err != nil {
 		return f, err
 	}

@@ -45,8 +45,7 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
-	var revision int64
-	err := o.Store.View(ctx, func(v *keyspace.View) (err error) { revision, err = v.Revision(); return err })
+	revision, err := keyspace.Read(ctx, o.Store, (*keyspace.View).Revision)
 	if err == nil {
 		err = o.Store.Await(ctx, revision, keyspace.Below(key))
 	}

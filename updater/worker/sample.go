@@ -28,11 +28,9 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	}
 	for _, lrn := range w.sampleServers() {
 		var other *record.Status
-		err = w.retryStore(ctx, func() error {
-			return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-				other, err = updater.LoadWorker(v, lrn)
-				return err
-			})
+		err = w.retryStore(ctx, func() (err error) {
+			other, err = keyspace.Read(ctx, w.o.Store, func(v *keyspace.View) (*record.Status, error) { return updater.LoadWorker(v, lrn) })
+			return err
 		})
 		if err != nil {
 			return false, err

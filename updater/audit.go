@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // Audit records what somebody does, in the transaction that does it.
 func Audit(tx *keyspace.Tx, a record.Audit) error {
-	last, err := ReadKey[int](tx.View, Keys().AuditCounter())
+	last, err := ReadKey[int](tx.View, keys.AuditCounter)
 	if err != nil {
 		return err
 	}
@@ -18,5 +19,5 @@ func Audit(tx *keyspace.Tx, a record.Audit) error {
 		a.ID = *last + 1
 	}
 	a.At = time.Now().UTC()
-	return errors.Join(tx.Put(Keys().AuditCounter(), a.ID), tx.Put(Keys().Audit(a.ID), a))
+	return errors.Join(tx.Put(keys.AuditCounter, a.ID), tx.Put(keys.Audit(a.ID), a))
 }

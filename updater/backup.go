@@ -13,7 +13,7 @@ import (
 
 	"bijou/state/archive"
 	"bijou/state/keyspace"
-	"bijou/updater/record"
+	"bijou/updater/keys"
 )
 
 // ErrKeysThere is the error of a restore that would replace keys.
@@ -56,8 +56,8 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 // isHostBound reports whether the key is about the hosts of the moment: who lives, leads,
 // has the turn, or works as a boot server. After a restore these may be others.
 func isHostBound(key string) bool {
-	return strings.HasPrefix(key, Keys().Presences()) || strings.HasPrefix(key, Keys().Claims()) || strings.HasPrefix(key, Keys().Inventories()) ||
-		strings.HasPrefix(key, Keys().Activities()) || strings.HasPrefix(key, "leader/")
+	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) || strings.HasPrefix(key, keys.Inventories) ||
+		strings.HasPrefix(key, keys.Activities) || strings.HasPrefix(key, "leader/")
 }
 
 const (
@@ -75,7 +75,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
 	}
-	space, err := keyspace.Create(ctx, url, record.DefaultPrefix)
+	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 		for _, kv := range there {
 			changes[kv.Key] = nil
 		}
-		return errors.Join(err, tx.Put(Keys().Format(), restoringFormat))
+		return errors.Join(err, tx.Put(keys.Format, restoringFormat))
 	})
 	if err != nil {
 		return fmt.Errorf("cannot restore neco's keys: %w", err)
@@ -94,7 +94,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	for i, k := range a.Keys {
 		changes[k.Key] = &a.Keys[i]
 	}
-	delete(changes, Keys().Format())
+	delete(changes, keys.Format)
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
 		err := space.Update(ctx, func(tx *keyspace.Tx) (err error) {
 			for _, key := range batch {
@@ -110,7 +110,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 			return fmt.Errorf("cannot restore neco's keys: %w", err)
 		}
 	}
-	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(Keys().Format(), formatNumber) })
+	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
 }
 
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
@@ -119,13 +119,13 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 		return nil, err
 	}
 	for _, kv := range all {
-		if strings.HasPrefix(kv.Key, Keys().Presences()) || kv.Key == Keys().UpdaterLeader() {
+		if strings.HasPrefix(kv.Key, keys.Presences) || kv.Key == keys.UpdaterLeader {
 			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, keyspace.ErrRunning)
 		}
 	}
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	var found int
-	ok, err := tx.GetJSON(Keys().Format(), &found)
+	ok, err := tx.GetJSON(keys.Format, &found)
 	if err != nil || !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
 		return nil, errors.Join(ErrKeysThere, err)
 	}

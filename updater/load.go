@@ -5,62 +5,63 @@ import (
 	"strings"
 
 	"bijou/state/keyspace"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // LoadConfig reads the configuration.
 func LoadConfig(v *keyspace.View) (record.Config, error) {
-	kvs, err := v.List(Keys().AllConfig())
+	kvs, err := v.List(keys.AllConfig)
 	stored := map[string]json.RawMessage{}
 	for _, kv := range kvs {
-		stored[strings.TrimPrefix(kv.Key, Keys().AllConfig())] = kv.Value
+		stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = kv.Value
 	}
 	return record.ReadConfig(stored), err
 }
 
 // LoadRequest reads the update that runs or ran last; nil if there is none.
 func LoadRequest(v *keyspace.View) (*record.Request, error) {
-	return ReadKey[record.Request](v, Keys().Current())
+	return ReadKey[record.Request](v, keys.Current)
 }
 
 // LoadWorker reads one worker's record; nil if there is none.
 func LoadWorker(v *keyspace.View, lrn int) (*record.Status, error) {
-	return ReadKey[record.Status](v, Keys().Worker(lrn))
+	return ReadKey[record.Status](v, keys.Worker(lrn))
 }
 
 // LoadWorkers reads all workers' records.
 func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
-	kvs, err := v.List(Keys().Workers())
+	kvs, err := v.List(keys.Workers)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeByLRN[record.Status](kvs, Keys().Workers())
+	return DecodeByLRN[record.Status](kvs, keys.Workers)
 }
 
 // LoadContents reads the result of what one server does for all; nil if there is none.
 func LoadContents(v *keyspace.View, name string) (*record.Contents, error) {
-	return ReadKey[record.Contents](v, Keys().Contents(name))
+	return ReadKey[record.Contents](v, keys.Contents(name))
 }
 
 // LoadTurn reads whose turn it is at a rolling component; nil if it is nobody's.
 func LoadTurn(v *keyspace.View, component string) (*record.Turn, error) {
-	return ReadKey[record.Turn](v, Keys().Turn(component))
+	return ReadKey[record.Turn](v, keys.Turn(component))
 }
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
 func LoadPresences(v *keyspace.View) (map[int]record.Presence, error) {
-	return peekServers[record.Presence](v, Keys().Presences())
+	return peekServers[record.Presence](v, keys.Presences)
 }
 
 // LoadActivities reads what workers say that they are doing. No commit is conditional on
 // it.
 func LoadActivities(v *keyspace.View) (map[int]record.Activity, error) {
-	return peekServers[record.Activity](v, Keys().Activities())
+	return peekServers[record.Activity](v, keys.Activities)
 }
 
 // LoadInventories reads how servers differ from the plan. No commit is conditional on it.
 func LoadInventories(v *keyspace.View) (map[int]record.Inventory, error) {
-	return peekServers[record.Inventory](v, Keys().Inventories())
+	return peekServers[record.Inventory](v, keys.Inventories)
 }
 
 func peekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bijou/state/keyspace"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -16,12 +17,12 @@ func Proven(ctx context.Context, s *keyspace.Space) (proven bool, err error) {
 		if err != nil {
 			return err
 		}
-		recovery, err := ReadKey[record.Recovery](v, Keys().Recovery())
+		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
 		if err != nil {
 			return err
 		}
 		var gate record.Gate
-		if _, err := v.GetJSON(Keys().Gate(), &gate); err != nil {
+		if _, err := v.GetJSON(keys.Gate, &gate); err != nil {
 			return err
 		}
 		proven = record.IsProven(r, gate, recovery)

@@ -6,23 +6,19 @@ import (
 	"fmt"
 
 	"bijou/state/keyspace"
-	"bijou/updater/record"
+	"bijou/updater/keys"
 )
 
 // ErrNotInitialised is the error of OpenStore where InitStore was not called.
 var ErrNotInitialised = errors.New("the store was not initialised")
 
-// formatNumber is the format of the keys, in record.Keys.Format.
+// formatNumber is the format of the keys, in keys.Format.
 const formatNumber = 1
-
-// Keys returns the updater's keys as package state takes them: relative to where they
-// lie.
-func Keys() record.Keys { return record.Keys{} }
 
 // OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there
 // are none, and an error if they have another format.
 func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
-	space, err := keyspace.Open(ctx, url, record.DefaultPrefix)
+	space, err := keyspace.Open(ctx, url, keys.DefaultPrefix)
 	if errors.Is(err, keyspace.ErrNoStore) {
 		return nil, fmt.Errorf("cannot open %q: %w", url, ErrNotInitialised)
 	}
@@ -36,7 +32,7 @@ func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 }
 
 func checkFormat(v *keyspace.View) error {
-	found, err := ReadKey[int](v, Keys().Format())
+	found, err := ReadKey[int](v, keys.Format)
 	switch {
 	case err != nil:
 		return err
@@ -51,7 +47,7 @@ func checkFormat(v *keyspace.View) error {
 // InitStore creates the updater's keys at the URL, and the store if there is none; made
 // is false if they were there.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
-	space, err := keyspace.Create(ctx, url, record.DefaultPrefix)
+	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {
 		return false, err
 	}
@@ -62,7 +58,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 			return err
 		}
 		made = true
-		return tx.Put(Keys().Format(), formatNumber)
+		return tx.Put(keys.Format, formatNumber)
 	})
 	return made, err
 }

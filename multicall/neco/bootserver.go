@@ -8,6 +8,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 )
@@ -54,7 +55,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 				known = append(known, lrn)
 				continue
 			}
-			changes = append(changes, updater.Change{Key: s.Keys.BootServer(lrn), Value: struct{}{}})
+			changes = append(changes, updater.Change{Key: keys.BootServer(lrn), Value: struct{}{}})
 		}
 		return changes, nil
 	})

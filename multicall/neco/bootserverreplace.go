@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 )
@@ -39,7 +40,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	}
 	members, err := c.findMembers(o, s.Servers, lrn)
 	for _, url := range slices.Sorted(maps.Keys(members)) {
-		initial, failed := keyspace.ReplaceEtcdMember(o.ctx, url, record.DefaultPrefix, members[url], c.Peer)
+		initial, failed := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
 		if failed != nil {
 			return failed
 		}
@@ -51,7 +52,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
 	return o.commitChanges(func(s leader.Snapshot, _ time.Time) ([]updater.Change, error) {
-		key := s.Keys.BootServer(lrn)
+		key := keys.BootServer(lrn)
 		changes := slices.DeleteFunc(leader.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
 		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
 	})

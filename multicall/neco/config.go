@@ -11,6 +11,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -72,7 +73,7 @@ func (c configSetCmd) Run(o *operator) error {
 		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
 		err := putSetting(tx, setting.Key, &value)
 		if first && c.Now {
-			err = errors.Join(err, tx.Put(updater.Keys().Hurry(), o.audit.Who))
+			err = errors.Join(err, tx.Put(keys.Hurry, o.audit.Who))
 		}
 		return err
 	})
@@ -100,7 +101,7 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 
 func previousValue(v *keyspace.View, key string) string {
 	var value string
-	ok, err := v.GetJSON(updater.Keys().Config(key), &value)
+	ok, err := v.GetJSON(keys.Config(key), &value)
 	setting, unknown := record.FindSetting(key)
 	switch {
 	case err != nil || unknown != nil:
@@ -119,15 +120,15 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 		return err
 	}
 	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changesSetting(before, key, value) {
-		tx.Remove(updater.Keys().Release())
-		tx.Remove(updater.Keys().Published())
-		tx.Remove(updater.Keys().CheckFailure())
+		tx.Remove(keys.Release)
+		tx.Remove(keys.Published)
+		tx.Remove(keys.CheckFailure)
 	}
 	if value == nil {
-		tx.Remove(updater.Keys().Config(key))
+		tx.Remove(keys.Config(key))
 		return nil
 	}
-	return tx.Put(updater.Keys().Config(key), *value)
+	return tx.Put(keys.Config(key), *value)
 }
 
 // changesSetting takes nil for the default.
@@ -176,11 +177,11 @@ func (o *operator) readSettings() (map[string]string, error) {
 		for _, fault := range config.Faults {
 			o.note("cannot read the configuration key %s; to remove it: neco config unset KEY", fault)
 		}
-		kvs, err := v.List(updater.Keys().AllConfig())
+		kvs, err := v.List(keys.AllConfig)
 		for _, kv := range kvs {
 			var value string
 			if keyspace.DecodeInto(kv, &value) == nil {
-				stored[strings.TrimPrefix(kv.Key, updater.Keys().AllConfig())] = value
+				stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = value
 			}
 		}
 		return stored, err
@@ -222,11 +223,11 @@ type configUnsetCmd struct {
 // Run puts one key back to its default.
 func (c configUnsetCmd) Run(o *operator) error {
 	return o.update(func(tx *keyspace.Tx) error {
-		kvs, err := tx.List(updater.Keys().Config(c.Key))
+		kvs, err := tx.List(keys.Config(c.Key))
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == updater.Keys().Config(c.Key) }) {
+		if !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == keys.Config(c.Key) }) {
 			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
 				return console.Usage(err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
-	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -23,13 +23,13 @@ func (c historyCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("%d is no number of updates", c.N))
 	}
 	if c.Audit {
-		all, err := readNewest[record.Audit](o, updater.Keys().Audits(), c.N)
+		all, err := readNewest[record.Audit](o, keys.Audits, c.N)
 		if err != nil {
 			return err
 		}
 		return o.printTable(c.Format, all, auditTable(all))
 	}
-	all, err := readNewest[record.History](o, updater.Keys().AllHistory(), c.N)
+	all, err := readNewest[record.History](o, keys.AllHistory, c.N)
 	if err != nil {
 		return err
 	}

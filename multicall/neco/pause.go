@@ -6,7 +6,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
-	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -26,7 +26,7 @@ func (c pauseCmd) Run(o *operator) error {
 		p.Until = &until
 		o.setDetail("until %s", until.Format(time.RFC3339))
 	}
-	return o.update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Pause(), p) })
+	return o.update(func(tx *keyspace.Tx) error { return tx.Put(keys.Pause, p) })
 }
 
 type resumeCmd struct{ reasonFlag }
@@ -35,8 +35,8 @@ type resumeCmd struct{ reasonFlag }
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *keyspace.Tx) (err error) {
-		if paused, err = tx.GetJSON(updater.Keys().Pause(), &record.Pause{}); paused {
-			tx.Remove(updater.Keys().Pause())
+		if paused, err = tx.GetJSON(keys.Pause, &record.Pause{}); paused {
+			tx.Remove(keys.Pause)
 		}
 		return err
 	})

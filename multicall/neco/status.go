@@ -10,6 +10,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -155,14 +156,14 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		doc.Version = s.Current.Version
 	}
 	var leads leaderDoc
-	if ok, err := v.GetJSON(s.Keys.UpdaterLeader(), &leads); err != nil {
+	if ok, err := v.GetJSON(keys.UpdaterLeader, &leads); err != nil {
 		return doc, err
 	} else if ok {
 		doc.Leader = &leads
 	}
 	doc.judgeFleet(s, time.Now().UTC())
 	var failure record.CheckFailure
-	ok, err := v.GetJSON(s.Keys.CheckFailure(), &failure)
+	ok, err := v.GetJSON(keys.CheckFailure, &failure)
 	if ok {
 		doc.CheckFail = &failure
 	}

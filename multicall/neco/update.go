@@ -7,6 +7,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -54,7 +55,7 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	case config.Env == record.EnvNone:
 		return console.Hint(errors.New("the environment is none: releases are not looked for"), "neco config set env production")
 	}
-	return tx.Put(updater.Keys().Check(), time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
+	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
 // findTarget asks the source for the version, since all workers would fail to get one that
@@ -105,5 +106,5 @@ func (c updateCmd) requestUpdate(o *operator, s leader.Snapshot, t record.Target
 		o.note("updates are paused; this one begins after: neco resume")
 	}
 	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.audit.Who
-	return []updater.Change{{Key: s.Keys.Target(), Value: t}}, nil
+	return []updater.Change{{Key: keys.Target, Value: t}}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/state/store/sqlite"
-	"bijou/updater/record"
+	"bijou/updater/keys"
 )
 
 // scribble KEY TEXT: writes the text as it is to one of neco's keys, as another program
@@ -21,7 +21,7 @@ func scribble(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, url, key := context.Background(), ts.Getenv("NECO_STATE"), args[0]
 	open := etcd.Open
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		open, url, key = sqlite.Open, path, record.DefaultPrefix+key
+		open, url, key = sqlite.Open, path, keys.DefaultPrefix+key
 	}
 	s, err := open(ctx, url)
 	ts.Check(err)

@@ -16,11 +16,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"bijou/state/keyspace"
 	"bijou/testscripts/await"
-	"bijou/updater/record"
-
-	"github.com/rogpeppe/go-internal/testscript"
+	"bijou/updater/keys"
 )
 
 // shows DURATION REGEXP NECO: runs "neco status --watch" until one of the states
@@ -97,7 +97,7 @@ func stored(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: stored PREFIX")
 	}
 	ctx := context.Background()
-	k, err := keyspace.Open(ctx, ts.Getenv("NECO_STATE"), record.DefaultPrefix)
+	k, err := keyspace.Open(ctx, ts.Getenv("NECO_STATE"), keys.DefaultPrefix)
 	ts.Check(err)
 	defer k.Close()
 	ts.Check(k.View(ctx, func(v *keyspace.View) error {

@@ -10,6 +10,7 @@ import (
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/memstore"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -79,11 +80,11 @@ func (r *Rig) Begin(version string, lrns ...int) {
 	r.T.Helper()
 	r.Update(func(tx *keyspace.Tx) error {
 		for _, n := range lrns {
-			if err := tx.Put(updater.Keys().BootServer(n), struct{}{}); err != nil {
+			if err := tx.Put(keys.BootServer(n), struct{}{}); err != nil {
 				return err
 			}
 		}
-		return tx.Put(updater.Keys().Target(), record.Target{Version: version})
+		return tx.Put(keys.Target, record.Target{Version: version})
 	})
 }
 

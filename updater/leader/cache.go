@@ -7,6 +7,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -25,8 +26,7 @@ type snapshotCache struct {
 }
 
 func newSnapshotCache(s *keyspace.Space, own string) *snapshotCache {
-	k := updater.Keys()
-	return &snapshotCache{store: s, feed: updater.NewChangeFeed(s, k.AllConfig(), k.Infos(), k.Statuses(), k.AllContents(), k.Presences(), k.Inventories()), ownVersion: own, stale: true}
+	return &snapshotCache{store: s, feed: updater.NewChangeFeed(s, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents, keys.Presences, keys.Inventories), ownVersion: own, stale: true}
 }
 
 func (f *snapshotCache) catchUp(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 		return err
 	}
 	var r record.Request
-	if f.requestRevision, err = v.GetAt(updater.Keys().Current(), &r); err != nil {
+	if f.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
 		return err
 	}
 	f.revision, err = v.Revision()
@@ -57,22 +57,21 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 
 // applyChange reports whether the change could be applied; else the cache is stale.
 func (f *snapshotCache) applyChange(c keyspace.Change) bool {
-	k := updater.Keys()
 	switch {
 	case c.Revision <= f.revision:
 		return true // it was read
 	case !c.IsComplete():
 		return false
-	case c.Key == k.Gate():
+	case c.Key == keys.Gate:
 		f.snapshot.Gate = record.Gate{}
 		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &f.snapshot.Gate) == nil
-	case strings.HasPrefix(c.Key, k.Workers()):
-		return applyServerChange(f.snapshot.Workers, k.Workers(), c)
-	case strings.HasPrefix(c.Key, k.Presences()):
-		lrn, _ := record.ParseServerKey(k.Presences(), c.Key)
-		return !slices.Contains(f.snapshot.Unseen, lrn) && applyServerChange(f.snapshot.Present, k.Presences(), c)
-	case strings.HasPrefix(c.Key, k.Inventories()):
-		return applyServerChange(f.snapshot.Inventories, k.Inventories(), c)
+	case strings.HasPrefix(c.Key, keys.Workers):
+		return applyServerChange(f.snapshot.Workers, keys.Workers, c)
+	case strings.HasPrefix(c.Key, keys.Presences):
+		lrn, _ := record.ParseServerKey(keys.Presences, c.Key)
+		return !slices.Contains(f.snapshot.Unseen, lrn) && applyServerChange(f.snapshot.Present, keys.Presences, c)
+	case strings.HasPrefix(c.Key, keys.Inventories):
+		return applyServerChange(f.snapshot.Inventories, keys.Inventories, c)
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -36,11 +37,11 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []updater.Change{
-		updater.Remove(s.Keys.Current()), updater.Remove(s.Keys.Gate()), updater.Remove(s.Keys.Published()), updater.Put(s.Keys.History(s.Current.ID), h),
-		updater.Put(s.Keys.Recovery(), record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
+		updater.Remove(keys.Current), updater.Remove(keys.Gate), updater.Remove(keys.Published), updater.Put(keys.History(s.Current.ID), h),
+		updater.Put(keys.Recovery, record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
-		changes = append(changes, updater.Remove(s.Keys.Contents(name)))
+		changes = append(changes, updater.Remove(keys.Contents(name)))
 	}
 	return changes, nil
 }
@@ -50,7 +51,7 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
-			changes = append(changes, updater.Remove(s.Keys.Worker(lrn)))
+			changes = append(changes, updater.Remove(keys.Worker(lrn)))
 		}
 	}
 	return changes
@@ -94,10 +95,10 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	r.Attempt++
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)
-	changes := []updater.Change{updater.Put(s.Keys.Current(), r), updater.Put(s.Keys.History(r.ID), h)}
+	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h)}
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
-			changes = append(changes, updater.Remove(s.Keys.Contents(name)))
+			changes = append(changes, updater.Remove(keys.Contents(name)))
 		}
 	}
 	return changes, nil
@@ -116,10 +117,10 @@ func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 // machine may work as it. The worker's record of a running update stays: the worker would
 // not write it again while the others wait.
 func Unregister(s Snapshot, lrn int) []updater.Change {
-	k, r := s.Keys, s.Current
-	changes := []updater.Change{updater.Remove(k.BootServer(lrn)), updater.Remove(k.Presence(lrn)), updater.Remove(k.Claim(lrn)), updater.Remove(k.Inventory(lrn)), updater.Remove(k.Activity(lrn))}
+	r := s.Current
+	changes := []updater.Change{updater.Remove(keys.BootServer(lrn)), updater.Remove(keys.Presence(lrn)), updater.Remove(keys.Claim(lrn)), updater.Remove(keys.Inventory(lrn)), updater.Remove(keys.Activity(lrn))}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}
-	return append(changes, updater.Remove(k.Worker(lrn)))
+	return append(changes, updater.Remove(keys.Worker(lrn)))
 }

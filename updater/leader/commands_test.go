@@ -26,12 +26,12 @@ func stopped(change func(*Snapshot)) Snapshot {
 func TestRecover(t *testing.T) {
 	got, err := Recover(stopped(nil), t0(), "me")
 	want := []updater.Change{
-		updater.Remove("/n/status/current"),
-		updater.Remove("/n/status/gate"),
-		updater.Remove("/n/info/published"),
-		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}),
-		updater.Put("/n/info/recovery", record.Recovery{At: t0(), By: "me", Failed: "1.1"}),
-		updater.Remove("/n/contents/cke"), updater.Remove("/n/contents/sabakan"),
+		updater.Remove("status/current"),
+		updater.Remove("status/gate"),
+		updater.Remove("info/published"),
+		updater.Put("history/0000000004", record.History{ID: 4, To: "1.1", Result: "recovered"}),
+		updater.Put("info/recovery", record.Recovery{At: t0(), By: "me", Failed: "1.1"}),
+		updater.Remove("contents/cke"), updater.Remove("contents/sabakan"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -75,9 +75,9 @@ func ptr[T any](v T) *T { return &v }
 func TestRetry(t *testing.T) {
 	got, err := Retry(stopped(nil), t0(), "me")
 	want := []updater.Change{
-		updater.Put("/n/status/current", *request(func(r *record.Request) { r.Attempt = 2 })),
-		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "running", Attempts: []record.Attempt{{Number: 2, Who: "me", Result: "running", StartedAt: t0()}}}),
-		updater.Remove("/n/contents/sabakan"),
+		updater.Put("status/current", *request(func(r *record.Request) { r.Attempt = 2 })),
+		updater.Put("history/0000000004", record.History{ID: 4, To: "1.1", Result: "running", Attempts: []record.Attempt{{Number: 2, Who: "me", Result: "running", StartedAt: t0()}}}),
+		updater.Remove("contents/sabakan"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -126,7 +126,7 @@ func TestHalt(t *testing.T) {
 
 // Upstream's fault: what was removed with server 1 was that of 10, too.
 func TestUnregister(t *testing.T) {
-	want := []updater.Change{updater.Remove("/n/info/bootservers/1"), updater.Remove("/n/presence/1"), updater.Remove("/n/claims/1"), updater.Remove("/n/inventory/1"), updater.Remove("/n/activity/1"), updater.Remove("/n/status/bootserver/1")}
+	want := []updater.Change{updater.Remove("info/bootservers/1"), updater.Remove("presence/1"), updater.Remove("claims/1"), updater.Remove("inventory/1"), updater.Remove("activity/1"), updater.Remove("status/bootserver/1")}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {
 		t.Error(diff)
 	}
@@ -143,7 +143,7 @@ func TestLeftovers(t *testing.T) {
 	old := at(1)
 	old.Request = 3
 	s.Workers[7] = old
-	if diff := cmp.Diff([]updater.Change{updater.Remove("/n/status/bootserver/7")}, RemoveLeftovers(s)); diff != "" {
+	if diff := cmp.Diff([]updater.Change{updater.Remove("status/bootserver/7")}, RemoveLeftovers(s)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -63,7 +64,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found)
 	}
 	if s.Repair != nil && !s.canRepair() {
-		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []updater.Change{updater.Remove(s.Keys.Repair())}}
+		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []updater.Change{updater.Remove(keys.Repair)}}
 	}
 	a := s.nextRequest(now)
 	for _, since := range s.Absent {
@@ -75,7 +76,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 }
 
 func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
-	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(s.Keys.Degraded(), record.Degraded{Findings: found})}}
+	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(keys.Degraded, record.Degraded{Findings: found})}}
 	var words []string
 	var lrns []int
 	for _, f := range found {
@@ -92,7 +93,7 @@ func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
 			Version: s.LastVersion(), Message: "degraded: " + a.Why, At: now,
 		}
-		a.Changes = append(a.Changes, updater.Put(s.Keys.Alert(alert.ID), alert))
+		a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	}
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -35,7 +36,7 @@ func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
 
 // sendHeartbeats does not make up for a heartbeat that could not be sent.
 func (l leader) sendHeartbeats(ctx context.Context) error {
-	feed := updater.NewChangeFeed(l.Store, updater.Keys().Config("notify.heartbeat"))
+	feed := updater.NewChangeFeed(l.Store, keys.Config("notify.heartbeat"))
 	return withFeed(ctx, feed, func() error {
 		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
 			var s Snapshot

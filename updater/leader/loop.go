@@ -9,6 +9,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -90,7 +91,7 @@ func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a Action) (op
 		return false, nil
 	}
 	gate := a.Changes[0]
-	at, err := l.leadership.PutIf(ctx, updater.Keys().Current(), f.requestRevision, gate.Key, gate.Value)
+	at, err := l.leadership.PutIf(ctx, keys.Current, f.requestRevision, gate.Key, gate.Value)
 	if at == 0 || err != nil {
 		return false, err
 	}

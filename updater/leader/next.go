@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -171,18 +172,18 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
-	changes := []updater.Change{updater.Put(s.Keys.Current(), r), updater.Put(s.Keys.History(id), h), updater.Put(s.Keys.Alert(alert.ID), alert)}
+	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(id), h), updater.Put(keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
-		changes = append(changes, updater.Remove(s.Keys.Recovery()))
+		changes = append(changes, updater.Remove(keys.Recovery))
 	}
 	if s.Hurry {
-		changes = append(changes, updater.Remove(s.Keys.Hurry()))
+		changes = append(changes, updater.Remove(keys.Hurry))
 	}
 	if s.Repair != nil {
-		changes = append(changes, updater.Remove(s.Keys.Repair()))
+		changes = append(changes, updater.Remove(keys.Repair))
 	}
 	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
-		changes = append(changes, updater.Remove(s.Keys.Target()))
+		changes = append(changes, updater.Remove(keys.Target))
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
 }

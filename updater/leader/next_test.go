@@ -14,7 +14,7 @@ import (
 // base is a fleet that is up to date.
 func base(change func(*Snapshot)) Snapshot {
 	s := Snapshot{
-		Keys: record.NewKeys("/n/"), Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, OwnVersion: "1.1",
+		Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, OwnVersion: "1.1",
 		Servers: []int{1, 2, 10}, Release: "1.1", Current: ended(false), LastID: 4,
 		Entry: record.History{ID: 4, To: "1.1", Result: record.Running}, Workers: map[int]record.Status{},
 	}
@@ -183,9 +183,9 @@ func last(all []updater.Change) updater.Change { return all[len(all)-1] }
 func TestNextWrites(t *testing.T) {
 	now := t0()
 	want := []updater.Change{
-		updater.Put("/n/status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, AttemptAt: now}),
-		updater.Put("/n/history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now, Attempts: []record.Attempt{{Number: 1, Result: "running", StartedAt: now}}}),
-		updater.Put("/n/outbox/5-1-started", record.Alert{ID: "5-1-started", Kind: "started", Request: 5, Version: "1.2", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.2 (release) begins", At: now}),
+		updater.Put("status/current", record.Request{Version: "1.2", Servers: []int{1, 2, 10}, ID: 5, Attempt: 1, StartedAt: now, AttemptAt: now}),
+		updater.Put("history/0000000005", record.History{ID: 5, By: "release", From: "1.1", To: "1.2", Servers: []int{1, 2, 10}, Result: "running", StartedAt: now, Attempts: []record.Attempt{{Number: 1, Result: "running", StartedAt: now}}}),
+		updater.Put("outbox/5-1-started", record.Alert{ID: "5-1-started", Kind: "started", Request: 5, Version: "1.2", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.2 (release) begins", At: now}),
 	}
 	got := Next(base(func(s *Snapshot) { s.Release, s.Servers = "1.2", []int{10, 1, 2} }), now).Changes
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -194,27 +194,27 @@ func TestNextWrites(t *testing.T) {
 	past := base(func(s *Snapshot) {
 		s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true}
 	})
-	if diff := cmp.Diff(updater.Change{Key: "/n/info/target"}, last(Next(past, now).Changes)); diff != "" {
+	if diff := cmp.Diff(updater.Change{Key: "info/target"}, last(Next(past, now).Changes)); diff != "" {
 		t.Errorf("start of another version than was asked for: %s", diff)
 	}
 	asked := base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.3", Passed: "1.1"} })
-	if c := last(Next(asked, now).Changes); c.Key == "/n/info/target" {
+	if c := last(Next(asked, now).Changes); c.Key == "info/target" {
 		t.Error("start of what was asked for: that is forgotten")
 	}
 	want = []updater.Change{
-		updater.Put("/n/status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })),
-		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, EndedAt: &now, Attempts: []record.Attempt{
+		updater.Put("status/current", *request(func(r *record.Request) { r.Stop, r.EndedAt, r.Why = true, &now, "server 2, step step: broken" })),
+		updater.Put("history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, EndedAt: &now, Attempts: []record.Attempt{
 			{Number: 1, Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, StartedAt: now, EndedAt: &now},
 		}}),
-		updater.Put("/n/outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}),
+		updater.Put("outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}),
 	}
 	if diff := cmp.Diff(want, Next(running(at(1), failed(1)), now).Changes); diff != "" {
 		t.Errorf("stop: %s", diff)
 	}
 	want = []updater.Change{
-		updater.Put("/n/status/current", *request(func(r *record.Request) { r.EndedAt = &now })),
-		updater.Put("/n/history/0000000004", record.History{ID: 4, To: "1.1", Result: "succeeded", EndedAt: &now, Attempts: []record.Attempt{{Number: 1, Result: "succeeded", StartedAt: now, EndedAt: &now}}}),
-		updater.Put("/n/outbox/4-1-succeeded", record.Alert{ID: "4-1-succeeded", Kind: "succeeded", Request: 4, Version: "1.1", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.1 succeeded", At: now}),
+		updater.Put("status/current", *request(func(r *record.Request) { r.EndedAt = &now })),
+		updater.Put("history/0000000004", record.History{ID: 4, To: "1.1", Result: "succeeded", EndedAt: &now, Attempts: []record.Attempt{{Number: 1, Result: "succeeded", StartedAt: now, EndedAt: &now}}}),
+		updater.Put("outbox/4-1-succeeded", record.Alert{ID: "4-1-succeeded", Kind: "succeeded", Request: 4, Version: "1.1", Servers: []int{1, 2, 10}, Message: "update of 1, 2 and 10 to 1.1 succeeded", At: now}),
 	}
 	if diff := cmp.Diff(want, Next(running(finished(), finished(), finished()), now).Changes); diff != "" {
 		t.Errorf("finish: %s", diff)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -150,14 +151,14 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 	r := s.Current
 	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now, Progress: r.Progress(s.Workers)}
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []updater.Change{updater.Put(s.Keys.Gate(), g)}}
+	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []updater.Change{updater.Put(keys.Gate, g)}}
 }
 
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
 	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool { return slices.Contains(s.Current.Missing, lrn) })
-	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(s.Keys.Current(), r)}}
+	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(keys.Current, r)}}
 	if len(gone) == 0 {
 		a.Why = "servers are back"
 		return a
@@ -166,7 +167,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	alert := s.newAlert(now, record.AlertMissing, a.Why)
 	alert.Servers = gone
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
-	a.Changes = append(a.Changes, updater.Put(s.Keys.Alert(alert.ID), alert))
+	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	return a
 }
 

@@ -10,14 +10,14 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
 // sent. If it is killed in between, the alert is sent again.
 func (l leader) sendAlerts(ctx context.Context) error {
-	k := updater.Keys()
-	feed := updater.NewChangeFeed(l.Store, k.AllConfig(), k.Outbox())
+	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Outbox)
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
 	return withFeed(ctx, feed, func() error {
 		for failures := 0; ctx.Err() == nil; {
@@ -81,7 +81,7 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
 	return p.leadership.Update(ctx, func(tx *keyspace.Tx) error {
-		tx.Remove(updater.Keys().Alert(a.ID))
+		tx.Remove(keys.Alert(a.ID))
 		return nil
 	})
 }
@@ -100,7 +100,7 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 		if config, err = updater.LoadConfig(v); err != nil {
 			return err
 		}
-		kvs, err := v.List(updater.Keys().Outbox())
+		kvs, err := v.List(keys.Outbox)
 		for _, kv := range kvs {
 			var a record.Alert
 			if err := keyspace.DecodeInto(kv, &a); err != nil { // it must not keep back the others

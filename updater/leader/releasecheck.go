@@ -9,6 +9,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -17,8 +18,7 @@ import (
 // it, and when the source of releases is configured anew. Failures are retried with
 // growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
-	k := updater.Keys()
-	feed := updater.NewChangeFeed(l.Store, k.AllConfig(), k.Infos())
+	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos)
 	c := releaseChecker{leader: l}
 	defer c.close()
 	return withFeed(ctx, feed, func() error {
@@ -92,7 +92,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		config, q = s.Config, newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
-		if mark, err := updater.ReadKey[string](v, updater.Keys().Check()); err != nil || mark == nil {
+		if mark, err := updater.ReadKey[string](v, keys.Check); err != nil || mark == nil {
 			return err
 		} else {
 			q.trigger = *mark
@@ -148,7 +148,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	}
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) (failed error) {
 		if err == nil {
-			tx.Remove(updater.Keys().CheckFailure())
+			tx.Remove(keys.CheckFailure)
 		} else {
 			failed = f.putFailure(tx, err, c.lastCheck.UTC())
 		}

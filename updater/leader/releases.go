@@ -9,6 +9,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -77,31 +78,31 @@ func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []r
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	var err error
 	if f.newest == "" {
-		tx.Remove(updater.Keys().Release())
+		tx.Remove(keys.Release)
 	} else {
-		err = tx.Put(updater.Keys().Release(), f.newest)
+		err = tx.Put(keys.Release, f.newest)
 	}
-	was, failed := updater.ReadKey[record.Published](tx.View, updater.Keys().Published())
+	was, failed := updater.ReadKey[record.Published](tx.View, keys.Published)
 	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
 		return errors.Join(err, failed)
 	}
 	r, err := updater.LoadRequest(tx.View)
-	t, failed := updater.ReadKey[record.Target](tx.View, updater.Keys().Target())
+	t, failed := updater.ReadKey[record.Target](tx.View, keys.Target)
 	err = errors.Join(err, failed)
 	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
 			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
 			Message: why, At: time.Now().UTC(),
 		}
-		err = tx.Put(updater.Keys().Alert(a.ID), a)
+		err = tx.Put(keys.Alert(a.ID), a)
 	}
-	return errors.Join(err, tx.Put(updater.Keys().Published(), f.published))
+	return errors.Join(err, tx.Put(keys.Published, f.published))
 }
 
 // putFailure alerts once for each release that cannot be taken.
 func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error {
 	failure := record.CheckFailure{Message: why.Error(), At: at}
-	was, err := updater.ReadKey[record.CheckFailure](tx.View, updater.Keys().CheckFailure())
+	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
 	if was != nil {
 		failure.Refused = was.Refused
 	}
@@ -111,7 +112,7 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.refused,
 			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %v", f.refused, why), At: at,
 		}
-		err = errors.Join(err, tx.Put(updater.Keys().Alert(a.ID), a))
+		err = errors.Join(err, tx.Put(keys.Alert(a.ID), a))
 	}
-	return errors.Join(err, tx.Put(updater.Keys().CheckFailure(), failure))
+	return errors.Join(err, tx.Put(keys.CheckFailure, failure))
 }

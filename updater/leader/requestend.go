@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -32,7 +33,7 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 		a.AtFault = alert.Servers
 	}
 	h.End(a)
-	return []updater.Change{updater.Put(s.Keys.Current(), r), updater.Put(s.Keys.History(r.ID), h), updater.Put(s.Keys.Alert(alert.ID), alert)}
+	return []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h), updater.Put(keys.Alert(alert.ID), alert)}
 }
 
 // newAlert gives the same event the same ID.

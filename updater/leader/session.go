@@ -12,6 +12,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -94,7 +95,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 			slog.Debug("the session is left to expire", "error", err)
 		}
 	}()
-	leadership, err := session.Campaign(ctx, updater.Keys().UpdaterLeader())
+	leadership, err := session.Campaign(ctx, keys.UpdaterLeader)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"bijou/testscripts/github"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -45,7 +46,7 @@ func (r rig) updater(m *Metrics) (stop func()) {
 func (r rig) configure(values map[string]string) {
 	r.Update(func(tx *keyspace.Tx) error {
 		for key, value := range values {
-			if err := tx.Put(updater.Keys().Config(key), value); err != nil {
+			if err := tx.Put(keys.Config(key), value); err != nil {
 				return err
 			}
 		}
@@ -56,7 +57,7 @@ func (r rig) configure(values map[string]string) {
 // known tells which release the leader knows.
 func (r rig) known() (version string) {
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
-		found, err := updater.ReadKey[string](v, updater.Keys().Release())
+		found, err := updater.ReadKey[string](v, keys.Release)
 		if found != nil {
 			version = *found
 		}
@@ -83,7 +84,7 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	r.updater(nil)
 	for _, version := range []string{"1.1", "1.2", "1.3"} {
 		server.Publish(github.Release{Tag: "t-" + version})
-		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Check(), version) })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Check, version) })
 		r.Eventually("release "+version, func() bool { return r.known() == version })
 		if _, err := cluster.Members[0].Compact(); err != nil {
 			t.Fatal(err)
@@ -161,10 +162,10 @@ func TestDelivery(t *testing.T) {
 		defer server.Close()
 		r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
 		r.Update(func(tx *keyspace.Tx) error {
-			if err := tx.Put(updater.Keys().Alert("6-1-stopped"), "what is no alert"); err != nil {
+			if err := tx.Put(keys.Alert("6-1-stopped"), "what is no alert"); err != nil {
 				return err
 			}
-			return tx.Put(updater.Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+			return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
 		})
 		m := &Metrics{}
 		r.updater(m)
@@ -173,7 +174,7 @@ func TestDelivery(t *testing.T) {
 		r.Eventually("an outbox without it", func() bool {
 			left := 2
 			_ = r.Store.View(t.Context(), func(v *keyspace.View) error {
-				kvs, err := v.List(updater.Keys().Outbox())
+				kvs, err := v.List(keys.Outbox)
 				left = len(kvs)
 				return err
 			})
@@ -227,7 +228,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 	defer server.Close()
 	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
 	r.Update(func(tx *keyspace.Tx) error {
-		return tx.Put(updater.Keys().Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+		return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
 	})
 	if err := Run(ctx, Options{Store: r.Open(), Version: "1.0"}); err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 		t.Error(diff)
 	}
 	err := r.Store.View(t.Context(), func(v *keyspace.View) error {
-		kvs, err := v.List(updater.Keys().Outbox())
+		kvs, err := v.List(keys.Outbox)
 		if len(kvs) > 0 {
 			t.Errorf("it would be sent again: %d", len(kvs))
 		}

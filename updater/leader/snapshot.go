@@ -7,12 +7,12 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // Snapshot has what the leader has read at one revision, with what it has observed.
 type Snapshot struct {
-	Keys       record.Keys
 	Config     record.Config
 	OwnVersion string // the version of this updater
 	Servers    []int  // registered boot servers
@@ -81,30 +81,30 @@ func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Unt
 // an Update the commit becomes conditional on everything that it has read, except
 // presences, inventories and claims. Keys below one prefix are read together.
 func Load(v *keyspace.View, own string) (s Snapshot, err error) {
-	s = Snapshot{Keys: updater.Keys(), OwnVersion: own}
+	s = Snapshot{OwnVersion: own}
 	fill := snapshotReader{view: v}
 	s.Config, fill.err = updater.LoadConfig(v)
-	infos, statuses := fill.list(s.Keys.Infos()), fill.list(s.Keys.Statuses())
+	infos, statuses := fill.list(keys.Infos), fill.list(keys.Statuses)
 	s.Servers = registeredServers(infos)
-	if release := decodeKey[string](&fill, infos, s.Keys.Release()); release != nil {
+	if release := decodeKey[string](&fill, infos, keys.Release); release != nil {
 		s.Release = *release
 	}
-	s.Published = decodeKey[record.Published](&fill, infos, s.Keys.Published())
-	s.Target = decodeKey[record.Target](&fill, infos, s.Keys.Target())
-	s.Hurry = decodeKey[string](&fill, infos, s.Keys.Hurry()) != nil
-	s.Repair = decodeKey[record.Repair](&fill, infos, s.Keys.Repair())
-	if d := decodeKey[record.Degraded](&fill, infos, s.Keys.Degraded()); d != nil {
+	s.Published = decodeKey[record.Published](&fill, infos, keys.Published)
+	s.Target = decodeKey[record.Target](&fill, infos, keys.Target)
+	s.Hurry = decodeKey[string](&fill, infos, keys.Hurry) != nil
+	s.Repair = decodeKey[record.Repair](&fill, infos, keys.Repair)
+	if d := decodeKey[record.Degraded](&fill, infos, keys.Degraded); d != nil {
 		s.Degraded = *d
 	}
 	fill.peekLiveness(&s)
-	s.Pause = decodeKey[record.Pause](&fill, infos, s.Keys.Pause())
-	s.Recovery = decodeKey[record.Recovery](&fill, infos, s.Keys.Recovery())
-	s.Current = decodeKey[record.Request](&fill, statuses, s.Keys.Current())
-	if g := decodeKey[record.Gate](&fill, statuses, s.Keys.Gate()); g != nil {
+	s.Pause = decodeKey[record.Pause](&fill, infos, keys.Pause)
+	s.Recovery = decodeKey[record.Recovery](&fill, infos, keys.Recovery)
+	s.Current = decodeKey[record.Request](&fill, statuses, keys.Current)
+	if g := decodeKey[record.Gate](&fill, statuses, keys.Gate); g != nil {
 		s.Gate = *g
 	}
 	if fill.err == nil {
-		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, s.Keys.Workers())
+		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, keys.Workers)
 	}
 	s.Contents = fill.readContents()
 	fill.readLastEntry(&s)
@@ -126,15 +126,15 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 		return
 	}
 	var claims []keyspace.KeyValue
-	claims, r.err = r.view.ListUnguarded(s.Keys.Claims()) // they are long
+	claims, r.err = r.view.ListUnguarded(keys.Claims) // they are long
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
-		return slices.ContainsFunc(claims, func(kv keyspace.KeyValue) bool { return kv.Key == s.Keys.Claim(lrn) })
+		return slices.ContainsFunc(claims, func(kv keyspace.KeyValue) bool { return kv.Key == keys.Claim(lrn) })
 	})
 }
 
 func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	for _, kv := range infos {
-		if lrn, ok := record.ParseServerKey(updater.Keys().BootServers(), kv.Key); ok {
+		if lrn, ok := record.ParseServerKey(keys.BootServers, kv.Key); ok {
 			lrns = append(lrns, lrn)
 		}
 	}
@@ -143,12 +143,12 @@ func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 
 func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
-	for _, kv := range r.list(updater.Keys().AllContents()) {
+	for _, kv := range r.list(keys.AllContents) {
 		var c record.Contents
 		if r.err = keyspace.DecodeInto(kv, &c); r.err != nil {
 			return nil
 		}
-		found[strings.TrimPrefix(kv.Key, updater.Keys().AllContents())] = c
+		found[strings.TrimPrefix(kv.Key, keys.AllContents)] = c
 	}
 	return found
 }
@@ -159,11 +159,11 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID
 		if r.err == nil {
-			_, r.err = r.view.GetJSON(s.Keys.History(s.Current.ID), &s.Entry)
+			_, r.err = r.view.GetJSON(keys.History(s.Current.ID), &s.Entry)
 		}
 		return
 	}
-	kvs := r.list(s.Keys.AllHistory())
+	kvs := r.list(keys.AllHistory)
 	for _, kv := range slices.Backward(kvs) {
 		var h record.History
 		if r.err == nil {

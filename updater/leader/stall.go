@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -77,7 +78,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan,
 		At: s.lastMoveAt(), Progress: r.Progress(s.Workers), Waited: int(waited / time.Second), Slow: s.recordedGate().Slow,
 	}
-	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []updater.Change{updater.Put(s.Keys.Gate(), g)}}
+	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []updater.Change{updater.Put(keys.Gate, g)}}
 }
 
 // slowTimeout is for how long nothing may move before an alert says so.
@@ -101,6 +102,6 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, a.Why)
 	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
-	a.Changes = []updater.Change{updater.Put(s.Keys.Gate(), g), updater.Put(s.Keys.Alert(alert.ID), alert)}
+	a.Changes = []updater.Change{updater.Put(keys.Gate, g), updater.Put(keys.Alert(alert.ID), alert)}
 	return a
 }

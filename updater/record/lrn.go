@@ -20,6 +20,17 @@ func ParseLRN(s string) (int, error) {
 	return n, nil
 }
 
+// ParseServerKey returns the boot server that the key names right below the prefix, and
+// false if it names none.
+func ParseServerKey(prefix, key string) (lrn int, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	lrn, err := ParseLRN(rest)
+	return lrn, err == nil
+}
+
 // SortServers returns the servers in numeric order, each once.
 func SortServers(lrns []int) []int {
 	sorted := slices.Clone(lrns)

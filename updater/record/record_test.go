@@ -6,40 +6,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func TestKeys(t *testing.T) {
-	k := NewKeys(DefaultPrefix)
-	got := []string{
-		k.BootServer(1), k.Release(), k.Current(), k.Worker(10), k.Contents("sabakan"), k.Config("env"), k.UpdaterLeader(),
-		k.WorkerLeader("cke-contents"), k.Turn("etcd"), k.History(7), k.Alert("7-1-stopped"), k.Presence(3), k.Format(),
-	}
-	want := []string{
-		"/neco/info/bootservers/1", "/neco/info/release", "/neco/status/current", "/neco/status/bootserver/10", "/neco/contents/sabakan", "/neco/config/env", "/neco/leader/updater/current",
-		"/neco/leader/worker/cke-contents", "/neco/leader/turn/etcd", "/neco/history/0000000007", "/neco/outbox/7-1-stopped", "/neco/presence/3", "/neco/format",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if other := NewKeys("/rack//").Current(); other != "/rack/status/current" {
-		t.Errorf("below another prefix: %q", other)
-	}
-}
+	"bijou/updater/keys"
+)
 
 // Upstream's fault 13: what is about server 1 was taken for what is about 10.
 func TestServerOfKey(t *testing.T) {
-	k := NewKeys(DefaultPrefix)
 	tests := []struct {
 		key string
 		lrn int
 		ok  bool
 	}{
-		{k.Worker(1), 1, true}, {k.Worker(10), 10, true}, {k.Worker(0), 0, true},
-		{k.Workers(), 0, false}, {k.Workers() + "1/x", 0, false}, {k.Workers() + "01", 0, false}, {k.Workers() + "+1", 0, false},
-		{k.Workers() + "-1", 0, false}, {k.Workers() + "1000000", 0, false}, {k.BootServer(1), 0, false},
+		{keys.Worker(1), 1, true}, {keys.Worker(10), 10, true}, {keys.Worker(0), 0, true},
+		{keys.Workers, 0, false}, {keys.Workers + "1/x", 0, false}, {keys.Workers + "01", 0, false}, {keys.Workers + "+1", 0, false},
+		{keys.Workers + "-1", 0, false}, {keys.Workers + "1000000", 0, false}, {keys.BootServer(1), 0, false},
 	}
 	for _, tt := range tests {
-		if lrn, ok := ParseServerKey(k.Workers(), tt.key); ok != tt.ok || ok && lrn != tt.lrn {
+		if lrn, ok := ParseServerKey(keys.Workers, tt.key); ok != tt.ok || ok && lrn != tt.lrn {
 			t.Errorf("%q: %d, %t", tt.key, lrn, ok)
 		}
 	}

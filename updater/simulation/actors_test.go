@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/worker"
@@ -69,7 +70,7 @@ func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
-		if changes := leader.AtStart(w.store.snapshot(w.keys, h.updater.version), w.machineTime(h)); changes != nil {
+		if changes := leader.AtStart(w.store.snapshot(h.updater.version), w.machineTime(h)); changes != nil {
 			w.logf("updater %d recovers at its start", h.lrn)
 			w.commit(changes)
 		}
@@ -88,7 +89,7 @@ func (w *world) lead(h *host) {
 	if w.leader != h || h.cut {
 		return
 	}
-	s := w.store.snapshot(w.keys, h.updater.version)
+	s := w.store.snapshot(h.updater.version)
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
 	w.memory.Update(&s, w.present, now)
@@ -99,13 +100,13 @@ func (w *world) lead(h *host) {
 		}
 		return
 	}
-	revision, request, epoch := w.store.revision, w.store.revisions[w.keys.Current()], h.updater.epoch
+	revision, request, epoch := w.store.revision, w.store.revisions[keys.Current], h.updater.epoch
 	w.after(w.between(0, 30*time.Millisecond), func() {
 		w.onceAwake(h, func() {
 			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
-			holds := w.store.revision == revision || a.Verb == leader.Open && w.store.revisions[w.keys.Current()] == request
+			holds := w.store.revision == revision || a.Verb == leader.Open && w.store.revisions[keys.Current] == request
 			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 				w.checkPatience(s, a)
@@ -130,13 +131,13 @@ func later(a, b time.Time) time.Time {
 
 // see is a worker that reads the request and the configuration.
 func (w *world) see(h *host) {
-	h.current, h.gate = get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys)
-	h.timeout = w.store.config(w.keys).WorkerTimeout
+	h.current, h.gate = get[record.Request](w.store, keys.Current), gateOf(w.store)
+	h.timeout = w.store.config().WorkerTimeout
 }
 
 // recall is a worker that reads its own record, which it knows by heart otherwise.
 func (w *world) recall(h *host) {
-	h.status = get[record.Status](w.store, w.keys.Worker(h.lrn))
+	h.status = get[record.Status](w.store, keys.Worker(h.lrn))
 	if h.status != nil {
 		h.status.At = w.within(h, h.status.At)
 	}
@@ -158,7 +159,7 @@ func (w *world) hear() {
 // workerSnapshot returns what the worker knows.
 func (w *world) workerSnapshot(h *host) worker.Snapshot {
 	return worker.Snapshot{
-		Keys: w.keys, LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
+		LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
 		Journal: h.journal, Busy: h.effect != nil, Workers: h.all, LookedAt: h.looked, WorkersReadAt: h.allAt, Progress: h.moves, MovedAt: h.movedAt,
 	}
 }
@@ -183,7 +184,7 @@ func (w *world) work(h *host) {
 		w.see(h)
 		w.recall(h)
 		seat := w.workerSnapshot(h)
-		seat.ObserveWorkers(byServer[record.Status](w.store, w.keys.Workers()), now)
+		seat.ObserveWorkers(byServer[record.Status](w.store, keys.Workers), now)
 		h.all, h.looked, h.allAt, h.moves, h.movedAt = seat.Workers, seat.LookedAt, seat.WorkersReadAt, seat.Progress, seat.MovedAt
 		w.wakeAt(h, &h.worker, w.now.Add(time.Millisecond), w.work)
 	case worker.Write:
@@ -202,9 +203,9 @@ func (w *world) record(h *host, status record.Status) {
 				return
 			}
 			status.At = w.workerTime(h)
-			if record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), status) {
+			if record.AcceptsStatus(get[record.Request](w.store, keys.Current), status) {
 				w.logf("worker %d (%s): %+v", h.lrn, h.worker.version, status)
-				w.commit([]updater.Change{updater.Put(w.keys.Worker(h.lrn), status)})
+				w.commit([]updater.Change{updater.Put(keys.Worker(h.lrn), status)})
 				h.status = &status
 			} else {
 				w.see(h)

@@ -8,6 +8,7 @@ import (
 
 	"bijou/testscripts/need"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -84,7 +85,7 @@ func (w *world) replace() {
 
 // inspect is the leader that has looked at the release that servers would take next.
 func (w *world) inspect() {
-	s := w.store.snapshot(w.keys, "")
+	s := w.store.snapshot("")
 	to, _, _ := s.OfferedVersion()
 	if w.leader == nil || to == "" || w.blind {
 		return
@@ -92,7 +93,7 @@ func (w *world) inspect() {
 	b := w.current(to)
 	p := record.Published{Version: to, Digests: record.Digests{Sums: b.sums(), Plan: b.plan(release.Deb).digest()}}
 	if s.Published == nil || *s.Published != p {
-		w.commit([]updater.Change{updater.Put(w.keys.Published(), p)})
+		w.commit([]updater.Change{updater.Put(keys.Published, p)})
 	}
 }
 

@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // commit writes to the store, holds the rules against it, and wakes who watches.
 func (w *world) commit(changes []updater.Change) {
-	before := get[record.Request](w.store, w.keys.Current())
+	before := get[record.Request](w.store, keys.Current)
 	for _, c := range changes {
 		w.checkChange(before, c)
 	}
 	w.store.commit(changes)
 	heard := false
 	for _, c := range changes {
-		heard = heard || c.Key == w.keys.Current() || c.Key == w.keys.Gate() || strings.HasPrefix(c.Key, w.keys.AllConfig())
-		if strings.HasPrefix(c.Key, w.keys.Outbox()) {
+		heard = heard || c.Key == keys.Current || c.Key == keys.Gate || strings.HasPrefix(c.Key, keys.AllConfig)
+		if strings.HasPrefix(c.Key, keys.Outbox) {
 			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
 		}
 	}
-	w.follow(before, get[record.Request](w.store, w.keys.Current()))
+	w.follow(before, get[record.Request](w.store, keys.Current))
 	for _, h := range w.servers {
 		w.wakeAt(h, &h.updater, w.now.Add(w.between(0, 200*time.Millisecond)), w.lead)
 	}
@@ -78,17 +79,17 @@ func (w *world) checkChange(r *record.Request, c updater.Change) {
 			w.violate("server %d reports contents of %s, which nobody waits for", v.Server, v.Version)
 		}
 	case record.Request:
-		if p := get[record.Pause](w.store, w.keys.Pause()); p != nil && p.Until == nil && (r == nil || r.ID != v.ID) {
+		if p := get[record.Pause](w.store, keys.Pause); p != nil && p.Until == nil && (r == nil || r.ID != v.ID) {
 			w.violate("request %d starts in a pause", v.ID)
 		}
 	case record.Status:
 		w.movedAt = w.now
-		at := [2]int{v.Request, lrnOf(w.keys, c.Key)}
+		at := [2]int{v.Request, lrnOf(c.Key)}
 		w.reached[at] = max(w.reached[at], v.Step)
 	}
 }
 
-func lrnOf(k record.Keys, key string) int {
-	lrn, _ := record.ParseServerKey(k.Workers(), key)
+func lrnOf(key string) int {
+	lrn, _ := record.ParseServerKey(keys.Workers, key)
 	return lrn
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
 // drift has a component of a server be another one than the last update left there, as if
 // somebody had installed it by hand. While an update runs that would be the update's fault.
 func (w *world) drift(h *host) {
-	r := get[record.Request](w.store, w.keys.Current())
+	r := get[record.Request](w.store, keys.Current)
 	names := slices.Sorted(maps.Keys(h.members))
 	if r == nil || !r.Succeeded() || h.dead || w.blind || h.effect != nil {
 		return
@@ -46,5 +47,5 @@ func (w *world) repair() {
 	if w.chance(2) {
 		r.Servers = []int{w.servers[w.r.IntN(len(w.servers))].lrn}
 	}
-	w.order("repair", func() ([]updater.Change, error) { return []updater.Change{updater.Put(w.keys.Repair(), r)}, nil })
+	w.order("repair", func() ([]updater.Change, error) { return []updater.Change{updater.Put(keys.Repair, r)}, nil })
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 	"bijou/updater/worker"
@@ -115,9 +116,9 @@ func (w *world) install(h *host, e *effect) {
 
 // handOver says that the successor takes over, if anybody wants to know, and lets it.
 func (w *world) handOver(h *host) {
-	if s := w.workerSnapshot(h).HandOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, w.keys.Current()), *s) {
+	if s := w.workerSnapshot(h).HandOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, keys.Current), *s) {
 		s.At = w.workerTime(h)
-		w.commit([]updater.Change{updater.Put(w.keys.Worker(h.lrn), *s)})
+		w.commit([]updater.Change{updater.Put(keys.Worker(h.lrn), *s)})
 		h.status = s
 	}
 	w.done(h, "")

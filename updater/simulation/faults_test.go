@@ -3,6 +3,7 @@ package simulation
 import (
 	"time"
 
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/worker"
@@ -46,7 +47,7 @@ func (w *world) goOver(h *host) {
 	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
 	}
-	if record.IsProven(get[record.Request](w.store, w.keys.Current()), gateOf(w.store, w.keys), get[record.Recovery](w.store, w.keys.Recovery())) {
+	if record.IsProven(get[record.Request](w.store, keys.Current), gateOf(w.store), get[record.Recovery](w.store, keys.Recovery)) {
 		w.stopUpdater(h)
 		w.startUpdater(h)
 	}

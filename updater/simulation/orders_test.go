@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -13,7 +14,7 @@ import (
 
 // command is an operator who does something, sensible or not.
 func (w *world) command(*host) {
-	s := w.store.snapshot(w.keys, "")
+	s := w.store.snapshot("")
 	if w.blind && w.r.IntN(2) == 0 {
 		w.replace()
 		return
@@ -32,7 +33,7 @@ func (w *world) command(*host) {
 	case 6:
 		w.pause()
 	case 7:
-		w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(w.keys.Pause())}, nil })
+		w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(keys.Pause)}, nil })
 	case 8:
 		w.unregisterDead()
 	case 9:
@@ -63,10 +64,10 @@ func (w *world) order(name string, command func() ([]updater.Change, error)) {
 func (w *world) pause() {
 	w.order("pause", func() ([]updater.Change, error) {
 		if w.r.IntN(2) == 0 {
-			return []updater.Change{updater.Put(w.keys.Pause(), record.Pause{})}, nil
+			return []updater.Change{updater.Put(keys.Pause, record.Pause{})}, nil
 		}
 		until := w.operatorTime().Add(w.between(0, 2*time.Minute))
-		return []updater.Change{updater.Put(w.keys.Pause(), record.Pause{Until: &until})}, nil
+		return []updater.Change{updater.Put(keys.Pause, record.Pause{Until: &until})}, nil
 	})
 }
 
@@ -80,19 +81,19 @@ func (w *world) ask(s leader.Snapshot) {
 		w.downgrades[to] = true
 	}
 	w.order(name, func() ([]updater.Change, error) {
-		return []updater.Change{updater.Put(w.keys.Target(), record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
+		return []updater.Change{updater.Put(keys.Target, record.Target{Version: to, Sums: w.current(to).sums(), Downgrade: back, Passed: s.Release})}, nil
 	})
 }
 
 // configure sets the configuration. What another environment takes is not known until
 // the leader has looked.
 func (w *world) configure(env string, timeout time.Duration) {
-	was := w.store.config(w.keys)
+	was := w.store.config()
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []updater.Change{updater.Put(w.keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
-	known := w.store.values[w.keys.Release()]
+	changes := []updater.Change{updater.Put(keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
+	known := w.store.values[keys.Release]
 	if env != was.Env {
-		changes = append(changes, updater.Remove(w.keys.Release()))
+		changes = append(changes, updater.Remove(keys.Release))
 		w.after(w.between(0, 5*time.Second), func() { w.find(known) })
 	}
 	w.commit(changes)
@@ -100,8 +101,8 @@ func (w *world) configure(env string, timeout time.Duration) {
 
 // find is the leader that has looked for releases.
 func (w *world) find(known any) {
-	if known != nil && w.store.values[w.keys.Release()] == nil && w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]updater.Change{updater.Put(w.keys.Release(), "1.0-"+strconv.Itoa(w.nextRelease-1))})
+	if known != nil && w.store.values[keys.Release] == nil && w.store.config().Env != record.EnvNone {
+		w.commit([]updater.Change{updater.Put(keys.Release, "1.0-"+strconv.Itoa(w.nextRelease-1))})
 	}
 }
 
@@ -117,7 +118,7 @@ func (w *world) unregisterDead() {
 // unregister removes a server, dead or not.
 func (w *world) unregister(h *host) {
 	w.logf("operator: bootserver remove %d", h.lrn)
-	w.commit(leader.Unregister(w.store.snapshot(w.keys, ""), h.lrn))
+	w.commit(leader.Unregister(w.store.snapshot(""), h.lrn))
 }
 
 // register has a server that lives be one of the fleet, or be one no more.
@@ -128,7 +129,7 @@ func (w *world) register() {
 	case !w.registered(h.lrn):
 		w.faults["server registered again"]++
 		w.logf("operator: bootserver add %d", h.lrn)
-		w.commit([]updater.Change{updater.Put(w.keys.BootServer(h.lrn), struct{}{})})
+		w.commit([]updater.Change{updater.Put(keys.BootServer(h.lrn), struct{}{})})
 	case w.living() > 1:
 		w.faults["server unregistered that lives"]++
 		w.unregister(h)
@@ -159,7 +160,7 @@ func (w *world) settle() {
 			w.startUpdater(h)
 		}
 	}
-	w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(w.keys.Pause())}, nil })
+	w.order("resume", func() ([]updater.Change, error) { return []updater.Change{updater.Remove(keys.Pause)}, nil })
 	w.configure(record.EnvProduction, simTimeout)
 	w.publish()
 	w.after(20*time.Second, w.care)
@@ -168,7 +169,7 @@ func (w *world) settle() {
 // care does what the documentation tells operators to do.
 func (w *world) care() {
 	w.unregisterDead()
-	s := w.store.snapshot(w.keys, "")
+	s := w.store.snapshot("")
 	if s.Current != nil && s.Current.Stop {
 		w.orderOneOf(s)
 	}

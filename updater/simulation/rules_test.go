@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -30,7 +31,7 @@ func (w *world) heard(h *host) bool {
 // one of a request that it knows to be stopped, or to be no more.
 func (w *world) checkRun(h *host, t worker.Task) {
 	r := *h.current
-	if now := get[record.Request](w.store, w.keys.Current()); !record.IsCurrent(now, r) && w.heard(h) {
+	if now := get[record.Request](w.store, keys.Current); !record.IsCurrent(now, r) && w.heard(h) {
 		w.violate("server %d begins %s of request %d, which does not run", h.lrn, t.Step.Name, r.ID)
 	}
 	step := fmt.Sprintf("%d/%d", r.ID, t.Step.Number)
@@ -47,7 +48,7 @@ func (w *world) checkRun(h *host, t worker.Task) {
 }
 
 func (w *world) registered(lrn int) bool {
-	_, ok := w.store.values[w.keys.BootServer(lrn)]
+	_, ok := w.store.values[keys.BootServer(lrn)]
 	return ok
 }
 
@@ -56,7 +57,7 @@ func partOf(r record.Request, h *host) bool { return slices.Contains(r.Servers, 
 
 // counts reports whether the server is one of those that the present request is about.
 func (w *world) counts(h *host) bool {
-	r := get[record.Request](w.store, w.keys.Current())
+	r := get[record.Request](w.store, keys.Current)
 	return r != nil && partOf(*r, h)
 }
 
@@ -88,7 +89,7 @@ func (w *world) checkAlone(h *host, e *effect, c release.Component, version stri
 // checkStop: what a worker does for a request that runs no more ends soon. A member
 // that is down for an update comes up first, that is a safe point.
 func (w *world) checkStop() {
-	now := get[record.Request](w.store, w.keys.Current())
+	now := get[record.Request](w.store, keys.Current)
 	for _, h := range w.servers {
 		if !h.worker.up || h.effect == nil || record.IsCurrent(now, h.effect.request) || !w.heard(h) {
 			continue
@@ -102,7 +103,7 @@ func (w *world) checkStop() {
 // checkReports: each attempt was reported exactly once, and the history knows how
 // each request has ended.
 func (w *world) checkReports() {
-	for _, h := range below[record.History](w.store, w.keys.AllHistory()) {
+	for _, h := range below[record.History](w.store, keys.AllHistory) {
 		if h.Result == record.Running {
 			w.violate("request %d has no end", h.ID)
 		}

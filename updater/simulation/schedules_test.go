@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bijou/testscripts/need"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -135,8 +136,8 @@ func (w *world) mischiefOnly() {
 // settled reports whether all live servers have all of the newest release, and the
 // leader has said so.
 func (w *world) settled() bool {
-	r := get[record.Request](w.store, w.keys.Current())
-	if r == nil || !r.Succeeded() || r.Version != w.store.values[w.keys.Release()] || len(w.store.snapshot(w.keys, "").Servers) != len(r.Servers) {
+	r := get[record.Request](w.store, keys.Current)
+	if r == nil || !r.Succeeded() || r.Version != w.store.values[keys.Release] || len(w.store.snapshot("").Servers) != len(r.Servers) {
 		return false
 	}
 	for _, h := range w.servers {
@@ -154,9 +155,9 @@ func (w *world) settled() bool {
 
 // state shows the fleet.
 func (w *world) state() string {
-	words := []string{fmt.Sprintf("release %v, %+v", w.store.values[w.keys.Release()], w.store.values[w.keys.Current()])}
+	words := []string{fmt.Sprintf("release %v, %+v", w.store.values[keys.Release], w.store.values[keys.Current])}
 	for _, h := range w.servers {
-		words = append(words, fmt.Sprintf("server %d: dead %t, cut %t, worker %+v, journal %+v, record %+v", h.lrn, h.dead, h.cut, h.worker, h.journal, w.store.values[w.keys.Worker(h.lrn)]))
+		words = append(words, fmt.Sprintf("server %d: dead %t, cut %t, worker %+v, journal %+v, record %+v", h.lrn, h.dead, h.cut, h.worker, h.journal, w.store.values[keys.Worker(h.lrn)]))
 		for _, name := range slices.Sorted(maps.Keys(h.members)) {
 			words = append(words, fmt.Sprintf("  %s %+v", name, *h.members[name]))
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 )
@@ -68,35 +69,35 @@ func byServer[T any](s *simStore, prefix string) map[int]T {
 }
 
 // config reads the configuration, of which one key holds all.
-func (s *simStore) config(k record.Keys) record.Config {
-	c, _ := s.values[k.Config("all")].(record.Config)
+func (s *simStore) config() record.Config {
+	c, _ := s.values[keys.Config("all")].(record.Config)
 	return c
 }
 
 // gateOf is the gate that was opened last.
-func gateOf(s *simStore, k record.Keys) (g record.Gate) {
-	g, _ = s.values[k.Gate()].(record.Gate)
+func gateOf(s *simStore) (g record.Gate) {
+	g, _ = s.values[keys.Gate].(record.Gate)
 	return g
 }
 
 // snapshot reads what the leader decides on.
-func (s *simStore) snapshot(k record.Keys, own string) leader.Snapshot {
+func (s *simStore) snapshot(own string) leader.Snapshot {
 	snap := leader.Snapshot{
-		Keys: k, OwnVersion: own, Config: s.config(k), Target: get[record.Target](s, k.Target()), Gate: gateOf(s, k),
-		Repair: get[record.Repair](s, k.Repair()), Published: get[record.Published](s, k.Published()), Pause: get[record.Pause](s, k.Pause()), Recovery: get[record.Recovery](s, k.Recovery()), Current: get[record.Request](s, k.Current()),
-		Workers: byServer[record.Status](s, k.Workers()), Contents: below[record.Contents](s, k.AllContents()),
+		OwnVersion: own, Config: s.config(), Target: get[record.Target](s, keys.Target), Gate: gateOf(s),
+		Repair: get[record.Repair](s, keys.Repair), Published: get[record.Published](s, keys.Published), Pause: get[record.Pause](s, keys.Pause), Recovery: get[record.Recovery](s, keys.Recovery), Current: get[record.Request](s, keys.Current),
+		Workers: byServer[record.Status](s, keys.Workers), Contents: below[record.Contents](s, keys.AllContents),
 	}
-	if v := get[string](s, k.Release()); v != nil {
+	if v := get[string](s, keys.Release); v != nil {
 		snap.Release = *v
 	}
-	if d := get[record.Degraded](s, k.Degraded()); d != nil {
+	if d := get[record.Degraded](s, keys.Degraded); d != nil {
 		snap.Degraded = *d
 	}
-	for lrn := range byServer[struct{}](s, k.BootServers()) {
+	for lrn := range byServer[struct{}](s, keys.BootServers) {
 		snap.Servers = append(snap.Servers, lrn)
 	}
 	snap.Servers = record.SortServers(snap.Servers)
-	for _, h := range below[record.History](s, k.AllHistory()) {
+	for _, h := range below[record.History](s, keys.AllHistory) {
 		if h.ID > snap.LastID {
 			snap.LastID, snap.LastTo = h.ID, h.To
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 	"bijou/updater/worker"
@@ -22,7 +23,7 @@ func (w *world) roll(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	view := worker.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, w.keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
+	view := worker.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, keys.Turn(c.Name)), NeedsUpdate: m.version != want, Healthy: m.up}
 	for _, o := range w.servers {
 		if o != h && slices.Contains(view.Servers, o.lrn) && o.members[c.Name].up {
 			view.HealthyOthers++
@@ -61,9 +62,9 @@ func (w *world) trade(h *host, e *effect, c release.Component, move worker.Move)
 	if h.cut && !w.slips(h) {
 		return
 	}
-	key := w.keys.Turn(c.Name)
+	key := keys.Turn(c.Name)
 	now := worker.RollingSnapshot{LRN: h.lrn, Servers: e.request.Servers, Turn: get[record.Turn](w.store, key)}
-	switch still, err := now.ConfirmMove(move, record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request)); {
+	switch still, err := now.ConfirmMove(move, record.IsCurrent(get[record.Request](w.store, keys.Current), e.request)); {
 	case err != nil:
 		w.faults["turn of a stale request"]++
 	case still && move == worker.MoveTake:
@@ -106,7 +107,7 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 		w.stageAfter(h, time.Second)
 		return
 	}
-	d := worker.OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, w.keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
+	d := worker.OnceSnapshot{Version: e.request.Version, Plan: w.digests(h).Plan, Contents: get[record.Contents](w.store, keys.Contents(c.Contents.Key)), Leads: w.leads(h, c.Name)}
 	switch worker.NextOnce(d) {
 	case worker.MoveDone:
 		w.leave(h, c.Name)
@@ -138,10 +139,10 @@ func (w *world) deliver(h *host, e *effect, c release.Component) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 	switch {
 	case e.cancelled || h.cut && !w.slips(h) || !w.leads(h, c.Name):
-	case !record.IsCurrent(get[record.Request](w.store, w.keys.Current()), e.request):
+	case !record.IsCurrent(get[record.Request](w.store, keys.Current), e.request):
 		w.faults["result of a stale request"]++
 	default:
-		w.commit([]updater.Change{updater.Put(w.keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
+		w.commit([]updater.Change{updater.Put(keys.Contents(c.Contents.Key), record.Contents{Version: e.request.Version, Plan: w.digests(h).Plan, Success: !w.chance(15), Server: h.lrn})})
 	}
 }
 

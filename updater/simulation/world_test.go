@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -18,7 +19,6 @@ import (
 // follows from its seed.
 type world struct {
 	r        *rand.Rand
-	keys     record.Keys
 	store    *simStore
 	now      time.Time
 	servers  []*host
@@ -179,7 +179,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 // newWorld makes a fleet that is at version 1.0-0, with a release to go to.
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
-		r: rand.New(rand.NewPCG(seed, 0)), keys: record.NewKeys("/neco/"), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
+		r: rand.New(rand.NewPCG(seed, 0)), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
 		memory: leader.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
@@ -209,7 +209,7 @@ func (w *world) addServer(lrn int) {
 		h.members[c.Name] = &member{version: h.installed.plan(h.form).component(c.Name), up: true}
 	}
 	w.servers = append(w.servers, h)
-	w.commit([]updater.Change{updater.Put(w.keys.BootServer(lrn), struct{}{})})
+	w.commit([]updater.Change{updater.Put(keys.BootServer(lrn), struct{}{})})
 	w.startWorker(h)
 	w.startUpdater(h)
 }
@@ -219,7 +219,7 @@ func (w *world) publish() {
 	v := "1.0-" + strconv.Itoa(w.nextRelease)
 	w.nextRelease++
 	w.logf("release %s", v)
-	if w.store.config(w.keys).Env != record.EnvNone {
-		w.commit([]updater.Change{updater.Put(w.keys.Release(), v)})
+	if w.store.config().Env != record.EnvNone {
+		w.commit([]updater.Change{updater.Put(keys.Release, v)})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"bijou/updater"
+	"bijou/updater/keys"
 )
 
 // How long something takes before a worker reports it as its activity, and how often it
@@ -33,7 +33,7 @@ func (w *worker) publishActivity(ctx context.Context) {
 	if !ok || reflect.DeepEqual(a, e.published) {
 		return
 	}
-	written, _ := w.claim.PutIf(ctx, updater.Keys().Current(), w.requestRevision, updater.Keys().Activity(w.o.LRN), a)
+	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
 	if written {
 		e.published = a
 	}

@@ -13,6 +13,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -23,10 +24,10 @@ const claimInterval = time.Minute
 // takeClaim blocks while another server has the LRN: only an operator can say that that
 // one will not come back.
 func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
-	key := updater.Keys().Claim(o.LRN)
+	key := keys.Claim(o.LRN)
 	for said := false; ; {
 		err := retryStore(ctx, func() (err error) {
-			claim, err = o.Store.TakeClaim(ctx, keyspace.ClaimTarget{Key: key, Presence: updater.Keys().Presence(o.LRN)}, o.Claimant)
+			claim, err = o.Store.TakeClaim(ctx, keyspace.ClaimTarget{Key: key, Presence: keys.Presence(o.LRN)}, o.Claimant)
 			return err
 		})
 		if !errors.Is(err, keyspace.ErrClaimed) {
@@ -61,7 +62,7 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	o.reportReady()
 	return retryStore(ctx, func() error {
 		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
-			h, _, err := tx.ClaimHolder(updater.Keys().Claim(o.LRN))
+			h, _, err := tx.ClaimHolder(keys.Claim(o.LRN))
 			if err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
 				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
 			}
-			return tx.Put(updater.Keys().Alert(a.ID), a)
+			return tx.Put(keys.Alert(a.ID), a)
 		})
 	})
 }

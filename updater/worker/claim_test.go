@@ -8,6 +8,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -39,7 +40,7 @@ func TestTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Eventually("the first is gone", func() bool { return r.server(1) == "" })
-	_, err := r.Store.TakeClaim(t.Context(), keyspace.ClaimTarget{Key: updater.Keys().Claim(1), Presence: updater.Keys().Presence(1)}, keyspace.Claimant{Holder: keyspace.Holder{Host: "third"}})
+	_, err := r.Store.TakeClaim(t.Context(), keyspace.ClaimTarget{Key: keys.Claim(1), Presence: keys.Presence(1)}, keyspace.Claimant{Holder: keyspace.Holder{Host: "third"}})
 	if err == nil {
 		t.Error("a third server was let in")
 	}
@@ -70,7 +71,7 @@ func (r *rig) server(lrn int) (id string) {
 func (r *rig) twins() (n int) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
-		kvs, err := v.List(updater.Keys().Outbox())
+		kvs, err := v.List(keys.Outbox)
 		n = 0
 		for _, kv := range kvs {
 			var a record.Alert

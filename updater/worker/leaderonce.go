@@ -8,6 +8,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -93,7 +94,7 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 			if err := checkUnchanged(tx.View, r); err != nil {
 				return err
 			}
-			return tx.Put(updater.Keys().Contents(c.Contents.Key), result)
+			return tx.Put(keys.Contents(c.Contents.Key), result)
 		})
 	})
 	if errors.Is(err, keyspace.ErrSessionLost) {
@@ -115,9 +116,9 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	go func() { // waited for below
 		defer close(over)
 		defer cancel()
-		_ = w.o.Store.Await(race, revision, keyspace.Below(updater.Keys().Contents(c.Contents.Key))) // whatever it says, one looks
+		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key))) // whatever it says, one looks
 	}()
-	lead, err := s.Campaign(race, updater.Keys().WorkerLeader(c.Name))
+	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name))
 	cancel()
 	<-over
 	switch {

@@ -12,6 +12,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -90,9 +91,9 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	}
 	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store.NewSession, true), o: o, clock: c, installationDone: make(chan struct{})}
 	j.At = c.Clamp(j.At)
-	w.snapshot = Snapshot{Keys: updater.Keys(), LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
+	w.snapshot = Snapshot{LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.outage = &outageTracker{clock: w.clock}
-	w.feed = updater.NewChangeFeed(o.Store, updater.Keys().Current(), updater.Keys().Gate(), updater.Keys().AllConfig()) // not the other workers' records: N² events
+	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
 }
@@ -207,7 +208,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	began := time.Now()
 	err := w.retryStore(ctx, func() error {
 		s.At = w.clock.Now()
-		written, err := w.claim.PutIf(ctx, updater.Keys().Current(), w.requestRevision, updater.Keys().Worker(w.o.LRN), s)
+		written, err := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
 		}
@@ -220,7 +221,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 				return errStale
 			}
 			w.snapshot.Current = r
-			return tx.Put(updater.Keys().Worker(w.o.LRN), s)
+			return tx.Put(keys.Worker(w.o.LRN), s)
 		})
 	})
 	if errors.Is(err, errStale) {

@@ -14,6 +14,7 @@ import (
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -177,7 +178,7 @@ func TestHandOver(t *testing.T) {
 func TestNoGate(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
-		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Config("worker-timeout"), "1m") })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Config("worker-timeout"), "1m") })
 		for lrn, off := range map[int]time.Duration{1: time.Hour, 2: -time.Hour} {
 			r.clock = clock.StartAt(time.Now().Add(off))
 			r.worker(lrn, r.T.TempDir(), &updatertest.Server{}, Options{})
@@ -203,10 +204,10 @@ func TestLookAtTheLate(t *testing.T) {
 	w := &worker{o: Options{Store: r.Store, LRN: 1}, claim: r.claim(1), clock: clock.New()}
 	own := came(2)
 	own.At = w.clock.Now()
-	w.snapshot = Snapshot{Keys: updater.Keys(), LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
+	w.snapshot = Snapshot{LRN: 1, Current: request(nil), Status: &own, Steps: seated(2, nil).Steps, Timeout: time.Hour}
 	put := func(lrn int, s record.Status) {
 		t.Helper()
-		r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Worker(lrn), s) })
+		r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Worker(lrn), s) })
 	}
 	look := func(what string, all int) {
 		t.Helper()
@@ -215,7 +216,7 @@ func TestLookAtTheLate(t *testing.T) {
 			t.Errorf("%s: it knows %d records, want %d: %v", what, len(w.snapshot.Workers), all, err)
 		}
 	}
-	r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Current(), *request(nil)) })
+	r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Current, *request(nil)) })
 	put(1, own)
 	put(2, came(1))
 	put(10, came(2))
@@ -232,7 +233,7 @@ func TestLookAtTheLate(t *testing.T) {
 	look("10 is waited for no more", 3)
 
 	many := request(func(q *record.Request) { q.Servers = []int{1, 2, 3, 4, 5, 6, 10} })
-	r.Update(func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Current(), *many) })
+	r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Current, *many) })
 	w.snapshot.Current, w.late = many, nil
 	put(3, came(2))
 	look("of many, 4 is late", 0)

@@ -19,7 +19,7 @@ func seated(step int, change func(*Snapshot)) Snapshot {
 		w.Steps = 3
 	}
 	s := Snapshot{
-		Keys: record.NewKeys("/n/"), LRN: 2, Own: "1.1", Timeout: time.Hour, Current: request(nil), Status: &w,
+		LRN: 2, Own: "1.1", Timeout: time.Hour, Current: request(nil), Status: &w,
 		Steps: release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}, {Name: "b", Strategy: release.Any}}}.Steps(),
 	}
 	if change != nil {

@@ -7,6 +7,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -69,7 +70,7 @@ func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error
 		switch {
 		case err != nil:
 		case stands:
-			err = p.o.Store.Await(ctx, revision, keyspace.Below(updater.Keys().Presence(p.o.LRN)))
+			err = p.o.Store.Await(ctx, revision, keyspace.Below(keys.Presence(p.o.LRN)))
 		default:
 			err = p.publish(ctx, s)
 		}
@@ -84,7 +85,7 @@ func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error
 
 func (p *presence) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
 	err = p.o.Store.View(ctx, func(v *keyspace.View) error {
-		seen, err := updater.ReadKey[record.Presence](v, updater.Keys().Presence(p.o.LRN))
+		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(p.o.LRN))
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (p *presence) checkPublished(ctx context.Context, s *keyspace.Session) (rev
 
 func (p *presence) publish(ctx context.Context, s *keyspace.Session) error {
 	err := p.claim.Update(ctx, func(tx *keyspace.Tx) error {
-		return tx.PutLeased(updater.Keys().Presence(p.o.LRN), p.ownRecord(), s)
+		return tx.PutLeased(keys.Presence(p.o.LRN), p.ownRecord(), s)
 	})
 	if err == nil {
 		p.process.MarkAnnounced(s)

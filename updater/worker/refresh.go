@@ -6,6 +6,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -25,7 +26,7 @@ type staleParts struct{ all, request, config bool }
 func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
 	old.all = n.All
 	for _, c := range n.Changes {
-		config := strings.HasPrefix(c.Key, updater.Keys().AllConfig())
+		config := strings.HasPrefix(c.Key, keys.AllConfig)
 		old.config = old.config || config
 		old.request = old.request || !config && !w.applyChange(c)
 	}
@@ -40,7 +41,7 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 		return true
 	case !c.IsComplete():
 		return false
-	case c.Key == updater.Keys().Gate():
+	case c.Key == keys.Gate:
 		w.snapshot.Gate = record.Gate{}
 		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &w.snapshot.Gate) == nil
 	case c.Deleted:
@@ -76,14 +77,14 @@ func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 
 func (w *worker) readRequest(v *keyspace.View) (err error) {
 	var r record.Request
-	if w.requestRevision, err = v.GetAt(updater.Keys().Current(), &r); err != nil {
+	if w.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
 		return err
 	}
 	if w.snapshot.Current = nil; w.requestRevision != 0 {
 		w.snapshot.Current = &r
 	}
 	w.snapshot.Gate = record.Gate{}
-	if _, err = v.GetAt(updater.Keys().Gate(), &w.snapshot.Gate); err != nil {
+	if _, err = v.GetAt(keys.Gate, &w.snapshot.Gate); err != nil {
 		return err
 	}
 	w.readRevision, err = v.Revision()

@@ -9,8 +9,8 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
-	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/keys"
 	"bijou/updater/leader"
 	"bijou/updater/release"
 )
@@ -75,7 +75,7 @@ func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func()
 	r.T.Cleanup(func() { _ = stop() })
 	r.Eventually("the server was seen", func() (seen bool) {
 		err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
-			_, seen, err = v.ClaimHolder(updater.Keys().Claim(lrn))
+			_, seen, err = v.ClaimHolder(keys.Claim(lrn))
 			return err
 		})
 		return seen && err == nil

@@ -10,6 +10,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/activity"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -59,7 +60,7 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 		case MoveGo:
 			err = w.o.Server.Update(ctx, c)
 		default:
-			err = w.awaitChange(ctx, revision, updater.Keys().Turn(c.Name))
+			err = w.awaitChange(ctx, revision, keys.Turn(c.Name))
 		}
 		if err != nil {
 			return err
@@ -119,7 +120,7 @@ func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.
 // moveTurn takes or gives back the turn, if that is still right. It returns errStale if
 // the turn would be taken for a request that does not run any more.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
-	key := updater.Keys().Turn(component)
+	key := keys.Turn(component)
 	return retryStore(ctx, func() error {
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 			t, err := updater.LoadTurn(tx.View, component)

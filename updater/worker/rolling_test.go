@@ -8,7 +8,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
-	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -35,7 +35,7 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 			if tt.now == nil {
 				return nil
 			}
-			return tx.Put(updater.Keys().Current(), *tt.now)
+			return tx.Put(keys.Current, *tt.now)
 		})
 		if err := w.moveTurn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
 			t.Errorf("%s: %v", tt.what, err)

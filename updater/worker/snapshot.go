@@ -9,7 +9,6 @@ import (
 
 // Snapshot has what one server's worker knows.
 type Snapshot struct {
-	Keys    record.Keys
 	LRN     int
 	Own     string         // the version of this worker
 	Digests record.Digests // of what this worker was installed from, and of its plan

@@ -16,6 +16,7 @@ import (
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -100,7 +101,7 @@ func (r *rig) ends() {
 			return err
 		})
 		if err == nil && (q == nil || !q.Ended()) {
-			err = r.Store.Await(r.T.Context(), revision, keyspace.Below(updater.Keys().Current()))
+			err = r.Store.Await(r.T.Context(), revision, keyspace.Below(keys.Current))
 		} else if err == nil && q.Succeeded() {
 			return
 		}

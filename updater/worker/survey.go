@@ -8,7 +8,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
-	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -35,7 +35,7 @@ func (w *worker) runSurvey(ctx context.Context) error {
 			continue
 		}
 		err = retryStore(ctx, func() error {
-			return w.claim.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(updater.Keys().Inventory(w.o.LRN), now) })
+			return w.claim.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Inventory(w.o.LRN), now) })
 		})
 		if err != nil {
 			return unlessDone(ctx, err)

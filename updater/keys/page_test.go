@@ -1,0 +1,97 @@
+package keys
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestKeysOfPage holds the keys in docs/neco.md against the code: it has all of them, and
+// none that is not there.
+func TestKeysOfPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/neco.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Keys\n")
+	told, have := toldKeys(section), allKeys(t)
+	for _, key := range have {
+		if !slices.Contains(told, key) {
+			t.Errorf("docs/neco.md does not know the key %s", key)
+		}
+	}
+	for _, key := range told {
+		if !slices.Contains(have, key) {
+			t.Errorf("docs/neco.md knows a key %s, which is not there", key)
+		}
+	}
+}
+
+// toldKeys returns the keys in the first column of the section's table, with allKeys'
+// example in each place that the page leaves open.
+func toldKeys(section string) (keys []string) {
+	open := strings.NewReplacer("LRN", "7", "NAME", "x", "KEY", "x", "ID", "x")
+	number := regexp.MustCompile(`/N$`)
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(section) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		for _, key := range quoted.FindAllStringSubmatch(first, -1) {
+			if strings.HasPrefix(line, "|") {
+				keys = append(keys, number.ReplaceAllString(open.Replace(key[1]), "/0000000007"))
+			}
+		}
+	}
+	return keys
+}
+
+// functionKeys returns what each function returns for 7 or "x".
+func functionKeys() map[string]string {
+	return map[string]string{
+		"BootServer": BootServer(7), "Worker": Worker(7), "Contents": Contents("x"), "Config": Config("x"), "WorkerLeader": WorkerLeader("x"),
+		"Turn": Turn("x"), "History": History(7), "Audit": Audit(7), "Alert": Alert("x"), "Presence": Presence(7), "Inventory": Inventory(7),
+		"Claim": Claim(7), "Activity": Activity(7),
+	}
+}
+
+// allKeys returns all constants and functionKeys, without prefixes of keys. It holds
+// functionKeys against the functions that there are.
+func allKeys(t *testing.T) (keys []string) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "keys.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			names = append(names, f.Name.Name)
+		}
+	}
+	functions := functionKeys()
+	slices.Sort(names)
+	if known := slices.Sorted(maps.Keys(functions)); !slices.Equal(known, names) {
+		t.Fatalf("functionKeys has %v, and there are %v", known, names)
+	}
+	keys = slices.Collect(maps.Values(functions))
+	check := types.Config{Error: func(error) {}} // imports are not there, and of no use
+	p, _ := check.Check("keys", files, []*ast.File{file}, nil)
+	for _, name := range p.Scope().Names() {
+		c, ok := p.Scope().Lookup(name).(*types.Const)
+		if !ok {
+			continue
+		}
+		if key := constant.StringVal(c.Val()); !strings.HasSuffix(key, "/") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

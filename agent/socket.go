@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"bijou/state/digest"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,8 +103,7 @@ func socketPath(dir, unit string) string {
 }
 
 func shortHash(name string, n int) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:])[:n]
+	return digest.Of([]byte(name))[:n]
 }
 
 // DoFolder makes the folder that `juju do` may use for the sockets of its runs,

@@ -1,8 +1,6 @@
 package home
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state/digest"
 	"bijou/state/durable"
 )
 
@@ -38,8 +37,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		if err := durable.MkdirAll(folder, 0o700); err != nil {
 			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
 		}
-		sum := sha256.Sum256(data)
-		kept := filepath.Join(folder, option+"-"+hex.EncodeToString(sum[:4]))
+		kept := filepath.Join(folder, option+"-"+digest.Of(data)[:8])
 		if err := durable.WriteFile(kept, data, 0o600); err != nil {
 			return "", fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
 		}

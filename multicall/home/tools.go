@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/state/lazyregexp"
@@ -32,7 +33,7 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 		return "", fmt.Errorf("cannot open the running binary: %w", err)
 	}
 	defer binary.Close()
-	sum, err := fileSum(binary)
+	sum, _, err := digest.OfReader(binary)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
@@ -113,21 +114,8 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 // toolsPattern ends the name of a folder of tools.
 var toolsPattern = lazyregexp.New(`-[0-9a-f]{8}$`)
 
-func fileSum(f *os.File) (string, error) {
-	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
 func hasSum(path, sum string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	now, err := fileSum(f)
+	now, _, err := digest.OfFile(path)
 	return err == nil && now == sum
 }
 

@@ -3,8 +3,6 @@ package nspawn
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"bijou/state/digest"
 	"bijou/state/durable"
 )
 
@@ -105,17 +104,11 @@ func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string)
 	if err != nil {
 		return fmt.Errorf("cannot read the package %q by dpkg-deb: %w", path, err)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
+	sum, size, err := digest.OfFile(path)
 	if err != nil {
 		return err
 	}
 	to.Write(bytes.TrimRight(control, "\n"))
-	fmt.Fprintf(to, "\nFilename: ./pool/%s\nSize: %d\nSHA256: %s\n\n", name, size, hex.EncodeToString(sum.Sum(nil)))
+	fmt.Fprintf(to, "\nFilename: ./pool/%s\nSize: %d\nSHA256: %s\n\n", name, size, sum)
 	return nil
 }

@@ -1,9 +1,7 @@
 package nspawn
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"bijou/state/digest"
 	"bijou/state/durable"
 )
 
@@ -105,8 +104,7 @@ func (p *Provider) hostPrefix() string {
 
 // The same token always gives the same id (machine-id(5)).
 func machineID(token string) string {
-	sum := sha256.Sum256([]byte("machine " + token))
-	return hex.EncodeToString(sum[:16])
+	return digest.Of([]byte("machine " + token))[:32]
 }
 
 // A file that is there, or was removed, stays so.

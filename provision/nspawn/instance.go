@@ -2,8 +2,6 @@ package nspawn
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 	"strings"
 
 	"bijou/provision/provider"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 )
@@ -35,8 +34,7 @@ type instanceRecord struct {
 
 // shortName differs also between two copies of one environment on one host.
 func shortName(e provider.Environment) string {
-	sum := sha256.Sum256([]byte(e.UUID + "\x00" + e.Dir))
-	return "bj" + hex.EncodeToString(sum[:3])
+	return "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]
 }
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/provision/provider"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 )
@@ -64,8 +63,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	trees := filepath.Join(cacheFolder(), "trees")
 	dir := filepath.Join(trees, series+treeVersion)
 	if len(added) > 0 {
-		sum := sha256.Sum256([]byte(strings.Join(added, ",")))
-		dir += "-" + hex.EncodeToString(sum[:4])
+		dir += "-" + digest.Of([]byte(strings.Join(added, ",")))[:8]
 	}
 	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil && filepath.Dir(before) == trees && treeHas(before, ".") {
 		return before, checkTree(before, series)

@@ -1,14 +1,13 @@
 package plugin
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"bijou/state/digest"
 )
 
 // Prefix begins the name of each provider's executable.
@@ -87,14 +86,9 @@ func CheckSum(path, want string) error {
 
 // Sum returns the sha256 of a file, in hexadecimal digits.
 func Sum(path string) (string, error) {
-	f, err := os.Open(path)
+	sum, _, err := digest.OfFile(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the provider's executable: %w", err)
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("cannot read the provider's executable: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return sum, nil
 }

@@ -1,11 +1,8 @@
 package ssh
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/provision/provider"
+	"bijou/state/digest"
 )
 
 // bundle holds what a machine's agent needs on its host.
@@ -58,7 +56,9 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	}
 	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
-	l.sum, l.size, err = hashFile(l.binary)
+	if l.sum, l.size, err = digest.OfFile(l.binary); err != nil {
+		err = fmt.Errorf("cannot read the binary for the host: %w", err)
+	}
 	return l, err
 }
 
@@ -108,17 +108,4 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 		options.Set(option, p.remoteDir()+"/"+f.path)
 	}
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
-}
-
-func hashFile(path string) (sum string, size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, fmt.Errorf("cannot read the binary for the host: %w", err)
-	}
-	defer f.Close()
-	hash := sha256.New()
-	if size, err = io.Copy(hash, f); err != nil {
-		return "", 0, fmt.Errorf("cannot read the binary for the host: %w", err)
-	}
-	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }

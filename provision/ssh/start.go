@@ -3,7 +3,6 @@ package ssh
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/state/digest"
 )
 
 // startRun is one start under way.
@@ -76,7 +76,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 		}
 	}
 	for _, f := range l.files {
-		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, fmt.Sprintf("%x", sha256.Sum256(f.data))); err != nil {
+		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, digest.Of(f.data)); err != nil {
 			return hostError("copy "+f.path+" to", c.target, err)
 		}
 	}

@@ -3,8 +3,6 @@ package archive
 import (
 	"archive/zip"
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"bijou/state/digest"
 )
 
 // Reader reads a backup whose every sum was checked.
@@ -140,8 +140,7 @@ func (r *Reader) checkSums() error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
-	r.Sum = hex.EncodeToString(sum[:])
+	r.Sum = digest.Of(data)
 	wanted := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
@@ -167,11 +166,10 @@ func (r *Reader) checkSum(name, want string) error {
 		return err
 	}
 	defer content.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, content); err != nil {
+	got, _, err := digest.OfReader(content)
+	if err != nil {
 		return damagedError("%q: %w", name, err)
 	}
-	got := hex.EncodeToString(hash.Sum(nil))
 	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
 		return damagedError("%q has the sum %s, and not %s", name, got, want)
 	}

@@ -2,13 +2,12 @@ package keyspace
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"bijou/state/digest"
 	"bijou/state/store"
 )
 
@@ -46,11 +45,6 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-func hexSHA256(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what
 // is there already is no error. A blob that nothing refers to BlobGrace later may
 // be swept.
@@ -62,7 +56,7 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	if len(data) > MaxBlob {
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
-	sum = hexSHA256(data)
+	sum = digest.Of(data)
 	if _, err := s.writeBlob(ctx, sum, memoryContent(data)); err != nil {
 		return "", 0, fmt.Errorf("cannot store blob: %w", err)
 	}
@@ -161,7 +155,7 @@ func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 
 // AddBlob has the commit write the blob first, and returns its sha256.
 func (tx *Tx) AddBlob(data []byte) string {
-	sum := hexSHA256(data)
+	sum := digest.Of(data)
 	tx.buffer.blobs[sum] = data
 	return sum
 }

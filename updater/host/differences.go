@@ -11,6 +11,7 @@ import (
 
 	sd "github.com/coreos/go-systemd/v22/dbus"
 
+	"bijou/state/digest"
 	"bijou/updater/release"
 )
 
@@ -28,7 +29,7 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 		fmt.Fprintf(sum, "%s %d\n%s\n", unit, len(text), text)
 	}
 	for _, f := range c.Files {
-		own, err := release.FileDigest(f.Path)
+		own, _, err := digest.OfFile(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
@@ -59,7 +60,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
 	}
 	for _, f := range c.Files {
-		switch own, err := release.FileDigest(f.Path); {
+		switch own, _, err := digest.OfFile(f.Path); {
 		case errors.Is(err, fs.ErrNotExist):
 			all = append(all, f.Path+" is not there")
 		case err != nil:

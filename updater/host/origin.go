@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"bijou/state/digest"
 	"bijou/updater/release"
 )
 
@@ -28,7 +29,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
 	var err error
 	if program != "" {
-		all[0].Program, err = release.FileDigest(program)
+		all[0].Program, _, err = digest.OfFile(program)
 	}
 	if all = append(all, before...); err == nil {
 		err = release.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
@@ -47,7 +48,7 @@ func InstalledSums(dir, program, version string) (string, error) {
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
-	own, err := release.FileDigest(program)
+	own, _, err := digest.OfFile(program)
 	for _, o := range all {
 		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
 			return o.Sums, nil

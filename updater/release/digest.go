@@ -1,10 +1,10 @@
 package release
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"bijou/state/digest"
 
 	"gopkg.in/yaml.v3"
 )
@@ -22,10 +22,5 @@ func PlanDigest(manifest []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
-	return hexDigest(manifest), nil
-}
-
-func hexDigest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return digest.Of(manifest), nil
 }

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/updater/activity"
 )
@@ -52,7 +54,7 @@ func (d Download) Get(ctx context.Context) error {
 }
 
 func (d Download) retryUntilDone(ctx context.Context) error {
-	if sum, err := sumFile(d.Path); err == nil && sum == d.SHA256 {
+	if sum, _, err := digest.OfFile(d.Path); err == nil && sum == d.wantedSum() {
 		return nil
 	}
 	gap, resumed := minRetryDelay, d.partialSize() > 0
@@ -196,12 +198,12 @@ func (w watchedBody) Close() error {
 
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
-	sum, err := sumFile(part)
+	sum, _, err := digest.OfFile(part)
 	if err != nil {
 		return err
 	}
-	if sum != d.SHA256 {
-		return errors.Join(fmt.Errorf("its sum is %x, not %x as published", sum, d.SHA256), os.Remove(part))
+	if sum != d.wantedSum() {
+		return errors.Join(fmt.Errorf("its sum is %s, not %s as published", sum, d.wantedSum()), os.Remove(part))
 	}
 	if err := os.Rename(part, d.Path); err != nil { // written and synced above
 		return err
@@ -209,15 +211,4 @@ func (d Download) verifyAndRename() error {
 	return durable.Sync(filepath.Dir(d.Path))
 }
 
-func sumFile(path string) (sum [sha256.Size]byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return sum, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return sum, err
-	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
-}
+func (d Download) wantedSum() string { return hex.EncodeToString(d.SHA256[:]) }

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -30,10 +29,4 @@ func ReadJSON(path string, doc any) error {
 		return err
 	}
 	return json.Unmarshal(data, doc)
-}
-
-// FileDigest returns a file's SHA-256 sum, in hexadecimal.
-func FileDigest(path string) (string, error) {
-	sum, err := sumFile(path)
-	return hex.EncodeToString(sum[:]), err
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"bijou/state/backoff"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/updater/record"
 )
@@ -130,7 +131,7 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 			}
 		}
 	}
-	v.digest = hexDigest(data)
+	v.digest = digest.Of(data)
 	v.Sums, err = Trust(key, data, sig)
 	return v, err
 }

@@ -3,14 +3,13 @@ package worker
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/digest"
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -76,6 +75,5 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 }
 
 func hashHolder(h keyspace.Holder) string {
-	sum := sha256.Sum256([]byte(h.Host + ":" + h.Folder))
-	return hex.EncodeToString(sum[:6])
+	return digest.Of([]byte(h.Host + ":" + h.Folder))[:12]
 }

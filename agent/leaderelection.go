@@ -144,9 +144,7 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, timeout time.Duration) {
 	var expired <-chan time.Time
 	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		expired = timer.C
+		expired = time.After(timeout)
 	}
 	select {
 	case <-c.changed:
@@ -194,7 +192,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 }
 
 func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leadership, service, leader string, c *candidates) error {
-	for ctx.Err() == nil && !hasEnded(lead) {
+	for ctx.Err() == nil && !lead.HasEnded() {
 		next, known := e.pickLeader(c, leader)
 		switch {
 		case next == leader:
@@ -212,15 +210,6 @@ func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leaders
 		}
 	}
 	return nil
-}
-
-func hasEnded(lead *state.Leadership) bool {
-	select {
-	case <-lead.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // hasOtherCandidates reports whether another process has a unit that could lead. It returns

@@ -124,8 +124,7 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 		}
 	}
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
-	var found int
-	ok, err := tx.GetJSON(keys.Format, &found)
+	found, ok, err := keyspace.Load[int](tx, keys.Format)
 	if err != nil || !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
 		return nil, errors.Join(ErrKeysThere, err)
 	}

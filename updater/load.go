@@ -24,11 +24,6 @@ func LoadRequest(v *keyspace.View) (*record.Request, error) {
 	return ReadKey[record.Request](v, keys.Current)
 }
 
-// LoadWorker reads one worker's record; nil if there is none.
-func LoadWorker(v *keyspace.View, lrn int) (*record.Status, error) {
-	return ReadKey[record.Status](v, keys.Worker(lrn))
-}
-
 // LoadWorkers reads all workers' records.
 func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	kvs, err := v.List(keys.Workers)
@@ -36,16 +31,6 @@ func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 		return nil, err
 	}
 	return DecodeByLRN[record.Status](kvs, keys.Workers)
-}
-
-// LoadContents reads the result of what one server does for all; nil if there is none.
-func LoadContents(v *keyspace.View, name string) (*record.Contents, error) {
-	return ReadKey[record.Contents](v, keys.Contents(name))
-}
-
-// LoadTurn reads whose turn it is at a rolling component; nil if it is nobody's.
-func LoadTurn(v *keyspace.View, component string) (*record.Turn, error) {
-	return ReadKey[record.Turn](v, keys.Turn(component))
 }
 
 // LoadPresences reads which servers' workers live. No commit is conditional on it.
@@ -74,9 +59,8 @@ func peekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 
 // ReadKey reads one key; nil if it is absent.
 func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
-	var doc T
-	ok, err := v.GetJSON(key, &doc)
-	if err != nil || !ok {
+	doc, ok, err := keyspace.Load[T](v, key)
+	if !ok {
 		return nil, err
 	}
 	return &doc, nil
@@ -90,8 +74,8 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 		if !ok {
 			continue
 		}
-		var doc T
-		if err := keyspace.DecodeInto(kv, &doc); err != nil {
+		doc, err := keyspace.Decode[T](kv)
+		if err != nil {
 			return nil, err
 		}
 		found[lrn] = doc

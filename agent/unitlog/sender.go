@@ -33,10 +33,8 @@ func (l *Log) sendBatches() {
 
 // awaitBatch waits for lines to come together, unless no more will come.
 func (l *Log) awaitBatch() {
-	timer := time.NewTimer(batchDelay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(batchDelay):
 	case <-l.sendNow:
 	case <-l.ending:
 	case <-l.ctx.Done():
@@ -59,10 +57,8 @@ func (l *Log) throttleSender(sent int) {
 	if sent <= batchSize {
 		return
 	}
-	timer := time.NewTimer(time.Duration(sent) * time.Second / maxRate)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Duration(sent) * time.Second / maxRate):
 	case <-l.ending:
 	}
 }

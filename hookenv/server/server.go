@@ -163,21 +163,15 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 		if err != nil {
 			s.log.Warn("cannot accept a hook tool", "error", err)
 			<-s.slots
-			s.pauseAccept()
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-s.closing:
+			}
 			continue
 		}
 		if s.addConn(conn) {
 			s.goroutines.Go(func() { s.serve(conn) })
 		}
-	}
-}
-
-func (s *Server) pauseAccept() {
-	timer := time.NewTimer(50 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.closing:
 	}
 }
 

@@ -13,15 +13,12 @@ import (
 // tools waiting.
 func (s *Server) acquireSlot() bool {
 	for {
-		timer := time.NewTimer(s.limits.idleTimeout/4 + time.Millisecond)
 		select {
 		case s.slots <- true:
-			timer.Stop()
 			return true
 		case <-s.closing:
-			timer.Stop()
 			return false
-		case <-timer.C:
+		case <-time.After(s.limits.idleTimeout/4 + time.Millisecond):
 			s.closeIdle()
 		}
 	}

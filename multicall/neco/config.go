@@ -100,8 +100,7 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 }
 
 func previousValue(v *keyspace.View, key string) string {
-	var value string
-	ok, err := v.GetJSON(keys.Config(key), &value)
+	value, ok, err := keyspace.Load[string](v, keys.Config(key))
 	setting, unknown := record.FindSetting(key)
 	switch {
 	case err != nil || unknown != nil:
@@ -179,8 +178,7 @@ func (o *operator) readSettings() (map[string]string, error) {
 		}
 		kvs, err := v.List(keys.AllConfig)
 		for _, kv := range kvs {
-			var value string
-			if keyspace.DecodeInto(kv, &value) == nil {
+			if value, err := keyspace.Decode[string](kv); err == nil {
 				stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = value
 			}
 		}

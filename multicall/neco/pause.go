@@ -35,7 +35,7 @@ type resumeCmd struct{ reasonFlag }
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *keyspace.Tx) (err error) {
-		if paused, err = tx.GetJSON(keys.Pause, &record.Pause{}); paused {
+		if _, paused, err = keyspace.Load[record.Pause](tx, keys.Pause); paused {
 			tx.Remove(keys.Pause)
 		}
 		return err

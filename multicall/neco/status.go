@@ -155,18 +155,11 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
-	var leads leaderDoc
-	if ok, err := v.GetJSON(keys.UpdaterLeader, &leads); err != nil {
+	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
 		return doc, err
-	} else if ok {
-		doc.Leader = &leads
 	}
 	doc.judgeFleet(s, time.Now().UTC())
-	var failure record.CheckFailure
-	ok, err := v.GetJSON(keys.CheckFailure, &failure)
-	if ok {
-		doc.CheckFail = &failure
-	}
+	doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure)
 	return doc, err
 }
 

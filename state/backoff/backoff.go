@@ -36,10 +36,8 @@ func Delay(failures int, first, longest time.Duration) time.Duration {
 
 // Sleep blocks for d. It returns why ctx is done, then or meanwhile.
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	return ctx.Err()

@@ -83,16 +83,7 @@ func DecodeInto(kv store.KV, doc any) error {
 	return nil
 }
 
-// GetJSON is Get into a document.
-func (v *View) GetJSON(key string, doc any) (ok bool, err error) {
-	value, ok, err := v.Get(key)
-	if err != nil || !ok {
-		return false, err
-	}
-	return true, DecodeInto(store.KV{Key: key, Value: value}, doc)
-}
-
-// GetAt is GetJSON without the condition, and returns at which revision the key was
+// GetAt is Get into a document without the condition, and returns at which revision the key was
 // written: 0 if it is absent.
 func (v *View) GetAt(key string, doc any) (revision int64, err error) {
 	kv, err := v.GetKV(key)

@@ -113,6 +113,16 @@ func (l *Leadership) awaitEnd() {
 // Done is closed once the leadership has ended, with the session or by Resign.
 func (l *Leadership) Done() <-chan struct{} { return l.done }
 
+// HasEnded reports whether Done is closed.
+func (l *Leadership) HasEnded() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Update is Space.Update, conditional on this leadership: the write of a leader
 // that was deposed without knowing it fails with ErrSessionLost.
 func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {

@@ -9,9 +9,7 @@ import (
 func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(time.Until(until))
 	}
 	select {
 	case <-ready:

@@ -102,8 +102,8 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 		}
 		kvs, err := v.List(keys.Outbox)
 		for _, kv := range kvs {
-			var a record.Alert
-			if err := keyspace.DecodeInto(kv, &a); err != nil { // it must not keep back the others
+			a, err := keyspace.Decode[record.Alert](kv)
+			if err != nil { // it must not keep back the others
 				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
 				continue
 			}

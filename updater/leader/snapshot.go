@@ -144,11 +144,10 @@ func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(keys.AllContents) {
-		var c record.Contents
-		if r.err = keyspace.DecodeInto(kv, &c); r.err != nil {
+		name := strings.TrimPrefix(kv.Key, keys.AllContents)
+		if found[name], r.err = keyspace.Decode[record.Contents](kv); r.err != nil {
 			return nil
 		}
-		found[strings.TrimPrefix(kv.Key, keys.AllContents)] = c
 	}
 	return found
 }
@@ -159,7 +158,7 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID
 		if r.err == nil {
-			_, r.err = r.view.GetJSON(keys.History(s.Current.ID), &s.Entry)
+			s.Entry, _, r.err = keyspace.Load[record.History](r.view, keys.History(s.Current.ID))
 		}
 		return
 	}

@@ -19,7 +19,7 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
 	for {
-		d := OnceSnapshot{Version: r.Version, Plan: w.snapshot.Digests.Plan, Leads: isLeading(lead)}
+		d := OnceSnapshot{Version: r.Version, Plan: w.snapshot.Digests.Plan, Leads: lead != nil && !lead.HasEnded()}
 		revision, err := w.readContents(ctx, c, &d)
 		if err != nil {
 			return err
@@ -43,18 +43,6 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	}
 }
 
-func isLeading(l *keyspace.Leadership) bool {
-	if l == nil {
-		return false
-	}
-	select {
-	case <-l.Done():
-		return false
-	default:
-		return true
-	}
-}
-
 // resignLeadership lets the next worker be elected at once, also when ctx is done.
 func resignLeadership(ctx context.Context, l *keyspace.Leadership) {
 	if l == nil {
@@ -68,7 +56,7 @@ func resignLeadership(ctx context.Context, l *keyspace.Leadership) {
 func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			if d.Contents, err = updater.LoadContents(v, c.Contents.Key); err != nil {
+			if d.Contents, err = updater.ReadKey[record.Contents](v, keys.Contents(c.Contents.Key)); err != nil {
 				return err
 			}
 			revision, err = v.Revision()

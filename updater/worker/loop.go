@@ -166,9 +166,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	}
 	var due <-chan time.Time
 	if !at.IsZero() {
-		timer := time.NewTimer(max(0, at.Sub(w.clock.Now())))
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(max(0, at.Sub(w.clock.Now())))
 	}
 	var ended <-chan error
 	if w.running != nil {

@@ -92,7 +92,7 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 }
 
 func (w *worker) readOwnStatus(v *keyspace.View) error {
-	s, err := updater.LoadWorker(v, w.o.LRN)
+	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
 	if s != nil {
 		s.At = w.clock.Clamp(s.At)
 	}

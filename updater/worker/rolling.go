@@ -75,7 +75,7 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 	var present map[int]record.Presence
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			m.Turn, err = updater.LoadTurn(v, c.Name)
+			m.Turn, err = updater.ReadKey[record.Turn](v, keys.Turn(c.Name))
 			if err == nil {
 				present, err = updater.LoadPresences(v)
 			}
@@ -123,7 +123,7 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	key := keys.Turn(component)
 	return retryStore(ctx, func() error {
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
-			t, err := updater.LoadTurn(tx.View, component)
+			t, err := updater.ReadKey[record.Turn](tx.View, key)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -29,7 +30,9 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	for _, lrn := range w.sampleServers() {
 		var other *record.Status
 		err = w.retryStore(ctx, func() (err error) {
-			other, err = keyspace.Read(ctx, w.o.Store, func(v *keyspace.View) (*record.Status, error) { return updater.LoadWorker(v, lrn) })
+			other, err = keyspace.Read(ctx, w.o.Store, func(v *keyspace.View) (*record.Status, error) {
+				return updater.ReadKey[record.Status](v, keys.Worker(lrn))
+			})
 			return err
 		})
 		if err != nil {

@@ -27,87 +27,43 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 // ReferencedBlobs returns the sums of all blobs that something refers to.
 func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
-	charms, err := v.Charms()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range charms {
-		used[c.SHA256] = true
-	}
-	if err := v.addBlobsOfOperators(used); err != nil { // resources, actions
-		return nil, err
-	}
-	if err := v.addBlobsOfTools(used); err != nil {
-		return nil, err
-	}
-	for _, prefix := range []string{keys.Relations, keys.Services, keys.Units} {
-		if err := v.addBlobsBelow(prefix, used); err != nil {
+	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.Relations, keys.Services, keys.Units} {
+		kvs, err := v.keys.List(prefix)
+		if err != nil {
 			return nil, err
+		}
+		for _, kv := range kvs {
+			if !refersToBlob(kv.Key) {
+				continue
+			}
+			record, err := keyspace.Decode[blobReferences](kv)
+			if err != nil {
+				return nil, err
+			}
+			used[record.SHA256], used[record.Blob], used[record.Output.Blob] = true, true, true
 		}
 	}
 	return used, nil
 }
 
-func (v *View) addBlobsBelow(prefix string, used map[string]bool) error {
-	kvs, err := v.keys.List(prefix)
-	if err != nil {
-		return err
-	}
-	for _, kv := range kvs {
-		if !holdsSettings(kv.Key) {
-			continue
-		}
-		doc, err := keyspace.Decode[settingsDoc](kv)
-		if err != nil {
-			return err
-		}
-		used[doc.Blob] = true
-	}
-	return nil
+// blobReferences has the sums in any record that refers to a blob: of a charm, resource or
+// tool, of a settings node, of an action.
+type blobReferences struct {
+	SHA256 string `json:"sha256"`
+	Blob   string `json:"blob"`
+	Output Output `json:"output"`
 }
 
-func holdsSettings(key string) bool {
+// refersToBlob picks the settings nodes among what is below relations, services and units.
+func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")
-	switch {
-	case len(parts) < 3:
-		return false
-	case parts[0]+"/" == keys.Relations:
+	switch parts[0] + "/" {
+	case keys.Relations:
 		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
-	case parts[0]+"/" == keys.Services:
-		return key == keys.LeaderSettings(parts[1])
+	case keys.Services:
+		return len(parts) > 2 && key == keys.LeaderSettings(parts[1])
+	case keys.Units:
+		return len(parts) == 4 && parts[3] == "state"
 	}
-	return len(parts) == 4 && parts[3] == "state"
-}
-
-func (v *View) addBlobsOfOperators(used map[string]bool) error {
-	kvs, err := v.keys.List(keys.Resources)
-	if err != nil {
-		return err
-	}
-	for _, kv := range kvs {
-		r, err := keyspace.Decode[Resource](kv)
-		if err != nil {
-			return err
-		}
-		used[r.SHA256] = true
-	}
-	if kvs, err = v.keys.List(keys.Actions); err != nil {
-		return err
-	}
-	for _, kv := range kvs {
-		a, err := keyspace.Decode[Action](kv)
-		if err != nil {
-			return err
-		}
-		used[a.Output.Blob] = true
-	}
-	return nil
-}
-
-func (v *View) addBlobsOfTools(used map[string]bool) error {
-	all, err := v.AllTools()
-	for _, t := range all {
-		used[t.SHA256] = true
-	}
-	return err
+	return true
 }

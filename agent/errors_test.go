@@ -150,7 +150,9 @@ func TestDyingInInstallErrorGoesAtOnce(t *testing.T) {
 		r.lonely(map[string]string{"install": "exit 1"})
 		r.start()
 		r.awaitState("app/0", "install-error")
-		r.update(func(tx *state.Tx) error { return tx.DestroyService("app") })
+		if err := r.st.DestroyService(t.Context(), "app"); err != nil {
+			t.Fatal(err)
+		}
 		r.eventually("the service is gone", func() bool {
 			services := statetest.Read(t, r.st, func(v *state.View) ([]state.Service, error) { return v.Services() })
 			return len(services) == 0

@@ -34,10 +34,8 @@ type AgentPresence struct {
 // unit is gone.
 func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
-	if err != nil {
-		return fmt.Errorf("cannot announce agent %q: %w", agent, err)
-	}
-	return nil
+	wrapError(&err, "cannot announce agent %q", agent)
+	return err
 }
 
 func (s *Session) announce(tx *Tx, agent string) error {

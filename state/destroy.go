@@ -30,26 +30,6 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
-// DestroyService is State.DestroyService in one transaction: for services of a
-// few units and relations.
-func (tx *Tx) DestroyService(name string) error {
-	relations, units, err := tx.markServiceDying(name)
-	if err != nil {
-		return err
-	}
-	for _, id := range relations {
-		if err := tx.destroyRelation(id); err != nil {
-			return err
-		}
-	}
-	for _, unit := range units {
-		if err := tx.DestroyUnit(unit); err != nil {
-			return err
-		}
-	}
-	return tx.removeServiceIfDone(name)
-}
-
 func (s *State) markServiceDying(ctx context.Context, name string) (relations []int, units []string, err error) {
 	err = s.Update(ctx, func(tx *Tx) (err error) {
 		relations, units, err = tx.markServiceDying(name)

@@ -79,20 +79,17 @@ func charmRelationNames(c Charm) string {
 // "SERVICE" or "SERVICE:RELATION", can be related by: provides with requires of
 // one interface. The implied juju-info counts only where nothing else matches.
 // If there is none, or more than one, the error lists the candidates.
-func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
+func (v *View) InferEndpoints(a, b string) (_ []Endpoint, err error) {
+	defer wrapError(&err, "cannot relate %q and %q", a, b)
 	as, err := v.candidateEndpoints(a)
 	if err != nil {
-		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+		return nil, err
 	}
 	bs, err := v.candidateEndpoints(b)
 	if err != nil {
-		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+		return nil, err
 	}
-	pair, err := inferPair(as, bs)
-	if err != nil {
-		return nil, fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
-	}
-	return pair, nil
+	return inferPair(as, bs)
 }
 
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {

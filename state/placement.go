@@ -70,15 +70,8 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 
 // AddUnit adds a unit to a service and puts it on a machine, a new one where
 // none fits. ErrNotFound (service, machine), ErrDead.
-func (tx *Tx) AddUnit(service string, p Placement) (Unit, error) {
-	u, err := tx.addUnit(service, p)
-	if err != nil {
-		return Unit{}, fmt.Errorf("cannot add unit to service %q: %w", service, err)
-	}
-	return u, nil
-}
-
-func (tx *Tx) addUnit(service string, p Placement) (Unit, error) {
+func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
+	defer wrapError(&err, "cannot add unit to service %q", service)
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return Unit{}, err

@@ -70,18 +70,11 @@ type relationIndex struct {
 
 // AddRelation adds a relation between the endpoints, as InferEndpoints returns
 // them. ErrExists: there is one between the same endpoints; ErrDead; ErrNotFound.
-func (tx *Tx) AddRelation(eps ...Endpoint) (Relation, error) {
+func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
 	}
-	r, err := tx.addRelation(eps)
-	if err != nil {
-		return Relation{}, fmt.Errorf("cannot add relation between %q and %q: %w", eps[0], eps[1], err)
-	}
-	return r, nil
-}
-
-func (tx *Tx) addRelation(eps []Endpoint) (Relation, error) {
+	defer wrapError(&err, "cannot add relation between %q and %q", eps[0], eps[1])
 	a, aerr := tx.findEndpoint(eps[0])
 	b, berr := tx.findEndpoint(eps[1])
 	if err := errors.Join(aerr, berr); err != nil {

@@ -2,8 +2,6 @@ package state
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"bijou/state/keys"
@@ -33,18 +31,12 @@ type Resource struct {
 // PutResource gives a service a file whose content PutFile has stored: the next
 // version of the resource, unless the content is the same. ErrNotFound (the
 // service, or its charm has no such resource), ErrDead.
-func (tx *Tx) PutResource(service string, r Resource) (Resource, error) {
+func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
+	defer wrapError(&err, "cannot give service %q resource %q", service, r.Name)
 	s, err := tx.aliveService(service)
-	if err == nil {
-		r, err = tx.putResource(s, r)
-	}
 	if err != nil {
-		return Resource{}, fmt.Errorf("cannot give service %q resource %q: %w", service, r.Name, err)
+		return r, err
 	}
-	return r, nil
-}
-
-func (tx *Tx) putResource(s Service, r Resource) (Resource, error) {
 	c, err := tx.Charm(s.Charm)
 	if err != nil {
 		return r, err
@@ -84,17 +76,5 @@ func (v *View) Resource(service, name string) (Resource, error) {
 
 // Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
-	kvs, err := v.keys.List(keys.ServiceResources(service))
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Resource, len(kvs))
-	for i, kv := range kvs {
-		if all[i], err = keyspace.Decode[Resource](kv); err != nil {
-			return nil, err
-		}
-		all[i].Name = strings.TrimPrefix(kv.Key, keys.ServiceResources(service))
-	}
-	slices.SortFunc(all, func(a, b Resource) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return keyspace.LoadChildren(v.keys, keys.ServiceResources(service), func(r *Resource, name string) { r.Name = name })
 }

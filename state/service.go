@@ -89,15 +89,8 @@ type ServiceSpec struct {
 
 // AddService adds a service without units, its configuration, and its peer
 // relations. ErrExists, ErrNotFound (the charm).
-func (tx *Tx) AddService(spec ServiceSpec) (Service, error) {
-	s, err := tx.addService(spec)
-	if err != nil {
-		return Service{}, fmt.Errorf("cannot add service %q: %w", spec.Name, err)
-	}
-	return s, nil
-}
-
-func (tx *Tx) addService(spec ServiceSpec) (Service, error) {
+func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
+	defer wrapError(&err, "cannot add service %q", spec.Name)
 	if err := charm.CheckService(spec.Name); err != nil {
 		return Service{}, err
 	}

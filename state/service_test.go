@@ -79,7 +79,9 @@ func TestDestroyServiceWaitsForMembers(t *testing.T) {
 		r := statetest.Pair(t, st)
 		statetest.Enter(t, st, r.ID, "mysql/0", nil)
 		statetest.Enter(t, st, r.ID, "wordpress/0", nil)
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyService("mysql") })
+		if err := st.DestroyService(t.Context(), "mysql"); err != nil {
+			t.Fatal(err)
+		}
 		lives := func() string {
 			return statetest.Read(t, st, func(v *state.View) (string, error) {
 				s, _ := v.Service("mysql")

@@ -48,15 +48,8 @@ type UpgradeSpec struct {
 // each in its time. It refuses, and writes nothing for, a charm of another name (unless
 // Switch), one that does not support the service's series, drops or changes a relation
 // that is in use, or changes the type of an option that is set. ErrNotFound, ErrDead.
-func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) error {
-	err := tx.upgradeService(name, spec)
-	if err != nil {
-		return fmt.Errorf("cannot upgrade service %q to charm %q: %w", name, spec.Charm, err)
-	}
-	return nil
-}
-
-func (tx *Tx) upgradeService(name string, spec UpgradeSpec) error {
+func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
+	defer wrapError(&err, "cannot upgrade service %q to charm %q", name, spec.Charm)
 	s, err := tx.aliveService(name)
 	if err != nil {
 		return err
@@ -99,16 +92,8 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
-	if err := tx.checkSeries(s, fresh); err != nil {
-		return err
-	}
-	if err := s.checkMissing(fresh); err != nil {
-		return err
-	}
-	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {
-		return err
-	}
-	return tx.checkOptionsKept(s.Name, old, fresh)
+	return cmp.Or(tx.checkSeries(s, fresh), s.checkMissing(fresh),
+		tx.checkRelationsKept(s.Name, old, fresh), tx.checkOptionsKept(s.Name, old, fresh))
 }
 
 // checkRelationsKept refuses a charm without a relation that is in use, or with another

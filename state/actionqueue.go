@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -86,10 +87,7 @@ func (tx *Tx) enqueueAction(a Action) error {
 		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
 	}
 	q.Waiting = append(q.Waiting, a.ID)
-	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
-		return err
-	}
-	return tx.keys.Put(keys.Action(a.ID), a)
+	return errors.Join(tx.keys.Put(keys.ActionQueue(a.Unit), q), tx.keys.Put(keys.Action(a.ID), a))
 }
 
 // NextAction reads the first action of a unit's queue; ok is false if it is empty. An
@@ -152,10 +150,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 		tx.keys.Remove(keys.Action(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}
-	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
-		return err
-	}
-	return tx.keys.Put(keys.Action(id), a)
+	return errors.Join(tx.keys.Put(keys.ActionQueue(a.Unit), q), tx.keys.Put(keys.Action(id), a))
 }
 
 // CancelAction ends an action that waits, and asks for the end of one that runs:

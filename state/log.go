@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,10 +99,7 @@ func (tx *Tx) appendLog(source string, lines []LogLine) error {
 	}
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
-	if err := tx.keys.Put(keys.LogBatch(source, head.Batch), batch); err != nil {
-		return err
-	}
-	return tx.keys.Put(keys.LogHead(source), head)
+	return errors.Join(tx.keys.Put(keys.LogBatch(source, head.Batch), batch), tx.keys.Put(keys.LogHead(source), head))
 }
 
 // LogFilter selects lines; the zero value selects all.
@@ -142,19 +140,9 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 
 // LogEnds returns how many lines each source has logged so far: the Seq of its last.
 func (v *View) LogEnds() (map[string]int64, error) {
-	kvs, err := v.keys.List(keys.LogHeads)
-	if err != nil {
-		return nil, err
-	}
 	ends := map[string]int64{}
-	for _, kv := range kvs {
-		head, err := keyspace.Decode[logHead](kv)
-		if err != nil {
-			return nil, err
-		}
-		ends[strings.TrimPrefix(kv.Key, keys.LogHeads)] = head.Lines
-	}
-	return ends, nil
+	err := readBelow(v, keys.LogHeads, func(key string, head logHead) { ends[strings.TrimPrefix(key, keys.LogHeads)] = head.Lines })
+	return ends, err
 }
 
 // LogSources lists the units and machines that have a log, of those that are asked for

@@ -28,19 +28,13 @@ func (v *View) MembersOf(id int, service string) ([]Member, error) {
 }
 
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
-	kvs, err := v.keys.List(prefix)
-	if err != nil {
-		return nil, err
-	}
-	members := make([]Member, len(kvs))
-	for i, kv := range kvs {
-		if members[i], err = keyspace.Decode[Member](kv); err != nil {
-			return nil, err
-		}
-		members[i].Unit = kv.Key[len(keys.Members(id)):]
-	}
+	members := []Member{}
+	err := readBelow(v, prefix, func(key string, m Member) {
+		m.Unit = key[len(keys.Members(id)):]
+		members = append(members, m)
+	})
 	slices.SortFunc(members, func(a, b Member) int { return charm.CompareUnits(a.Unit, b.Unit) })
-	return members, nil
+	return members, err
 }
 
 // Member reads one unit's membership; ok is false if there is none.

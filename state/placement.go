@@ -96,10 +96,7 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
 	u.Status.Since = time.Now().UTC().Round(0)
-	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
-		return Unit{}, err
-	}
-	return u, tx.keys.Put(keys.Unit(u.Name), u)
+	return u, errors.Join(tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}), tx.keys.Put(keys.Unit(u.Name), u))
 }
 
 // AddUnits adds n units in batches. On an error it returns those that were added.

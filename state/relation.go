@@ -213,21 +213,13 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 }
 
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
-	kvs, err := v.keys.List(keys.ServiceRelations(service))
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[int]relationIndex, len(kvs))
-	for _, kv := range kvs {
-		index, err := keyspace.Decode[relationIndex](kv)
-		if err != nil {
-			return nil, err
-		}
-		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok {
+	all := map[int]relationIndex{}
+	err := readBelow(v, keys.ServiceRelations(service), func(key string, index relationIndex) {
+		if id, ok := keys.CutInt(key, keys.ServiceRelations(service)); ok {
 			all[id] = index
 		}
-	}
-	return all, nil
+	})
+	return all, err
 }
 
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/state/keys"
-	"bijou/state/keyspace"
 )
 
 // NoRelation is Hook.Relation of a hook that is none of a relation.
@@ -175,16 +174,8 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 
 // HookRuns lists the last hooks of a unit, the oldest first.
 func (v *View) HookRuns(unit string) ([]HookRun, error) {
-	kvs, err := v.keys.List(keys.UnitHistory(unit))
-	if err != nil {
-		return nil, err
-	}
-	runs := make([]HookRun, len(kvs))
-	for i, kv := range kvs {
-		if runs[i], err = keyspace.Decode[HookRun](kv); err != nil {
-			return nil, err
-		}
-	}
+	runs := []HookRun{}
+	err := readBelow(v, keys.UnitHistory(unit), func(_ string, r HookRun) { runs = append(runs, r) })
 	slices.SortFunc(runs, func(a, b HookRun) int { return cmp.Compare(a.Seq, b.Seq) })
-	return runs, nil
+	return runs, err
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"bijou/state/keyspace"
 	"bijou/state/progress"
@@ -60,6 +61,22 @@ func Read[T any](ctx context.Context, s *State, f func(v *View) (T, error)) (res
 	return result, err
 }
 
+// readBelow calls take with each record below the prefix, by key.
+func readBelow[T any](v *View, prefix string, take func(key string, record T)) error {
+	kvs, err := v.keys.List(prefix)
+	if err != nil {
+		return err
+	}
+	for _, kv := range kvs {
+		record, err := keyspace.Decode[T](kv)
+		if err != nil {
+			return err
+		}
+		take(kv.Key, record)
+	}
+	return nil
+}
+
 // Revision is the revision of all reads: a watch continues after it.
 func (v *View) Revision() (int64, error) { return v.keys.Revision() }
 
@@ -85,10 +102,9 @@ const batchSize = 10
 // inBatches calls f for each item, batchSize to a transaction. Items that are gone
 // meanwhile are no error.
 func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
-	for len(items) > 0 {
-		n := min(batchSize, len(items))
+	for batch := range slices.Chunk(items, batchSize) {
 		err := update(ctx, func(tx *Tx) error {
-			for _, item := range items[:n] {
+			for _, item := range batch {
 				if err := f(tx, item); err != nil && !errors.Is(err, ErrNotFound) {
 					return err
 				}
@@ -98,7 +114,6 @@ func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx 
 		if err != nil {
 			return err
 		}
-		items = items[n:]
 	}
 	return nil
 }

@@ -43,12 +43,9 @@ type ArchiveInfo struct {
 // What version control keeps (.git, .bzr, .svn, .hg) and what editors leave behind
 // (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
 // links that point outside of the charm, and what exceeds the limits.
-func Archive(dir string, w io.Writer, opts ArchiveOptions) (ArchiveInfo, error) {
-	info, err := archive(dir, w, opts, defaultLimits())
-	if err != nil {
-		return ArchiveInfo{}, fmt.Errorf("cannot archive charm %q: %w", dir, err)
-	}
-	return info, nil
+func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
+	defer wrapError(&err, "cannot archive charm %q", dir)
+	return archive(dir, w, opts, defaultLimits())
 }
 
 func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInfo, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type archiveTree struct {
 	limits  limits
 }
 
-func openArchive(r io.ReaderAt, size int64, l limits) (*zip.Reader, error) {
+func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	if err := l.checkPacked(size); err != nil {
 		return nil, err
 	}
@@ -34,10 +35,10 @@ func openArchive(r io.ReaderAt, size int64, l limits) (*zip.Reader, error) {
 	budget := &budgetReader{r: r, left: maxDirectory}
 	zr, err := zip.NewReader(budget, size)
 	budget.unlimited = true
-	if errors.Is(err, zip.ErrInsecurePath) {
-		return zr, nil // newArchiveTree reports the name, and why
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // newArchiveTree reports such a name, and why
+		return nil, err
 	}
-	return zr, err
+	return newArchiveTree(zr, l)
 }
 
 func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
@@ -112,12 +113,7 @@ func (t *archiveTree) addParents() error {
 
 // sortedEntries has a folder before its files.
 func (t *archiveTree) sortedEntries() []entry {
-	all := make([]entry, 0, len(t.entries))
-	for _, e := range t.entries {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	return all
+	return slices.SortedFunc(maps.Values(t.entries), func(a, b entry) int { return strings.Compare(a.name, b.name) })
 }
 
 func (t *archiveTree) fileModes() map[string]fs.FileMode {

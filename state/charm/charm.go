@@ -23,12 +23,9 @@ type Charm struct {
 
 // ReadDir reads the charm in the directory path. It does not look at files that it does
 // not need: a charm directory in use may hold sockets and anything else.
-func ReadDir(path string) (*Charm, error) {
-	c, err := readDir(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read charm %q: %w", path, err)
-	}
-	return c, nil
+func ReadDir(path string) (_ *Charm, err error) {
+	defer wrapError(&err, "cannot read charm %q", path)
+	return readDir(path)
 }
 
 func readDir(path string) (*Charm, error) {
@@ -75,20 +72,9 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 
 // ReadArchive reads the charm in a zip archive of size bytes. The names in the
 // archive are checked; CheckArchive and Unpack check all the rest.
-func ReadArchive(r io.ReaderAt, size int64) (*Charm, error) {
-	c, err := readArchive(r, size)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read charm archive: %w", err)
-	}
-	return c, nil
-}
-
-func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
-	zr, err := openArchive(r, size, defaultLimits())
-	if err != nil {
-		return nil, err
-	}
-	tree, err := newArchiveTree(zr, defaultLimits())
+func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
+	defer wrapError(&err, "cannot read charm archive")
+	tree, err := openArchive(r, size, defaultLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +83,12 @@ func readArchive(r io.ReaderAt, size int64) (*Charm, error) {
 
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
-	if err := c.readMeta(read); err != nil {
-		return nil, err
+	for _, readPart := range []func(func(string) ([]byte, error)) error{c.readMeta, c.readConfig, c.readActions, c.readRevision} {
+		if err := readPart(read); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.readConfig(read); err != nil {
-		return nil, err
-	}
-	if err := c.readActions(read); err != nil {
-		return nil, err
-	}
-	return c, c.readRevision(read)
+	return c, nil
 }
 
 // parseFile reports whether the charm has the file.
@@ -114,19 +96,17 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 	if !c.hasFile(name) {
 		return false, nil
 	}
+	defer wrapError(&err, "%s", name)
 	data, err := read(name)
-	if err == nil {
-		err = parse(data)
-	}
 	if err != nil {
-		return true, fmt.Errorf("%s: %w", name, err)
+		return true, err
 	}
-	return true, nil
+	return true, parse(data)
 }
 
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
 // each a part, and metadata.yaml has precedence.
-func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
+func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	var raw metaYAML
 	last := ""
 	for _, name := range []string{"charmcraft.yaml", "metadata.yaml"} {
@@ -141,11 +121,9 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
-	var err error
-	if c.Meta, err = raw.toMeta(); err != nil {
-		return fmt.Errorf("%s: %w", last, err)
-	}
-	return nil
+	defer wrapError(&err, "%s", last)
+	c.Meta, err = raw.toMeta()
+	return err
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
@@ -179,10 +157,6 @@ func (c *Charm) hasFile(name string) bool {
 	mode, ok := c.files[name]
 	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
 }
-
-// HasHook reports whether the charm has a file (or link) hooks/NAME. It does not check
-// whether that can be executed.
-func (c *Charm) HasHook(name string) bool { return c.hasFile("hooks/" + name) }
 
 // HasDispatch reports whether the charm has a dispatch file, which then runs in place of
 // every hook.

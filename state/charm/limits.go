@@ -43,6 +43,13 @@ func (l limits) checkFiles(n int) error {
 	return nil
 }
 
+// wrapError puts what could not be done in front of an error, if there is one.
+func wrapError(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf(format+": %w", append(args, *err)...)
+	}
+}
+
 // formatSize is exact, so that a limit and what exceeds it by one byte differ.
 func formatSize(n int64) string {
 	for _, unit := range []struct {

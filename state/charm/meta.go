@@ -52,15 +52,6 @@ type metaYAML struct {
 	modern string // a key that came after 2012
 }
 
-// ParseMeta reads and checks metadata.yaml.
-func ParseMeta(data []byte) (*Meta, error) {
-	var raw metaYAML
-	if err := raw.merge(data); err != nil {
-		return nil, err
-	}
-	return raw.toMeta()
-}
-
 // merge takes a file's values; those of the file before stay where this one has none.
 func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
@@ -84,10 +75,7 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	if err := m.checkFields(raw.HookDialect); err != nil {
 		return nil, err
 	}
-	if err := m.addRelations(raw); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, m.addRelations(raw)
 }
 
 func (m *Meta) checkFields(dialect string) (err error) {
@@ -166,13 +154,8 @@ func (m *Meta) Relation(name string) (Relation, bool) {
 // Relations returns all relations sorted by name, the implied juju-info included
 // (unless a subordinate requires its principal's by that name).
 func (m *Meta) Relations() []Relation {
-	all := maps.Clone(m.Declared)
-	if all == nil {
-		all = make(map[string]Relation)
-	}
-	if _, ok := all[JujuInfo]; !ok {
-		all[JujuInfo] = ImpliedRelation()
-	}
+	all := map[string]Relation{JujuInfo: ImpliedRelation()}
+	maps.Copy(all, m.Declared)
 	return slices.SortedFunc(maps.Values(all), func(a, b Relation) int { return cmp.Compare(a.Name, b.Name) })
 }
 

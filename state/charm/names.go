@@ -146,11 +146,9 @@ func UnitTag(name string) string {
 // ParseUnitTag is the reverse of UnitTag.
 func ParseUnitTag(tag string) (name string, err error) {
 	rest, ok := strings.CutPrefix(tag, "unit-")
-	dash := strings.LastIndexByte(rest, '-')
-	if !ok || dash < 0 {
-		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
+	if dash := strings.LastIndexByte(rest, '-'); ok && dash >= 0 {
+		name = rest[:dash] + "/" + rest[dash+1:]
 	}
-	name = rest[:dash] + "/" + rest[dash+1:]
 	if !IsUnit(name) {
 		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
 	}

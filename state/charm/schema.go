@@ -201,10 +201,8 @@ func (s Schema) allowedNames() string {
 }
 
 func (s Schema) addDefaults(v map[string]any) map[string]any {
-	full := maps.Clone(v)
-	if full == nil {
-		full = map[string]any{}
-	}
+	full := map[string]any{}
+	maps.Copy(full, v)
 	for name, p := range s.Properties {
 		given, is := full[name]
 		inner, isDictionary := given.(map[string]any)

@@ -34,20 +34,17 @@ var ErrChecksum = errors.New("checksum differs")
 // Nothing is written outside of dir, permissions are kept (setuid, setgid and sticky bits
 // are not; folders stay open to their owner), and everything is synced when it returns,
 // unless it is scratch. After an error dir is removed.
-func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) error {
-	if err := unpack(r, size, dir, opts, defaultLimits()); err != nil {
-		return fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
-	}
-	return nil
+func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
+	defer wrapError(&err, "cannot unpack charm into %q", dir)
+	return unpack(r, size, dir, opts, defaultLimits())
 }
 
 // CheckArchive returns the error that Unpack would, as far as can be found without
 // unpacking. Tools are the names of the hook tools.
-func CheckArchive(r io.ReaderAt, size int64, tools []string) error {
-	if _, _, err := checkArchive(r, size, tools, defaultLimits()); err != nil {
-		return fmt.Errorf("cannot use charm archive: %w", err)
-	}
-	return nil
+func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
+	defer wrapError(&err, "cannot use charm archive")
+	_, _, err = checkArchive(r, size, tools, defaultLimits())
+	return err
 }
 
 // Verify returns ErrChecksum if the archive's sha256 (hex) is not the wanted one.
@@ -64,11 +61,7 @@ func Verify(r io.ReaderAt, size int64, want string) error {
 
 // checkArchive checks all of an archive but its files' contents.
 func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archiveTree, *linkResolver, error) {
-	zr, err := openArchive(r, size, l)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := newArchiveTree(zr, l)
+	t, err := openArchive(r, size, l)
 	if err != nil {
 		return nil, nil, err
 	}

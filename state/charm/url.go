@@ -61,7 +61,7 @@ func (r Ref) String() string {
 
 // ParseRef reads NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with
 // or without -REVISION. Any other scheme is refused with advice.
-func ParseRef(s string) (Ref, error) {
+func ParseRef(s string) (_ Ref, err error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, ":"); ok {
 		if scheme != "local" {
@@ -70,18 +70,16 @@ func ParseRef(s string) (Ref, error) {
 		}
 		rest = after
 	}
+	defer wrapError(&err, "invalid charm URL %q", s)
 	var ref Ref
 	if series, name, ok := strings.Cut(rest, "/"); ok {
 		if err := CheckSeries(series); err != nil {
-			return Ref{}, fmt.Errorf("invalid charm URL %q: %w", s, err)
+			return Ref{}, err
 		}
 		ref.Series, rest = series, name
 	}
 	ref.Name, ref.Revision = cutRevision(rest)
-	if err := CheckName(ref.Name); err != nil {
-		return Ref{}, fmt.Errorf("invalid charm URL %q: %w", s, err)
-	}
-	return ref, nil
+	return ref, CheckName(ref.Name)
 }
 
 // cutRevision splits "mysql-7"; the revision is -1 if there is none.

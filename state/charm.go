@@ -42,11 +42,8 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, ok, err := keyspace.Load[Charm](tx.keys, key)
-	if err != nil {
+	if err != nil || ok && old.SHA256 == c.SHA256 {
 		return err
-	}
-	if ok && old.SHA256 == c.SHA256 {
-		return nil
 	}
 	if ok {
 		return refuse(ErrExists, "charm %q exists already with other content", c.URL)

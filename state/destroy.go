@@ -68,11 +68,8 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
-	if errors.Is(err, ErrNotFound) || err == nil && s.Life == Alive {
-		return nil
-	}
-	if err != nil {
-		return err
+	if err != nil || s.Life == Alive {
+		return ignoreNotFound(err)
 	}
 	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
 		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {

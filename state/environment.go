@@ -115,17 +115,16 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	if err != nil {
 		return err
 	}
-	e.Config = maps.Clone(e.Config)
-	if e.Config == nil {
-		e.Config = map[string]string{}
-	}
+	config := map[string]string{}
+	maps.Copy(config, e.Config)
 	for key, value := range changes {
 		if value == nil {
-			delete(e.Config, key)
+			delete(config, key)
 			continue
 		}
-		e.Config[key] = *value
+		config[key] = *value
 	}
+	e.Config = config
 	if err := e.validate(); err != nil {
 		return fmt.Errorf("cannot set environment: %w", err)
 	}

@@ -139,10 +139,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		}
 	}
 	err = s.Update(ctx, func(tx *Tx) error { return tx.endMachine(id) })
-	if errors.Is(err, ErrNotFound) {
-		return nil // the provisioner was quicker
-	}
-	return err
+	return ignoreNotFound(err) // the provisioner was quicker
 }
 
 // endMachine leaves a machine that has an instance dead, for the provisioner to remove.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -116,21 +115,16 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
 		left, err := removeUnitBatch(ctx, update, name)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
 		if err != nil {
-			return fmt.Errorf("cannot remove unit %q: %w", name, err)
+			err = ignoreNotFound(err)
+			wrapError(&err, "cannot remove unit %q", name)
+			return err
 		}
 		if left == 0 {
 			break
 		}
 	}
-	err := update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) })
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) }))
 }
 
 // removeUnitBatch leaves some of the unit's relations and removes some of its agent's

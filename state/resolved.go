@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -93,11 +92,8 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 // relation's; relation is NoRelation for the unit's own.
 func (tx *Tx) ClearResolved(unit string, relation int) error {
 	u, err := tx.Unit(unit)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNotFound(err)
 	}
 	if relation == NoRelation {
 		u.Resolved = Unresolved

@@ -15,10 +15,7 @@ const SessionTTL = keyspace.SessionTTL
 // Session is the proof that a process lives: the presence of all its agents and its
 // leaderships need it. One a process is enough. It shows others that agents live; what
 // these may write is a matter of their Claim.
-type Session struct {
-	*keyspace.Session
-	state *State
-}
+type Session struct{ *keyspace.Session }
 
 // SharedSession shares one session among all roles of a process.
 type SharedSession = keyspace.SharedSession[*Session]
@@ -30,7 +27,7 @@ func (s *State) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{session, s}, nil
+	return &Session{session}, nil
 }
 
 // NewSharedSession begins no session yet. With announces, one of the roles announces agents,

@@ -52,7 +52,7 @@ func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 
 func (tx *Tx) destroySubordinates(u Unit) error {
 	for _, name := range u.Subordinates {
-		if err := tx.DestroyUnit(name); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := ignoreNotFound(tx.DestroyUnit(name)); err != nil {
 			return err
 		}
 	}
@@ -64,11 +64,8 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 		return nil
 	}
 	p, err := tx.Unit(u.Principal)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return ignoreNotFound(err)
 	}
 	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
 	return tx.keys.Put(keys.Unit(p.Name), p)

@@ -39,18 +39,13 @@ func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 
 // Unmet returns those constraints of v that the machine is not known to satisfy, as they
 // are printed: "mem=2048M".
-func (v Value) Unmet(h Hardware) (unmet []string) {
+func (v Value) Unmet(h Hardware) []string {
 	met := map[string]bool{
 		"arch": meetsWord(v.Arch, h.Arch), "container": meetsWord(v.Container, h.Container), "instance-type": meetsWord(v.InstanceType, h.InstanceType),
 		"cpu-cores": deref(v.CPUCores) <= h.CPUCores, "cpu-power": deref(v.CPUPower) <= h.CPUPower,
 		"mem": deref(v.Mem) <= h.Mem, "root-disk": deref(v.RootDisk) <= h.RootDisk, "tags": v.meetsTags(h.Tags),
 	}
-	for _, f := range v.allFields() {
-		if text, ok := f.format(); ok && !met[f.name] {
-			unmet = append(unmet, f.name+"="+text)
-		}
-	}
-	return unmet
+	return v.formatPairs(met)
 }
 
 func meetsWord(asked *string, fact string) bool { return !isWanted(asked) || *asked == fact }

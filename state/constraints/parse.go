@@ -56,14 +56,13 @@ func (v *Value) firstSize() string {
 
 // String prints the constraints as Parse reads them, in one form for each set:
 // "cpu-cores=2 mem=2048M". One that is explicitly none is "mem=".
-func (v Value) String() string { return strings.Join(v.formatPairs(), " ") }
+func (v Value) String() string { return strings.Join(v.formatPairs(nil), " ") }
 
-func (v *Value) formatPairs() []string {
-	var words []string
+func (v *Value) formatPairs(leftOut map[string]bool) (pairs []string) {
 	for _, f := range v.allFields() {
-		if text, ok := f.format(); ok {
-			words = append(words, f.name+"="+text)
+		if text, ok := f.format(); ok && !leftOut[f.name] {
+			pairs = append(pairs, f.name+"="+text)
 		}
 	}
-	return words
+	return pairs
 }

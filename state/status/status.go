@@ -90,7 +90,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 		{of.units, w.decodeUnits},
 		{of.uniters, w.decodeUniters},
 		{of.presences, w.decodePresence},
-		{selection{prefixes: []string{keys.Leader(keys.ServiceLeaderName(""))}}, w.decodeLeaders},
+		{selection{prefixes: []string{leadersPrefix()}}, w.decodePresence},
 	} {
 		if err := w.decode(v, part.selection, part.take); err != nil {
 			return nil, err

@@ -32,25 +32,20 @@ func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
-		w.present[kv.Key[len(keys.Presences):]] = p
+		if service, leads := strings.CutPrefix(kv.Key, leadersPrefix()); leads {
+			w.leaders[service] = p.Unit
+		} else {
+			w.present[kv.Key[len(keys.Presences):]] = p
+		}
 	}
 	return nil
 }
+
+func leadersPrefix() string { return keys.Leader(keys.ServiceLeaderName("")) }
 
 func (w *input) isPresent(agent string) bool {
 	_, present := w.present[agent]
 	return present
-}
-
-func (w *input) decodeLeaders(kvs []keyspace.KeyValue) error {
-	for _, kv := range kvs {
-		p, err := keyspace.Decode[state.AgentPresence](kv)
-		if err != nil {
-			return err
-		}
-		w.leaders[kv.Key[len(keys.Leader(keys.ServiceLeaderName(""))):]] = p.Unit
-	}
-	return nil
 }
 
 func (w *input) unitView(u state.Unit) Unit {

@@ -30,11 +30,7 @@ func (t Tool) Help() string {
 func formatOption(o option) string {
 	var names []string
 	for _, name := range o.names {
-		if len(name) == 1 {
-			names = append(names, "-"+name)
-			continue
-		}
-		names = append(names, "--"+name)
+		names = append(names, withDashes(name))
 	}
 	return strings.TrimSpace(strings.Join(names, ", ") + " " + o.arg)
 }

@@ -48,9 +48,5 @@ func (g *configGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !g.all })
 		return g.Print(inv, inv.ConvertFloats(printed))
 	}
-	value, known := config[key]
-	if !known {
-		return g.Print(inv, nil)
-	}
-	return g.Print(inv, inv.ConvertFloats(value))
+	return g.Print(inv, inv.ConvertFloats(config[key]))
 }

@@ -20,11 +20,7 @@ import (
 // files. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
 func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
-	var c state.Charm
-	err := st.View(ctx, func(v *state.View) (err error) {
-		c, err = v.Charm(url)
-		return err
-	})
+	c, err := state.Read(ctx, st, func(v *state.View) (state.Charm, error) { return v.Charm(url) })
 	if err == nil {
 		fault("before-unpack")
 		err = errors.Join(f.restoreOldCharm(), unpackBeside(ctx, st, c, f))

@@ -2,28 +2,38 @@ package hookenv
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
 // Help returns the text that the tool prints for --help.
 func (t Tool) Help() string {
+	text, examples, _ := strings.Cut(t.manual(), "\nExamples:\n")
 	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.TrimSpace(t.Name+" "+t.Usage), toSentence(t.Summary))
-	if t.Notes != "" {
-		fmt.Fprintf(&b, "\n%s\n", t.Notes)
-	}
-	b.WriteString("\nOptions:\n")
+	b.WriteString(text + "\nOptions:\n")
 	flags, _ := t.declareFlags()
 	for _, o := range flags.options {
 		if o.help != "" {
 			fmt.Fprintf(&b, "  %s\n        %s\n", formatOption(o), o.help)
 		}
 	}
-	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n")
-	for _, example := range t.Examples {
-		fmt.Fprintf(&b, "  %s\n", example)
-	}
+	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n" + examples)
 	return b.String()
+}
+
+func (t Tool) manual() string {
+	if t.Manuals != nil {
+		text, err := fs.ReadFile(t.Manuals, "help/"+t.Name+".txt")
+		if err != nil {
+			panic("internal error: " + err.Error())
+		}
+		return string(text)
+	}
+	text := fmt.Sprintf("Usage: %s\n\n%s\n", strings.TrimSpace(t.Name+" "+t.Usage), toSentence(t.Summary))
+	if t.Notes != "" {
+		text += "\n" + t.Notes + "\n"
+	}
+	return text + "\nExamples:\n  " + strings.Join(t.Examples, "\n  ") + "\n"
 }
 
 // formatOption returns an option as it is typed: "-r, --relation VALUE".

@@ -1,10 +1,15 @@
 package hookenv
 
-import "context"
+import (
+	"context"
+	"io/fs"
+)
 
 // Tool describes one hook tool.
 type Tool struct {
-	Name     string
+	Name    string
+	Manuals fs.FS // has help/NAME.txt, which is all of --help but the options; nil: the next four are
+
 	Summary  string   // one line
 	Usage    string   // its synopsis without its name
 	Notes    string   // what the options' own lines do not say; may be empty

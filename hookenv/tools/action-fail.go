@@ -7,14 +7,7 @@ import (
 )
 
 func actionFail() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "action-fail",
-		Summary:  "mark the running action as failed",
-		Usage:    "[MSG]",
-		Notes:    "The action goes on, and has failed whatever it exits with. The last message counts.",
-		Examples: []string{`action-fail "cannot reach the database"`},
-		Prepare:  hookenv.WithoutOptions(failAction),
-	}
+	return hookenv.Tool{Name: "action-fail", Prepare: hookenv.WithoutOptions(failAction)}
 }
 
 func failAction(ctx context.Context, inv *hookenv.Invocation) error {

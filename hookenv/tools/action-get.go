@@ -8,18 +8,11 @@ import (
 )
 
 func actionGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "action-get",
-		Summary:  "print parameters of the running action",
-		Usage:    "[KEY[.KEY]...]",
-		Notes:    "Without KEY it prints all parameters; dots lead into dictionaries. A parameter that is not there is the empty text.",
-		Examples: []string{"action-get filename", "action-get target.host", "action-get --format=json"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &actionGetter{}
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "action-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &actionGetter{}
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type actionGetter struct{ hookenv.Output }

@@ -8,14 +8,7 @@ import (
 )
 
 func actionLog() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "action-log",
-		Summary:  "report progress of the running action",
-		Usage:    "MSG...",
-		Notes:    "Who waits for the action sees it at once.",
-		Examples: []string{"action-log copied 3 of 7 files"},
-		Prepare:  hookenv.WithoutOptions(logAction),
-	}
+	return hookenv.Tool{Name: "action-log", Prepare: hookenv.WithoutOptions(logAction)}
 }
 
 func logAction(ctx context.Context, inv *hookenv.Invocation) error {

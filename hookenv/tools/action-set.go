@@ -11,14 +11,7 @@ import (
 )
 
 func actionSet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "action-set",
-		Summary:  "set results of the running action",
-		Usage:    "KEY[.KEY]...=VALUE...",
-		Notes:    "Dots in a key make dictionaries. What is set is shown to the operator, also if the action fails.",
-		Examples: []string{"action-set file=/var/backup.gz", "action-set size.bytes=4096 size.files=3"},
-		Prepare:  hookenv.WithoutOptions(setResults),
-	}
+	return hookenv.Tool{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)}
 }
 
 // resultKey matches one part of a key.

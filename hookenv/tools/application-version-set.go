@@ -7,14 +7,7 @@ import (
 )
 
 func applicationVersionSet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "application-version-set",
-		Summary:  "say which version of the workload the unit runs",
-		Usage:    "VERSION",
-		Notes:    "The operator sees it in juju status, at once.",
-		Examples: []string{"application-version-set 6.4.1", `application-version-set -- "$(cat VERSION)"`},
-		Prepare:  hookenv.WithoutOptions(setVersion),
-	}
+	return hookenv.Tool{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)}
 }
 
 func setVersion(ctx context.Context, inv *hookenv.Invocation) error {

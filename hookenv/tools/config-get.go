@@ -8,19 +8,12 @@ import (
 )
 
 func configGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "config-get",
-		Summary:  "print the service's configuration",
-		Usage:    "[-a|--all] [KEY]",
-		Notes:    "Without KEY it prints all options that have a value; with --all those without one, too, as null.",
-		Examples: []string{"config-get title", "config-get --format=json"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &configGetter{}
-			f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "config-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &configGetter{}
+		f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type configGetter struct {

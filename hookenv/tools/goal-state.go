@@ -8,18 +8,11 @@ import (
 )
 
 func goalState() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "goal-state",
-		Summary:  "print which units and relations there are to be",
-		Usage:    "[--format FORMAT]",
-		Notes:    "It lists the units of the service, and by relation name the services and units at the other ends.",
-		Examples: []string{"goal-state", "goal-state --format=json"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			o := &hookenv.Output{}
-			o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
-			return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
-		},
-	}
+	return hookenv.Tool{Name: "goal-state", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		o := &hookenv.Output{}
+		o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
+		return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
+	}}
 }
 
 func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

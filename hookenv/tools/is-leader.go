@@ -8,14 +8,7 @@ import (
 )
 
 func isLeader() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "is-leader",
-		Summary:  "say whether this unit leads its service",
-		Usage:    "[--format FORMAT]",
-		Notes:    "It prints True or False. Of the units of a service whose agents live, one leads.",
-		Examples: []string{"is-leader", `[ "$(is-leader)" = True ] && leader-set password="$(pwgen)"`},
-		Prepare:  hookenv.WithOutput(printLeadership),
-	}
+	return hookenv.Tool{Name: "is-leader", Prepare: hookenv.WithOutput(printLeadership)}
 }
 
 func printLeadership(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

@@ -14,10 +14,6 @@ import (
 func jujuLog(name string) hookenv.Tool {
 	return hookenv.Tool{
 		Name:             name,
-		Summary:          "write a message to the log",
-		Usage:            "[-l LEVEL] [--debug] MSG...",
-		Notes:            "It works without a hook too: the message goes to stderr then.",
-		Examples:         []string{name + " database created", name + " -l WARNING -- -x is not understood"},
 		WorksWithoutHook: true,
 		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
 			l := &jujuLogger{}

@@ -9,18 +9,11 @@ import (
 )
 
 func jujuReboot() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "juju-reboot",
-		Summary:  "reboot the machine",
-		Usage:    "[--now]",
-		Notes:    "This version of bijou reboots no machine: it answers with an error, and the hook goes on.",
-		Examples: []string{"juju-reboot", "juju-reboot --now"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			now := false
-			f.AddBool(&now, "at once", "now")
-			return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
-		},
-	}
+	return hookenv.Tool{Name: "juju-reboot", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		now := false
+		f.AddBool(&now, "at once", "now")
+		return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
+	}}
 }
 
 func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {

@@ -9,14 +9,7 @@ import (
 )
 
 func leaderGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "leader-get",
-		Summary:  "print what the service's leader has set",
-		Usage:    "[-|KEY]",
-		Notes:    "Without KEY, or for -, it prints all of it.",
-		Examples: []string{"leader-get password", "leader-get --format=json -"},
-		Prepare:  hookenv.WithOutput(printLeaderSettings),
-	}
+	return hookenv.Tool{Name: "leader-get", Prepare: hookenv.WithOutput(printLeaderSettings)}
 }
 
 func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

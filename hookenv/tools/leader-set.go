@@ -8,19 +8,11 @@ import (
 )
 
 func leaderSet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:    "leader-set",
-		Summary: "tell the units of the service something, as their leader",
-		Usage:   "[--file FILE|-] [KEY=VALUE]...",
-		Notes: "KEY= deletes a key. Only the leader may: see is-leader. Its peers see the changes once the\n" +
-			"hook has succeeded; a hook whose unit was deposed meanwhile fails.",
-		Examples: []string{`leader-set password="$(pwgen)"`, "leader-set --file settings.yaml", "leader-set password="},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			p := &pairFlags{}
-			p.addFlag(f)
-			return func(ctx context.Context, inv *hookenv.Invocation) error { return setLeaderSettings(ctx, inv, p) }
-		},
-	}
+	return hookenv.Tool{Name: "leader-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		p := &pairFlags{}
+		p.addFlag(f)
+		return func(ctx context.Context, inv *hookenv.Invocation) error { return setLeaderSettings(ctx, inv, p) }
+	}}
 }
 
 func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, p *pairFlags) error {

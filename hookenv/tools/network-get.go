@@ -10,24 +10,16 @@ import (
 )
 
 func networkGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:    "network-get",
-		Summary: "print which addresses an endpoint is bound to",
-		Usage:   "BINDING [-r VALUE] [--bind-address] [--ingress-address] [--egress-subnets] [--primary-address]",
-		Notes: "BINDING is the name of a relation of the charm, or of an extra binding. Without options it\n" +
-			"prints all it knows; with several, a dictionary of what they ask for.",
-		Examples: []string{"network-get db --ingress-address", "network-get --format=json -r db:0 db"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &networkGetter{}
-			f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
-			f.AddBool(&g.bind, "print the address to listen on", "bind-address")
-			f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
-			f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
-			g.relationFlag.addFlags(f)
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "network-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &networkGetter{}
+		f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+		f.AddBool(&g.bind, "print the address to listen on", "bind-address")
+		f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
+		f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+		g.relationFlag.addFlags(f)
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type networkGetter struct {

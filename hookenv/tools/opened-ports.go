@@ -11,18 +11,12 @@ import (
 )
 
 func openedPorts() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "opened-ports",
-		Summary:  "list the unit's open ports",
-		Usage:    "[--endpoints]",
-		Examples: []string{"opened-ports", "opened-ports --format=json"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			l := &portLister{}
-			f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
-			l.Output.AddFlag(f)
-			return l.run
-		},
-	}
+	return hookenv.Tool{Name: "opened-ports", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		l := &portLister{}
+		f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
+		l.Output.AddFlag(f)
+		return l.run
+	}}
 }
 
 type portLister struct {

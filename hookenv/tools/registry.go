@@ -5,6 +5,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"path"
 	"slices"
@@ -12,6 +13,9 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 )
+
+//go:embed help
+var manuals embed.FS
 
 // Run runs the tool that the call names, for a hook. It never fails: whatever goes wrong is in the
 // result, worded for the caller.
@@ -44,6 +48,11 @@ func All() []hookenv.Tool {
 		jujuReboot(), leaderGet(), leaderSet(), networkGet(), openPort(), openedPorts(), relationGet(), relationIDs(),
 		relationList(), relationModelGet(), relationSet(), stateDelete(), stateGet(), stateSet(), statusGet(), statusSet(), storageAdd(),
 		storageGet(), storageList(), unitGet(), unitRelations(),
+	}
+	for i := range all {
+		if all[i].Summary == "" {
+			all[i].Manuals = manuals
+		}
 	}
 	for name, summary := range unsupportedSummaries() {
 		all = append(all, unsupportedTool(name, summary))

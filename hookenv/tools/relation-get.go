@@ -7,25 +7,13 @@ import (
 )
 
 func relationGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:    "relation-get",
-		Summary: "print settings of a relation",
-		Usage:   "[-r VALUE] [--app] [-|SETTING] [UNIT_NAME]",
-		Notes: "Without SETTING, or for -, it prints all of them. UNIT_NAME defaults to the remote unit\n" +
-			"of the relation that the hook is about. With --app it prints the service's own settings.",
-		Examples: []string{
-			"relation-get user",
-			"relation-get --format=json - mysql/0",
-			"relation-get -r db password mysql/0",
-		},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &relationGetter{}
-			g.relationFlag.addFlags(f)
-			f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "relation-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &relationGetter{}
+		g.relationFlag.addFlags(f)
+		f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type relationGetter struct {

@@ -8,14 +8,7 @@ import (
 )
 
 func relationIDs() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "relation-ids",
-		Summary:  "list the ids of the unit's relations with a name",
-		Usage:    "[NAME]",
-		Notes:    "NAME defaults to the name of the relation that the hook is about.",
-		Examples: []string{"relation-ids db", `for id in $(relation-ids website); do relation-set -r "$id" port=80; done`},
-		Prepare:  hookenv.WithOutput(printRelationIDs),
-	}
+	return hookenv.Tool{Name: "relation-ids", Prepare: hookenv.WithOutput(printRelationIDs)}
 }
 
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

@@ -19,33 +19,17 @@ const (
 )
 
 func relationList() hookenv.Tool {
-	return hookenv.Tool{
-		Name:    "relation-list",
-		Summary: "list the members of a relation, or relations",
-		Usage: "[-r VALUE] [--app] [--format FORMAT] [--type relation-id|relation-name|service|unit]\n" +
-			"       [--interface I] [--role provides|consumes|peers|all] [--scope global|container|all] [UNIT_NAME]",
-		Notes: "Without options it lists who is at the other end of the relation that the hook is about, as\n" +
-			"UNIT_NAME sees it (by default the local unit; a service stands for all its units). Filters select\n" +
-			"among all relations of UNIT_NAME. In the classic dialect yaml, and json with one\n" +
-			"of --type, --interface, --role and --scope, print the full adjacency.",
-		Examples: []string{
-			"relation-list",
-			"relation-list -r website",
-			"relation-list --type=relation-id --interface=mysql",
-			"relation-list --relation-id=$JUJU_RELATION_ID --role=consumes --type=service",
-		},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			l := &relationLister{}
-			l.relationFlag.addFlags(f)
-			f.AddBool(&l.app, "list the service instead of its units", "app")
-			f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
-			f.AddString(&l.iface, "only relations of this interface", "I", "interface")
-			f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
-			f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
-			l.Output.AddFlag(f)
-			return l.run
-		},
-	}
+	return hookenv.Tool{Name: "relation-list", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		l := &relationLister{}
+		l.relationFlag.addFlags(f)
+		f.AddBool(&l.app, "list the service instead of its units", "app")
+		f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+		f.AddString(&l.iface, "only relations of this interface", "I", "interface")
+		f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
+		f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
+		l.Output.AddFlag(f)
+		return l.run
+	}}
 }
 
 type relationLister struct {

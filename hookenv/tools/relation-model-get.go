@@ -7,19 +7,12 @@ import (
 )
 
 func relationModelGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "relation-model-get",
-		Summary:  "print the uuid of the model at a relation's other end",
-		Usage:    "[-r VALUE] [--format FORMAT]",
-		Notes:    "Both ends of a relation are in the same environment: it is always the local one's.",
-		Examples: []string{"relation-model-get", "relation-model-get -r db:4"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			w, o := &relationFlag{}, &hookenv.Output{}
-			w.addFlags(f)
-			o.AddFlag(f)
-			return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
-		},
-	}
+	return hookenv.Tool{Name: "relation-model-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		w, o := &relationFlag{}, &hookenv.Output{}
+		w.addFlags(f)
+		o.AddFlag(f)
+		return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
+	}}
 }
 
 func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.Output) error {

@@ -12,28 +12,14 @@ import (
 )
 
 func relationSet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:    "relation-set",
-		Summary: "change settings of a relation",
-		Usage:   "[-r VALUE] [--app] [--file FILE|-] [KEY=VALUE]... [-] [UNIT_NAME]",
-		Notes: "KEY= deletes a key. A file, or stdin for -, holds a YAML or JSON dictionary, in which null\n" +
-			"deletes; KEY=VALUE wins over it. Without a file, KEY or KEY=VALUE a pipe or file on stdin is read as\n" +
-			"well; beside them only with -. Others see the changes once the hook has succeeded.\n" +
-			"Charms of the classic dialect may also say KEY (set it to the current time), KEY=@FILE, @FILE.",
-		Examples: []string{
-			"relation-set user=root password=s3cr3t",
-			"relation-set -r db:0 --file settings.yaml",
-			"echo 'host: 10.0.0.1' | relation-set --file -",
-		},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			s := &relationSetter{}
-			s.relationFlag.addFlags(f)
-			f.AddBool(&s.app, "change the settings of the service, not of the unit", "app")
-			f.AddString(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
-			f.AddString(&s.format, "accepted and ignored", "FORMAT", "format")
-			return s.run
-		},
-	}
+	return hookenv.Tool{Name: "relation-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		s := &relationSetter{}
+		s.relationFlag.addFlags(f)
+		f.AddBool(&s.app, "change the settings of the service, not of the unit", "app")
+		f.AddString(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
+		f.AddString(&s.format, "accepted and ignored", "FORMAT", "format")
+		return s.run
+	}}
 }
 
 type relationSetter struct {

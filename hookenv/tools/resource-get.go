@@ -8,14 +8,7 @@ import (
 )
 
 func resourceGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "resource-get",
-		Summary:  "print the path of a resource",
-		Usage:    "NAME",
-		Notes:    "The operator's newest file is fetched if it is not there yet; the path stays the same.",
-		Examples: []string{"tar -xf $(resource-get site)"},
-		Prepare:  hookenv.WithoutOptions(getResource),
-	}
+	return hookenv.Tool{Name: "resource-get", Prepare: hookenv.WithoutOptions(getResource)}
 }
 
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {

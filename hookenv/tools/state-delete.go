@@ -7,14 +7,7 @@ import (
 )
 
 func stateDelete() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "state-delete",
-		Summary:  "delete what the unit has noted for itself",
-		Usage:    "[KEY]",
-		Notes:    "A key that is not there is no error, nor is none.",
-		Examples: []string{"state-delete installed"},
-		Prepare:  hookenv.WithoutOptions(deleteState),
-	}
+	return hookenv.Tool{Name: "state-delete", Prepare: hookenv.WithoutOptions(deleteState)}
 }
 
 func deleteState(ctx context.Context, inv *hookenv.Invocation) error {

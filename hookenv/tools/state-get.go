@@ -8,19 +8,12 @@ import (
 )
 
 func stateGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "state-get",
-		Summary:  "print what the unit has noted for itself",
-		Usage:    "[--strict] [-|KEY]",
-		Notes:    "Without KEY, or for -, it prints all of it. A key that is not there is the empty text.",
-		Examples: []string{"state-get installed", "state-get --format=json -"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &stateGetter{}
-			f.AddBool(&g.strict, "fail if the key is not there", "strict")
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "state-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &stateGetter{}
+		f.AddBool(&g.strict, "fail if the key is not there", "strict")
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type stateGetter struct {

@@ -8,20 +8,13 @@ import (
 )
 
 func statusGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "status-get",
-		Summary:  "print the status of the workload",
-		Usage:    "[--include-data] [--application]",
-		Notes:    "In the smart format it prints the word alone, unless --include-data asks for more.",
-		Examples: []string{"status-get", "status-get --format=json --include-data"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			g := &statusGetter{}
-			f.AddBool(&g.data, "print message and data too", "include-data")
-			f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
-			g.Output.AddFlag(f)
-			return g.run
-		},
-	}
+	return hookenv.Tool{Name: "status-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		g := &statusGetter{}
+		f.AddBool(&g.data, "print message and data too", "include-data")
+		f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
+		g.Output.AddFlag(f)
+		return g.run
+	}}
 }
 
 type statusGetter struct {

@@ -10,18 +10,11 @@ import (
 )
 
 func statusSet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "status-set",
-		Summary:  "set the status of the workload",
-		Usage:    "[--application] maintenance|blocked|waiting|active [MSG]",
-		Notes:    "It takes effect at once, whatever becomes of the hook.",
-		Examples: []string{"status-set active", `status-set blocked "needs a database"`},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			s := &statusSetter{}
-			f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
-			return s.run
-		},
-	}
+	return hookenv.Tool{Name: "status-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		s := &statusSetter{}
+		f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
+		return s.run
+	}}
 }
 
 type statusSetter struct{ application bool }

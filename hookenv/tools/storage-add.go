@@ -7,19 +7,12 @@ import (
 )
 
 func storageAdd() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "storage-add",
-		Summary:  "add storage",
-		Usage:    "NAME[=COUNT]...",
-		Notes:    "This version of bijou has no storage to give. It answers with an error.",
-		Examples: []string{"storage-add data=1"},
-		Prepare: func(*hookenv.FlagSet) hookenv.Runner {
-			return func(_ context.Context, inv *hookenv.Invocation) error {
-				if len(inv.Args) == 0 {
-					return hookenv.UsageErrorf("storage add requires a storage directive")
-				}
-				return notSupported(inv.Tool.Name)
+	return hookenv.Tool{Name: "storage-add", Prepare: func(*hookenv.FlagSet) hookenv.Runner {
+		return func(_ context.Context, inv *hookenv.Invocation) error {
+			if len(inv.Args) == 0 {
+				return hookenv.UsageErrorf("storage add requires a storage directive")
 			}
-		},
-	}
+			return notSupported(inv.Tool.Name)
+		}
+	}}
 }

@@ -7,25 +7,18 @@ import (
 )
 
 func storageGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "storage-get",
-		Summary:  "describe storage",
-		Usage:    "[-s ID] [KEY]",
-		Notes:    "There is none: this version of bijou has no storage to give. It answers with an error.",
-		Examples: []string{"storage-get -s data/0 location"},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			id, o := "", &hookenv.Output{}
-			f.AddString(&id, "which storage", "ID", "s")
-			o.AddFlag(f)
-			return func(_ context.Context, inv *hookenv.Invocation) error {
-				if id == "" {
-					return hookenv.UsageErrorf("no storage instance specified")
-				}
-				if err := inv.LimitArgs(1); err != nil {
-					return err
-				}
-				return notSupported(inv.Tool.Name)
+	return hookenv.Tool{Name: "storage-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
+		id, o := "", &hookenv.Output{}
+		f.AddString(&id, "which storage", "ID", "s")
+		o.AddFlag(f)
+		return func(_ context.Context, inv *hookenv.Invocation) error {
+			if id == "" {
+				return hookenv.UsageErrorf("no storage instance specified")
 			}
-		},
-	}
+			if err := inv.LimitArgs(1); err != nil {
+				return err
+			}
+			return notSupported(inv.Tool.Name)
+		}
+	}}
 }

@@ -1,6 +1,8 @@
 package tools_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,8 +33,9 @@ func TestEveryToolHasHelpWithAnExample(t *testing.T) {
 				t.Errorf("%s --help lacks %q:\n%s", tool.Name, want, help)
 			}
 		}
-		if tool.Summary == "" || strings.HasSuffix(tool.Summary, ".") || strings.Contains(tool.Summary, "\n") {
-			t.Errorf("%s: summary %q", tool.Name, tool.Summary)
+		summary, _, _ := strings.Cut(regexp.MustCompile(`(?s)^Usage: .*?\n\n`).ReplaceAllString(help, ""), "\n\n")
+		if text, whole := strings.CutSuffix(summary, "."); !whole || text == "" || strings.HasSuffix(text, ".") || strings.Contains(text, "\n") {
+			t.Errorf("%s: summary %q", tool.Name, summary)
 		}
 		for _, argument := range []string{"-h", "--help"} {
 			got := openDirect(t, plainSetup(t)).Call(t, step(tool.Name, "x", argument))
@@ -43,6 +46,15 @@ func TestEveryToolHasHelpWithAnExample(t *testing.T) {
 	}
 	if r, done := tools.RunWithoutHook([]string{"nope", "--help"}); done || len(r.Stdout) > 0 {
 		t.Error("help for no tool")
+	}
+	manuals, err := os.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range manuals {
+		if name, isText := strings.CutSuffix(file.Name(), ".txt"); !isText || !tools.Supported(name) {
+			t.Errorf("help/%s is of no tool", file.Name())
+		}
 	}
 }
 

@@ -7,13 +7,7 @@ import (
 )
 
 func unitGet() hookenv.Tool {
-	return hookenv.Tool{
-		Name:     "unit-get",
-		Summary:  "print the unit's address",
-		Usage:    "private-address|public-address",
-		Examples: []string{"unit-get private-address", "unit-get --format=json public-address"},
-		Prepare:  hookenv.WithOutput(printAddress),
-	}
+	return hookenv.Tool{Name: "unit-get", Prepare: hookenv.WithOutput(printAddress)}
 }
 
 func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"strings"
+
 	"bijou/state/keys"
 )
 
@@ -8,4 +10,14 @@ import (
 func (tx *Tx) DropClaim(machine string) error {
 	tx.keys.Remove(keys.Claim(MachineAgent(machine)))
 	return nil
+}
+
+// WatchUnits covers every unit of a service.
+func WatchUnits(service string) Scope {
+	return Scope{Prefixes: []string{keys.ServiceUnits(service)}}
+}
+
+// LogSource parses a key from WatchLogs: the unit or machine whose log changed.
+func LogSource(key string) (source string, ok bool) {
+	return strings.CutPrefix(key, keys.LogHeads)
 }

@@ -17,11 +17,6 @@ func entityScope(key string) Scope {
 // WatchUnit covers a unit's record and ports.
 func WatchUnit(unit string) Scope { return entityScope(keys.Unit(unit)) }
 
-// WatchUnits covers every unit of a service.
-func WatchUnits(service string) Scope {
-	return Scope{Prefixes: []string{keys.ServiceUnits(service)}}
-}
-
 // WatchService covers a service's record, its configuration, its relations and their
 // lives, and its leader.
 func WatchService(service string) Scope {
@@ -100,11 +95,6 @@ func MembershipOf(key string) (relation int, member string, ok bool) {
 // AgentOf parses a key from WatchMachineAgents: the machine whose agent came or went.
 func AgentOf(key string) (machine string, ok bool) {
 	return strings.CutPrefix(key, keys.Presence(MachineAgent("")))
-}
-
-// LogSource parses a key from WatchLogs: the unit or machine whose log changed.
-func LogSource(key string) (source string, ok bool) {
-	return strings.CutPrefix(key, keys.LogHeads)
 }
 
 type (

@@ -8,21 +8,10 @@ import (
 )
 
 func leaderSet() hookenv.Tool {
-	return hookenv.Tool{Name: "leader-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		p := &pairFlags{}
-		p.addFlag(f)
-		return func(ctx context.Context, inv *hookenv.Invocation) error { return setLeaderSettings(ctx, inv, p) }
-	}}
+	return hookenv.Tool{Name: "leader-set", Prepare: withPairs(setLeaderSettings)}
 }
 
-func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, p *pairFlags) error {
-	changes, err := p.readChanges(ctx, inv)
-	if err != nil {
-		return err
-	}
-	if err := inv.RequireLocalUnit(); err != nil {
-		return err
-	}
+func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
 	for key, value := range changes {
 		if *value == "" {
 			changes[key] = nil

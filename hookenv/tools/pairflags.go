@@ -12,8 +12,22 @@ import (
 // pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and their --file.
 type pairFlags struct{ file string }
 
-func (p *pairFlags) addFlag(f *hookenv.FlagSet) {
-	f.AddString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+// withPairs returns the Prepare of such a tool, which is called for the local unit.
+func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error) func(*hookenv.FlagSet) hookenv.Runner {
+	return func(f *hookenv.FlagSet) hookenv.Runner {
+		p := &pairFlags{}
+		f.AddString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+		return func(ctx context.Context, inv *hookenv.Invocation) error {
+			changes, err := p.readChanges(ctx, inv)
+			if err != nil {
+				return err
+			}
+			if err := inv.RequireLocalUnit(); err != nil {
+				return err
+			}
+			return set(ctx, inv, changes)
+		}
+	}
 }
 
 // Arguments win over the file. No value is nil: null in a file is the empty text.

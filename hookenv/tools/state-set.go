@@ -7,20 +7,9 @@ import (
 )
 
 func stateSet() hookenv.Tool {
-	return hookenv.Tool{Name: "state-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		p := &pairFlags{}
-		p.addFlag(f)
-		return func(ctx context.Context, inv *hookenv.Invocation) error { return setState(ctx, inv, p) }
-	}}
+	return hookenv.Tool{Name: "state-set", Prepare: withPairs(setState)}
 }
 
-func setState(ctx context.Context, inv *hookenv.Invocation, p *pairFlags) error {
-	changes, err := p.readChanges(ctx, inv)
-	if err != nil {
-		return err
-	}
-	if err := inv.RequireLocalUnit(); err != nil {
-		return err
-	}
+func setState(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
 	return inv.Hook.SetState(ctx, changes)
 }

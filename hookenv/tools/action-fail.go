@@ -6,10 +6,6 @@ import (
 	"bijou/hookenv"
 )
 
-func actionFail() hookenv.Tool {
-	return hookenv.Tool{Name: "action-fail", Prepare: hookenv.WithoutOptions(failAction)}
-}
-
 func failAction(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.LimitArgs(1); err != nil {
 		return err

@@ -7,12 +7,10 @@ import (
 	"bijou/hookenv"
 )
 
-func actionGet() hookenv.Tool {
-	return hookenv.Tool{Name: "action-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &actionGetter{}
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareActionGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &actionGetter{}
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type actionGetter struct{ hookenv.Output }

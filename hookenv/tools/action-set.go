@@ -10,10 +10,6 @@ import (
 	"bijou/state/lazyregexp"
 )
 
-func actionSet() hookenv.Tool {
-	return hookenv.Tool{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)}
-}
-
 // resultKey matches one part of a key.
 var resultKey = lazyregexp.New(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
 

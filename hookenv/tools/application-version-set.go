@@ -6,10 +6,6 @@ import (
 	"bijou/hookenv"
 )
 
-func applicationVersionSet() hookenv.Tool {
-	return hookenv.Tool{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)}
-}
-
 func setVersion(ctx context.Context, inv *hookenv.Invocation) error {
 	if len(inv.Args) == 0 {
 		return hookenv.UsageErrorf("no version specified")

@@ -7,13 +7,11 @@ import (
 	"bijou/hookenv"
 )
 
-func configGet() hookenv.Tool {
-	return hookenv.Tool{Name: "config-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &configGetter{}
-		f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &configGetter{}
+	f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type configGetter struct {

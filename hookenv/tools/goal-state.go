@@ -7,12 +7,10 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func goalState() hookenv.Tool {
-	return hookenv.Tool{Name: "goal-state", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		o := &hookenv.Output{}
-		o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
-		return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
-	}}
+func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
+	o := &hookenv.Output{}
+	o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
 }
 
 func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {

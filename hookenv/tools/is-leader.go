@@ -7,10 +7,6 @@ import (
 	"bijou/hookenv"
 )
 
-func isLeader() hookenv.Tool {
-	return hookenv.Tool{Name: "is-leader", Prepare: hookenv.WithOutput(printLeadership)}
-}
-
 func printLeadership(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
 	if err := inv.CheckUnitCall(0); err != nil {
 		return err

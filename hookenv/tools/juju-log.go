@@ -10,19 +10,13 @@ import (
 	"bijou/hookenv"
 )
 
-// jujuLog makes juju-log and juju-logger, its other name.
-func jujuLog(name string) hookenv.Tool {
-	return hookenv.Tool{
-		Name:             name,
-		WorksWithoutHook: true,
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			l := &jujuLogger{}
-			f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
-			f.AddBool(&l.debug, "short for -l DEBUG", "debug")
-			f.AddString(&l.format, "accepted and ignored", "FORMAT", "format")
-			return l.run
-		},
-	}
+// prepareJujuLog is of juju-log and of juju-logger, its other name.
+func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
+	l := &jujuLogger{}
+	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
+	f.AddBool(&l.debug, "short for -l DEBUG", "debug")
+	f.AddString(&l.format, "accepted and ignored", "FORMAT", "format")
+	return l.run
 }
 
 type jujuLogger struct {

@@ -8,12 +8,10 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func jujuReboot() hookenv.Tool {
-	return hookenv.Tool{Name: "juju-reboot", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		now := false
-		f.AddBool(&now, "at once", "now")
-		return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
-	}}
+func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
+	now := false
+	f.AddBool(&now, "at once", "now")
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
 }
 
 func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {

@@ -8,10 +8,6 @@ import (
 	"bijou/hookenv"
 )
 
-func leaderGet() hookenv.Tool {
-	return hookenv.Tool{Name: "leader-get", Prepare: hookenv.WithOutput(printLeaderSettings)}
-}
-
 func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
 	key := keyArgument(inv)
 	if strings.Contains(key, "=") {

@@ -7,10 +7,6 @@ import (
 	"bijou/hookenv"
 )
 
-func leaderSet() hookenv.Tool {
-	return hookenv.Tool{Name: "leader-set", Prepare: withPairs(setLeaderSettings)}
-}
-
 func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
 	for key, value := range changes {
 		if *value == "" {

@@ -9,17 +9,15 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func networkGet() hookenv.Tool {
-	return hookenv.Tool{Name: "network-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &networkGetter{}
-		f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
-		f.AddBool(&g.bind, "print the address to listen on", "bind-address")
-		f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
-		f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
-		g.relationFlag.addFlags(f)
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &networkGetter{}
+	f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+	f.AddBool(&g.bind, "print the address to listen on", "bind-address")
+	f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
+	f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+	g.relationFlag.addFlags(f)
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type networkGetter struct {

@@ -2,6 +2,4 @@ package tools
 
 import "bijou/hookenv"
 
-func openPort() hookenv.Tool {
-	return hookenv.Tool{Name: "open-port", Prepare: func(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{open: true}).prepare(f) }}
-}
+func prepareOpenPort(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{open: true}).prepare(f) }

@@ -10,13 +10,11 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func openedPorts() hookenv.Tool {
-	return hookenv.Tool{Name: "opened-ports", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		l := &portLister{}
-		f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
-		l.Output.AddFlag(f)
-		return l.run
-	}}
+func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
+	l := &portLister{}
+	f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
+	l.Output.AddFlag(f)
+	return l.run
 }
 
 type portLister struct {

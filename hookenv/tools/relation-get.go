@@ -6,14 +6,12 @@ import (
 	"bijou/hookenv"
 )
 
-func relationGet() hookenv.Tool {
-	return hookenv.Tool{Name: "relation-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &relationGetter{}
-		g.relationFlag.addFlags(f)
-		f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &relationGetter{}
+	g.relationFlag.addFlags(f)
+	f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type relationGetter struct {

@@ -7,10 +7,6 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func relationIDs() hookenv.Tool {
-	return hookenv.Tool{Name: "relation-ids", Prepare: hookenv.WithOutput(printRelationIDs)}
-}
-
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err

@@ -18,18 +18,16 @@ const (
 	typeRelationName = "relation-name"
 )
 
-func relationList() hookenv.Tool {
-	return hookenv.Tool{Name: "relation-list", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		l := &relationLister{}
-		l.relationFlag.addFlags(f)
-		f.AddBool(&l.app, "list the service instead of its units", "app")
-		f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
-		f.AddString(&l.iface, "only relations of this interface", "I", "interface")
-		f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
-		f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
-		l.Output.AddFlag(f)
-		return l.run
-	}}
+func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
+	l := &relationLister{}
+	l.relationFlag.addFlags(f)
+	f.AddBool(&l.app, "list the service instead of its units", "app")
+	f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
+	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
+	f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
+	l.Output.AddFlag(f)
+	return l.run
 }
 
 type relationLister struct {

@@ -6,13 +6,11 @@ import (
 	"bijou/hookenv"
 )
 
-func relationModelGet() hookenv.Tool {
-	return hookenv.Tool{Name: "relation-model-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		w, o := &relationFlag{}, &hookenv.Output{}
-		w.addFlags(f)
-		o.AddFlag(f)
-		return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
-	}}
+func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
+	w, o := &relationFlag{}, &hookenv.Output{}
+	w.addFlags(f)
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
 }
 
 func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.Output) error {

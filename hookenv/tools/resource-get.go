@@ -7,10 +7,6 @@ import (
 	"bijou/hookenv"
 )
 
-func resourceGet() hookenv.Tool {
-	return hookenv.Tool{Name: "resource-get", Prepare: hookenv.WithoutOptions(getResource)}
-}
-
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {
 	if len(inv.Args) == 0 {
 		return hookenv.UsageErrorf("missing required resource name")

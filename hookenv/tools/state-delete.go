@@ -6,10 +6,6 @@ import (
 	"bijou/hookenv"
 )
 
-func stateDelete() hookenv.Tool {
-	return hookenv.Tool{Name: "state-delete", Prepare: hookenv.WithoutOptions(deleteState)}
-}
-
 func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err

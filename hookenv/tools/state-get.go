@@ -7,13 +7,11 @@ import (
 	"bijou/hookenv"
 )
 
-func stateGet() hookenv.Tool {
-	return hookenv.Tool{Name: "state-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &stateGetter{}
-		f.AddBool(&g.strict, "fail if the key is not there", "strict")
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &stateGetter{}
+	f.AddBool(&g.strict, "fail if the key is not there", "strict")
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type stateGetter struct {

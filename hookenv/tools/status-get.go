@@ -7,14 +7,12 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func statusGet() hookenv.Tool {
-	return hookenv.Tool{Name: "status-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		g := &statusGetter{}
-		f.AddBool(&g.data, "print message and data too", "include-data")
-		f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
-		g.Output.AddFlag(f)
-		return g.run
-	}}
+func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &statusGetter{}
+	f.AddBool(&g.data, "print message and data too", "include-data")
+	f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
+	g.Output.AddFlag(f)
+	return g.run
 }
 
 type statusGetter struct {

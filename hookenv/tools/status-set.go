@@ -9,12 +9,10 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func statusSet() hookenv.Tool {
-	return hookenv.Tool{Name: "status-set", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		s := &statusSetter{}
-		f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
-		return s.run
-	}}
+func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
+	s := &statusSetter{}
+	f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
+	return s.run
 }
 
 type statusSetter struct{ application bool }

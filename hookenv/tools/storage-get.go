@@ -6,19 +6,17 @@ import (
 	"bijou/hookenv"
 )
 
-func storageGet() hookenv.Tool {
-	return hookenv.Tool{Name: "storage-get", Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-		id, o := "", &hookenv.Output{}
-		f.AddString(&id, "which storage", "ID", "s")
-		o.AddFlag(f)
-		return func(_ context.Context, inv *hookenv.Invocation) error {
-			if id == "" {
-				return hookenv.UsageErrorf("no storage instance specified")
-			}
-			if err := inv.LimitArgs(1); err != nil {
-				return err
-			}
-			return notSupported(inv.Tool.Name)
+func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
+	id, o := "", &hookenv.Output{}
+	f.AddString(&id, "which storage", "ID", "s")
+	o.AddFlag(f)
+	return func(_ context.Context, inv *hookenv.Invocation) error {
+		if id == "" {
+			return hookenv.UsageErrorf("no storage instance specified")
 		}
-	}}
+		if err := inv.LimitArgs(1); err != nil {
+			return err
+		}
+		return notSupported(inv.Tool.Name)
+	}
 }

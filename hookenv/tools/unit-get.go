@@ -6,10 +6,6 @@ import (
 	"bijou/hookenv"
 )
 
-func unitGet() hookenv.Tool {
-	return hookenv.Tool{Name: "unit-get", Prepare: hookenv.WithOutput(printAddress)}
-}
-
 func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
 	if len(inv.Args) == 0 {
 		return hookenv.UsageErrorf("no setting specified")

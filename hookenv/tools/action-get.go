@@ -7,15 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
-func prepareActionGet(f *hookenv.FlagSet) hookenv.Runner {
-	g := &actionGetter{}
-	g.Output.AddFlag(f)
-	return g.run
-}
-
-type actionGetter struct{ hookenv.Output }
-
-func (g *actionGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
 	if err := inv.LimitArgs(1); err != nil {
 		return err
 	}
@@ -27,7 +19,7 @@ func (g *actionGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if len(inv.Args) > 0 && inv.Args[0] != "" {
 		value = followKeys(action.Parameters, strings.Split(inv.Args[0], "."))
 	}
-	return g.Print(inv, stringList(value))
+	return o.Print(inv, stringList(value))
 }
 
 // followKeys returns nil where there is nothing.

@@ -44,7 +44,7 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 func All() []hookenv.Tool {
 	all := []hookenv.Tool{
 		{Name: "action-fail", Prepare: hookenv.WithoutOptions(failAction)},
-		{Name: "action-get", Prepare: prepareActionGet},
+		{Name: "action-get", Prepare: hookenv.WithOutput(printParameters)},
 		{Name: "action-log", Prepare: hookenv.WithoutOptions(logAction)},
 		{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)},
 		{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)},

@@ -13,6 +13,7 @@ import (
 	"bijou/agent/uniter"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/secretkeys"
 )
 
 // host holds everything that the unit agents of one process share.
@@ -30,6 +31,8 @@ type host struct {
 	election *leaderElection
 	outages  *outageLog
 	pulse    *pulse.Watchdog // may be nil
+
+	secretKeys secretkeys.File
 }
 
 // newHost leaves limiter, tools and fault to the caller.

@@ -83,7 +83,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	if m.host, err = newHost(m.State, env, m.Dir, claim, m.Log); err != nil {
 		return err
 	}
-	m.host.tools, m.host.fault = m.Tools, m.Fault
+	m.host.tools, m.host.fault, m.host.secretKeys = m.Tools, m.Fault, m.SecretKeys
 	m.host.presence.shareSession(m.Process)
 	m.host.presence.ready, m.host.pulse = m.Ready, m.Watchdog
 	m.host.limiter = uniter.NewHookLimiter(m.hookConcurrency(env))

@@ -11,6 +11,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/state"
+	"bijou/state/secretkeys"
 )
 
 // Fault is called at named points of an agent's work, so that a test main can
@@ -82,6 +83,8 @@ type MachineOptions struct {
 	// Watchdog watches the agent's loops; may be nil.
 	Watchdog *pulse.Watchdog
 
+	SecretKeys secretkeys.File // opens and seals the environment's secrets
+
 	// Drain, when it is closed, lets no hook begin any more, and ends the agent
 	// once those in flight have ended, however long they take. nil: never.
 	Drain <-chan struct{}
@@ -105,6 +108,8 @@ type UnitOptions struct {
 	Ready    func()          // called once the unit is announced; may be nil
 	Watchdog *pulse.Watchdog // as in MachineOptions
 	Drain    <-chan struct{} // as in MachineOptions
+
+	SecretKeys secretkeys.File // as in MachineOptions
 
 	Log   *slog.Logger // nil: slog.Default()
 	Fault Fault

@@ -58,6 +58,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		Fault:       h.fault,
 		NoteAttempt: h.outages.agentReporter(agent),
 		Loop:        h.pulse.Loop(agent),
+		SecretKeys:  h.secretKeys,
 		Nominate:    func(stays bool) { h.election.nominate(ctx, unit, stays) },
 	})
 }

@@ -38,7 +38,7 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.limiter = o.Tools, o.Fault, uniter.NewHookLimiter(1)
+	h.tools, h.fault, h.limiter, h.secretKeys = o.Tools, o.Fault, uniter.NewHookLimiter(1), o.SecretKeys
 	h.presence.ready, h.pulse = o.Ready, o.Watchdog
 	return h.runWhileClaimed(ctx, o.Drain, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }

@@ -38,6 +38,7 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 		Links:      do.Links{Names: append(hookToolNames(), "juju"), Binary: binary},
 		Folder:     agent.DoFolder,
 		MachineDir: c.MachineDir,
+		SecretKeys: c.SecretKeys,
 	})
 	return juju.HookOutcome(outcome), err
 }

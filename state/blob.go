@@ -27,7 +27,7 @@ func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 // ReferencedBlobs returns the sums of all blobs that something refers to.
 func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
-	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.Relations, keys.Services, keys.Units} {
+	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.SecretContents, keys.Relations, keys.Services, keys.Units} {
 		kvs, err := v.keys.List(prefix)
 		if err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 }
 
 // blobReferences has the sums in any record that refers to a blob: of a charm, resource or
-// tool, of a settings node, of an action.
+// tool, of a settings node, of an action, of a secret's content.
 type blobReferences struct {
 	SHA256 string `json:"sha256"`
 	Blob   string `json:"blob"`

@@ -21,6 +21,9 @@ type Hook struct {
 	RemoteUnit    string `json:"remote-unit,omitempty"` // empty in broken
 	RemoteService string `json:"remote-service,omitempty"`
 	Action        int    `json:"action,omitempty"` // its id, if it is what an operator has asked for
+
+	Secret         string `json:"secret,omitempty"`          // the id of the one that it is about
+	SecretRevision int    `json:"secret-revision,omitempty"` // the one that it is about, or the newest
 }
 
 // The kinds of a Hook that stands for an operator's action or command.

@@ -103,7 +103,7 @@ func laws() []law {
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing; charms alone are files, too, and may use leaves",
 			func(p pkg, imp string) bool {
-				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/sanitize", "bijou/hookenv/amp", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
+				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/sanitize", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
 		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",
@@ -195,7 +195,7 @@ func TestLawsCanFail(t *testing.T) {
 // TestTopLevel holds the root against the names that the project's card allows.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields(`main.go multicall agent state hookenv updater provision testscripts go.mod go.sum
-		README.md LICENSE HACKING.md docs .ci .gitignore`)
+		README.md LICENSE HACKING.md SECURITY.md docs .ci .gitignore`)
 	out, err := exec.Command("git", "-C", "..", "ls-files").Output()
 	if err != nil {
 		t.Skipf("skip: git does not list this tree: %v", err)
@@ -232,7 +232,7 @@ func roleOf(importPath string) string {
 
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
-	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/digest", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock", "bijou/state/lazyregexp"}, importPath)
+	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/digest", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock", "bijou/state/lazyregexp", "bijou/state/secret"}, importPath)
 }
 
 // compositionRoot lists what multicall and its rooms import of roles: they make them and

@@ -21,6 +21,7 @@ import (
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/secretkeys"
 )
 
 // Options say what is run, as what, and where.
@@ -43,6 +44,7 @@ type Options struct {
 	Folder func(uuid string) (string, error)
 	// MachineDir is a machine's folder on this host; nil or "": it has none.
 	MachineDir func(id string) string
+	SecretKeys secretkeys.File
 }
 
 // Links stand first on a command's PATH: names, and the binary that all of them link to.

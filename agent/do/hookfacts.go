@@ -144,6 +144,7 @@ func (r *run) contextOptions() hookctx.Options {
 		Facts:        r.facts.apiFacts,
 		RelationName: r.facts.relationName,
 		CharmURL:     r.facts.unit.Charm,
+		SecretKeys:   r.SecretKeys,
 		Log:          func(level, message string) { r.logs.write(r.Unit, level, message) },
 	}
 }

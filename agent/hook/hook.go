@@ -26,6 +26,12 @@ const (
 	LeaderElected         = "leader-elected"
 	LeaderSettingsChanged = "leader-settings-changed"
 
+	// Those about a secret: the owner's, but for the changed, which its readers get.
+	SecretChanged = "secret-changed"
+	SecretExpired = "secret-expired"
+	SecretRotate  = "secret-rotate"
+	SecretRemove  = "secret-remove"
+
 	// What an operator asks for is run as a hook is: an action of the charm, or a
 	// command.
 	Action  = state.KindAction
@@ -42,6 +48,13 @@ const (
 // ForUnit returns a hook of the unit itself.
 func ForUnit(kind string) state.Hook {
 	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
+}
+
+// ForSecret returns a hook about a revision of a secret.
+func ForSecret(kind, id string, revision int) state.Hook {
+	h := ForUnit(kind)
+	h.Secret, h.SecretRevision = id, revision
+	return h
 }
 
 // commandName names commands in logs.

@@ -26,7 +26,7 @@ func (c *Context) WriteTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	if err := c.commitUnitState(tx); err != nil {
+	if err := errors.Join(c.commitUnitState(tx), c.commitSecrets(tx)); err != nil {
 		return nil, err
 	}
 	var all []Change

@@ -13,6 +13,7 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/secretkeys"
 )
 
 // Options describe a hook.
@@ -33,6 +34,8 @@ type Options struct {
 	Action *hookapi.Action
 	// Resources is the folder that resources are fetched into; empty: none are.
 	Resources string
+	// SecretKeys opens and seals secrets.
+	SecretKeys secretkeys.File
 }
 
 // Context is one running hook. Its methods may be called from several goroutines.
@@ -52,6 +55,8 @@ type Context struct {
 	needsLeadership bool          // the hook has written what only a leader may
 	leaderSettings  *settingsNode // nil: not read
 	unitState       *settingsNode // nil: not read
+
+	secrets *secretCache // nil: not read
 
 	actionResults map[string]any
 	actionFailure *string // why the action says that it has failed

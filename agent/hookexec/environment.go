@@ -3,6 +3,7 @@ package hookexec
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +33,14 @@ type Facts struct {
 
 	Relation *RelationFacts // nil outside relation hooks
 	Action   *ActionFacts   // nil in hooks
+	Secret   *SecretFacts   // nil in hooks that are about no secret
+}
+
+// SecretFacts are for hooks about a secret only.
+type SecretFacts struct {
+	ID       string // its URI
+	Label    string // the unit's for it
+	Revision int    // the one that the hook is about; 0: the newest
 }
 
 // ActionFacts describe an action or a command.
@@ -92,6 +101,12 @@ func Environment(f Facts, getenv func(string) string) []string {
 	)
 	if f.Relation != nil {
 		env = append(env, f.Relation.variables()...)
+	}
+	if s := f.Secret; s != nil {
+		env = append(env, "JUJU_SECRET_ID="+s.ID, "JUJU_SECRET_LABEL="+s.Label)
+		if s.Revision > 0 {
+			env = append(env, "JUJU_SECRET_REVISION="+strconv.Itoa(s.Revision))
+		}
 	}
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }

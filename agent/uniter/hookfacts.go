@@ -13,6 +13,7 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/secret"
 )
 
 // hookFacts are known before a hook starts, and do not change while it runs.
@@ -28,6 +29,8 @@ type hookFacts struct {
 	action    *state.Action   // nil in hooks
 	debug     *hookexec.Debug // nil unless an operator runs the hook by hand
 	holder    string          // the operator who does
+
+	secretLabel string // by which the unit knows the secret that the hook is about
 }
 
 func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
@@ -44,6 +47,7 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snap
 	if hook.IsAction(h) {
 		f.action = snap.Action
 	}
+	f.secretLabel = snap.Secrets.LabelFor(h.Secret, snap.Unit.Name)
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm == snap.Unit.Charm {
 		return f, nil
@@ -94,7 +98,7 @@ func (u *uniter) newContext(f hookFacts) *hookctx.Context {
 			Members:       f.members,
 		},
 		Action:    actionFacts(f.action),
-		Resources: u.Folder.Path("resources"),
+		Resources: u.Folder.Path("resources"), SecretKeys: u.SecretKeys,
 	})
 }
 
@@ -118,6 +122,12 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	}
 	if f.action != nil {
 		facts.Action = &hookexec.ActionFacts{Name: f.action.Name, ID: strconv.Itoa(f.action.ID)}
+	}
+	if h.Secret != "" {
+		facts.Secret = &hookexec.SecretFacts{ID: secret.Scheme + h.Secret, Label: f.secretLabel}
+		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove {
+			facts.Secret.Revision = h.SecretRevision
+		}
 	}
 	if h.Relation != state.NoRelation {
 		facts.Relation = &hookexec.RelationFacts{

@@ -139,7 +139,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		if err != nil {
 			return err
 		}
-		return tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen))
+		return errors.Join(tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen)), recordSecretHook(tx, unit, h))
 	}
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {

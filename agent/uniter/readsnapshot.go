@@ -68,7 +68,7 @@ func readSurroundings(v *state.View, name string, own state.Uniter, known decide
 		return s, err
 	}
 	s.AddVanished()
-	return s, nil
+	return s, readSecrets(v, &s)
 }
 
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {

@@ -15,6 +15,7 @@ import (
 	"bijou/hookenv/server"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/secretkeys"
 )
 
 // Options say which unit is taken through its life, and where.
@@ -33,6 +34,7 @@ type Options struct {
 	// nil after every success.
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // may be nil
+	SecretKeys  secretkeys.File
 	// Nominate is called after each snapshot: the unit may lead its service. stays is false
 	// for a unit that is to leave.
 	Nominate func(stays bool)
@@ -124,7 +126,7 @@ func (u *uniter) run(ctx context.Context) error {
 			return err
 		case err == nil:
 			retry.Reset()
-			u.NoteAttempt(ctx, nil, time.Time{})
+			u.NoteAttempt(ctx, u.checkSecretKeys(), time.Time{})
 		default:
 			pause := retry.Next()
 			u.NoteAttempt(ctx, err, now().Add(pause))

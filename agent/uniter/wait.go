@@ -9,6 +9,7 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/secrets"
 )
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is
@@ -44,6 +45,9 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 	for _, id := range slices.Sorted(maps.Keys(snap.Relations)) {
 		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
 		about = append(about, strconv.Itoa(id))
+	}
+	if ids := snap.Secrets.IDs(); len(ids) > 0 {
+		scopes, about = append(scopes, secrets.Watch(ids)), append(about, ids...)
 	}
 	return u.watch.Renew(ctx, u.State, revision, about, scopes...)
 }

@@ -27,6 +27,8 @@ var (
 	// ErrUnknownResource: the charm has no resource of that name, or nobody has
 	// given it a file.
 	ErrUnknownResource = errors.New("unknown resource")
+	// ErrSecretDenied: the unit may not read the secret, or not change it.
+	ErrSecretDenied = errors.New("permission denied")
 )
 
 // Dialect names the generation of charms that the tools speak to (docs/reference/hook-tools.md).
@@ -153,6 +155,7 @@ type Hook interface {
 	Surroundings
 	Actions
 	Resources
+	Secrets
 }
 
 // Relations answers which relations there are.

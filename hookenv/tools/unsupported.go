@@ -16,14 +16,6 @@ func unsupportedSummaries() map[string]string {
 		"payload-register":   "register a payload",
 		"payload-status-set": "set the status of a payload",
 		"payload-unregister": "forget a payload",
-		"secret-add":         "add a secret",
-		"secret-get":         "print a secret",
-		"secret-grant":       "let a service read a secret",
-		"secret-ids":         "list own secrets",
-		"secret-info-get":    "describe a secret",
-		"secret-remove":      "remove a secret",
-		"secret-revoke":      "take the right to read a secret away",
-		"secret-set":         "change a secret",
 	}
 }
 
@@ -43,6 +35,6 @@ func unsupportedTool(name, summary string) hookenv.Tool {
 
 func notSupported(name string) error {
 	kind, _, _ := strings.Cut(name, "-")
-	missing := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "secret": "secrets", "storage": "storage"}[kind]
+	missing := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "storage": "storage"}[kind]
 	return fmt.Errorf("%s is not supported by this version of bijou: it has no %s", name, missing)
 }

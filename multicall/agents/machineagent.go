@@ -75,7 +75,7 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	roles := []daemon.Role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{
 			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
-			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
+			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
 		})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
 	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(id) })

@@ -62,7 +62,7 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{
 				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
-				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse,
+				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
 			})
 		},
 		func(ctx context.Context) error { return h.watch(ctx, s) },

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/durable"
+	"bijou/state/secretkeys"
 )
 
 const recordFile = "environment.yaml"
@@ -116,6 +117,14 @@ func (e Environment) MachineDirs() ([]string, error) {
 		}
 	}
 	return dirs, nil
+}
+
+// SecretKeys is the file of the keys that seal secrets; empty where there is no folder.
+func (e Environment) SecretKeys() secretkeys.File {
+	if e.Dir == "" {
+		return ""
+	}
+	return secretkeys.In(e.Dir)
 }
 
 // LogFile is the log of a local machine's agent.

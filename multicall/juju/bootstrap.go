@@ -15,6 +15,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/durable"
+	"bijou/state/secret"
 	"bijou/state/storeurl"
 )
 
@@ -202,6 +203,12 @@ func (b *bootstrap) createState() error {
 		return err
 	}
 	b.createdStore = !exists
+	// A key from the beginning: all machines that are made get it.
+	if _, err := b.env.SecretKeys().Read(); errors.Is(err, secret.ErrNoKey) {
+		if err := b.env.SecretKeys().Write(secret.Keyring{secret.NewKey()}); err != nil {
+			return err
+		}
+	}
 	if b.restore != nil {
 		return b.restore.restoreStore(b.env, b.provider.SHA256)
 	}

@@ -8,6 +8,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/secretkeys"
 )
 
 type doCmd struct {
@@ -28,6 +29,7 @@ type HookCommand struct {
 	Streams        console.Streams
 	Environ        []string               // beside the process's own
 	MachineDir     func(id string) string // a machine's folder on this host
+	SecretKeys     secretkeys.File
 }
 
 // HookOutcome is how the command ended.
@@ -59,7 +61,7 @@ func (c doCmd) Run(o *operator) error {
 		return err
 	}
 	command.Environ = []string{"JUJU_ENV=" + e.Name, "BIJOU_HOME=" + o.home.Dir}
-	command.MachineDir = e.MachineDir
+	command.MachineDir, command.SecretKeys = e.MachineDir, e.SecretKeys()
 	return c.runAsHook(o, e, command)
 }
 

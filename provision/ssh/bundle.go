@@ -3,6 +3,7 @@ package ssh
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/digest"
+	"bijou/state/secretkeys"
 )
 
 // bundle holds what a machine's agent needs on its host.
@@ -45,6 +47,13 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	at, _ := record["state"].(string)
 	if record["state"], l.files, err = p.packCredentials(at); err != nil {
 		return l, err
+	}
+	keys, err := os.ReadFile(string(secretkeys.In(p.env.Dir)))
+	switch {
+	case err == nil:
+		l.files = append(l.files, bundleFile{secretkeys.Name, "600", keys})
+	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
+		return l, fmt.Errorf("cannot take along the keys for secrets: %w", err)
 	}
 	text, err := yaml.Marshal(record)
 	if err != nil {

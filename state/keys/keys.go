@@ -39,6 +39,9 @@ const (
 	Actions        = "actions/"
 	Resources      = "resources/"
 	Tools          = "tools/"
+	Secrets        = "secrets/"
+	SecretContents = "secret-contents/"
+	SecretKeys     = "secret-keys/"
 )
 
 // The counters, each of which holds the next number.
@@ -120,6 +123,23 @@ func Resource(s, name string) string { return ServiceResources(s) + name }
 
 // Debug is units/<u>/debug: Debug.
 func Debug(u string) string { return Unit(u) + "/debug" }
+
+// UnitSecrets is units/<u>/secrets: secrets.Index, those that the unit has or reads.
+func UnitSecrets(u string) string { return Unit(u) + "/secrets" }
+
+// ServiceSecrets is services/<s>/secrets: secrets.Index, those that the service has or was granted.
+func ServiceSecrets(s string) string { return BelowService(s) + "secrets" }
+
+// Secret is secrets/<id>: secret.Record.
+func Secret(id string) string { return Secrets + id }
+
+// ContentsOfSecret is the prefix of a secret's contents.
+func ContentsOfSecret(id string) string { return SecretContents + id + "/" }
+
+// SecretContent is secret-contents/<id>/<revision>: secret.Sealed.
+func SecretContent(id string, revision int) string {
+	return ContentsOfSecret(id) + strconv.Itoa(revision)
+}
 
 // UnitState is units/<u>/state: a settings node.
 func UnitState(u string) string { return Unit(u) + "/state" }

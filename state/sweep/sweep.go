@@ -15,7 +15,7 @@ import (
 // Run finishes what was left half-way and removes what nothing refers to any
 // more: services whose destruction was interrupted, the settings of relations
 // that are gone, blobs without a reference that nobody has touched for
-// keyspace.BlobGrace before now, resources of services that are gone, charms that nobody runs, logs and actions of
+// keyspace.BlobGrace before now, resources and secrets of services that are gone, charms that nobody runs, logs and actions of
 // units that went LogGrace before it. The provisioner's leader calls it from time
 // to time. It works in batches; one that was interrupted does no harm.
 func Run(ctx context.Context, s *state.State, now time.Time) error {
@@ -27,6 +27,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		{"relations", sweepRelations},
 		{"resources", sweepResources},
 		{"tools", sweepTools},
+		{"secrets", sweepSecrets},
 		{"charms", func(ctx context.Context, s *state.State) error { return Charms(ctx, s, now) }},
 		{"actions", func(ctx context.Context, s *state.State) error { return sweepActions(ctx, s, now.Add(-LogGrace)) }},
 		{"blobs", func(ctx context.Context, s *state.State) error {

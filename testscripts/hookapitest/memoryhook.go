@@ -12,15 +12,16 @@ import (
 
 // memoryHook is one hook of a Memory; the Memory's lock guards it too.
 type memoryHook struct {
-	m         *Memory
-	facts     hookapi.Facts
-	ended     bool
-	relations map[int]hookapi.Relation
-	ids       map[string][]int
-	nodes     map[hookapi.Node]*memoryNode
-	ports     []portChange
-	leader    *bool // nil: nobody has asked yet
-	asLeader  bool  // it has written what only a leader may
+	hookapi.Secrets // none: scripts show them
+	m               *Memory
+	facts           hookapi.Facts
+	ended           bool
+	relations       map[int]hookapi.Relation
+	ids             map[string][]int
+	nodes           map[hookapi.Node]*memoryNode
+	ports           []portChange
+	leader          *bool // nil: nobody has asked yet
+	asLeader        bool  // it has written what only a leader may
 }
 
 // memoryNode is a settings node as the hook read it, and as it wrote it.

@@ -182,6 +182,11 @@ func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextRelationCreated(); step != nil {
 		return step
 	}
+	due, secretAt := s.nextSecretHook()
+	if due != nil {
+		return due
+	}
+	until = earlierOf(until, secretAt)
 	if e, ok := hook.Pick(s.pendingEntries()); ok {
 		return RunHook{e.Hook(), FromQueue}
 	}

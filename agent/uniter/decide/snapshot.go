@@ -23,6 +23,7 @@ type Snapshot struct {
 	Hooks         CharmHooks    // of the unit's charm
 	Leader        Leader        // zero for a charm without hooks about leadership
 	Relations     map[int]Relation
+	Secrets       Secrets
 
 	RetryHooks     bool          // failed hooks are retried by themselves
 	StatusInterval time.Duration // between update-status hooks; 0: never

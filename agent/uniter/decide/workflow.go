@@ -20,7 +20,8 @@ const (
 // an error state.
 func ErrorState(kind string) string {
 	switch kind {
-	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged:
+	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged,
+		hook.SecretChanged, hook.SecretExpired, hook.SecretRotate, hook.SecretRemove:
 		return kind + "-error"
 	case hook.ConfigChanged:
 		return "configure-error"

@@ -1,0 +1,146 @@
+package hookctx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secrets"
+)
+
+// GrantSecret lets another service of a relation, or one unit of it, read the secret.
+func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.findManaged(ctx, id)
+	if err != nil {
+		return err
+	}
+	relation, err := c.loadRelation(ctx, g.Relation)
+	if err != nil {
+		return err
+	}
+	own := c.opts.Facts.Service
+	isIn := false
+	g.Service = own // of a peer relation
+	for _, e := range relation.Ends {
+		if isIn = isIn || e.Service == own; e.Service != own {
+			g.Service = e.Service
+		}
+	}
+	if !isIn || g.Unit != "" && !strings.HasPrefix(g.Unit, g.Service+"/") {
+		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is of services %q and %q", id, g.Unit, g.Relation, own, g.Service)
+	}
+	s.change(func(r *secret.Record) { r.AddGrant(secret.Grant(g)) })
+	return nil
+}
+
+// RevokeSecret ends grants.
+func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.findManaged(ctx, id)
+	if err == nil {
+		s.change(func(r *secret.Record) { r.RemoveGrants(secret.Grant(g)) })
+	}
+	return err
+}
+
+// RemoveSecret removes a revision, or with 0 the secret.
+func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.findManaged(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, there := s.record.Revisions[revision]; revision != 0 && !there {
+		return fmt.Errorf("secret %q revision %d not found", id, revision)
+	}
+	s.removed = append(s.removed, revision)
+	delete(s.record.Revisions, revision)
+	return nil
+}
+
+// SecretInfos describes the secrets that the unit manages.
+func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.loadSecrets(ctx); err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
+		s := c.secrets.byID[id]
+		r := s.record
+		manages := c.isManaged(s) && !s.isGone()
+		if manages && r.Owner.Service != "" {
+			if manages, err = c.readIsLeader(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if !manages {
+			continue
+		}
+		info := hookapi.SecretInfo{
+			ID: id, Label: r.Label, Description: r.Description, Revision: r.Latest, OfUnit: r.Owner.Unit != "",
+			Rotation: r.Rotate, Rotates: r.RotateAt, Expires: r.Revisions[r.Latest].Expires,
+		}
+		for _, g := range r.Grants {
+			info.Grants = append(info.Grants, hookapi.SecretGrant(g))
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// commitSecrets writes what the hook has done to secrets. One that is gone is ignored.
+func (c *Context) commitSecrets(tx *state.Tx) error {
+	if c.secrets == nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
+		s := c.secrets.byID[id]
+		if len(s.changes)+len(s.removed) == 0 || s.added && s.isGone() {
+			continue
+		}
+		if err := c.commitSecret(tx, id, s); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
+	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
+	if !s.added {
+		var err error
+		if r, err = secrets.Get(tx.View, id); err != nil {
+			return err
+		}
+	}
+	for _, change := range s.changes {
+		change(&r)
+	}
+	if s.content != nil && !s.isGone() {
+		ring, err := c.opts.SecretKeys.Read()
+		if err == nil {
+			err = secrets.PutContent(tx, ring, r, s.content)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := secrets.Put(tx, r)
+	for _, revision := range s.removed {
+		if err == nil {
+			r, err = secrets.Remove(tx, r, revision)
+		}
+	}
+	return err
+}

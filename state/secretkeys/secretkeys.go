@@ -1,0 +1,64 @@
+// Package secretkeys is the file of an environment's folder with the keys that seal its
+// secrets. The keys are in no store and no log. Whoever opens secrets imports it.
+package secretkeys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state/durable"
+	"bijou/state/secret"
+)
+
+// Name is the file's, below the environment's folder.
+const Name = "secret-keys.yaml"
+
+// File is its path; empty where there is no folder of the environment.
+type File string
+
+// In returns the file of an environment's folder.
+func In(dir string) File { return File(filepath.Join(dir, Name)) }
+
+type document struct {
+	Keys secret.Keyring `yaml:"keys"`
+}
+
+// Read returns the keys; secret.ErrNoKey if there is no file.
+func (f File) Read() (secret.Keyring, error) {
+	data, err := os.ReadFile(string(f))
+	switch {
+	case f == "":
+		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %s is missing here: copy it from another host of the environment", secret.ErrNoKey, f)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the keys for secrets: %w", err)
+	}
+	return Parse(data)
+}
+
+// Parse reads the content of such a file. Its errors show nothing of it.
+func Parse(data []byte) (secret.Keyring, error) {
+	var doc document
+	if yaml.Unmarshal(data, &doc) != nil || len(doc.Keys) == 0 {
+		return nil, errors.New("cannot read the keys for secrets: the file has none")
+	}
+	return doc.Keys, nil
+}
+
+// Write replaces the file, which its owner alone can read.
+func (f File) Write(ring secret.Keyring) error {
+	data, err := yaml.Marshal(document{ring})
+	if err == nil {
+		err = durable.WriteFile(string(f), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the keys for secrets: %w", err)
+	}
+	return nil
+}

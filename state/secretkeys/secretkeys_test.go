@@ -1,0 +1,37 @@
+package secretkeys
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/secret"
+)
+
+func TestFile(t *testing.T) {
+	f := In(t.TempDir())
+	for _, missing := range []File{f, ""} {
+		if _, err := missing.Read(); !errors.Is(err, secret.ErrNoKey) {
+			t.Errorf("%q: %v", missing, err)
+		}
+	}
+	a, b := secret.NewKey(), secret.NewKey()
+	if err := f.Write(secret.Keyring{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Read()
+	if diff := cmp.Diff(secret.Keyring{a, b}, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	if info, err := os.Stat(string(f)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	for _, text := range []string{"s3cr3t", "keys: []", "", "keys: [s3cr3t"} {
+		if _, err := Parse([]byte(text)); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/secret"
 )
 
 // Config holds the options of a service that the operator has set. Version grows with
@@ -67,6 +68,10 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 // options changed; if none did, nothing is written. Unknown options and wrong values are
 // refused, and none is set.
 func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
+	return tx.setConfig(service, changes, false)
+}
+
+func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (changed []string, err error) {
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return nil, err
@@ -81,6 +86,9 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, err := convertOption(&ch.Config, name, changes[name])
+		if err == nil && ch.Config.Options[name].Secret {
+			err = tx.checkSecretOption(service, name, value, isNew)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -93,6 +101,30 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 		return nil, nil
 	}
 	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
+}
+
+// checkSecretOption wants the URI of a secret that is there and, unless the service is new,
+// that it was granted.
+func (tx *Tx) checkSecretOption(service, name string, value any, isNew bool) error {
+	uri, _ := value.(string)
+	if uri == "" {
+		return nil
+	}
+	id, err := secret.ParseID(uri)
+	if err != nil || !strings.HasPrefix(uri, secret.Scheme) {
+		return charm.Invalidf("option %q is of the type secret: want a secret's URI, as juju add-secret prints it", name)
+	}
+	if _, there, err := tx.keys.Get(keys.Secret(id)); err != nil || !there {
+		return cmp.Or(err, refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id))
+	}
+	if isNew {
+		return nil
+	}
+	index, _, err := keyspace.Load[struct{ Granted []string }](tx.keys, keys.ServiceSecrets(service))
+	if err != nil || slices.Contains(index.Granted, id) {
+		return err
+	}
+	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s", name, service, id, id, service)
 }
 
 func convertOption(c *charm.Config, name string, value any) (any, error) {

@@ -65,7 +65,7 @@ type MissingError struct{ reason string }
 func (e *MissingError) Error() string { return e.reason }
 
 func (s Service) checkMissing(c Charm) error {
-	required, _ := charm.Unsupported(&c.Meta, &c.Config)
+	required, _ := charm.Unsupported(&c.Meta)
 	if s.Force || len(required) == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return Service{}, err
 	}
-	if _, err := tx.SetConfig(s.Name, spec.Config); err != nil {
+	if _, err := tx.setConfig(s.Name, spec.Config, true); err != nil {
 		return Service{}, err
 	}
 	return s, tx.addPeerRelations(s.Name, ch)

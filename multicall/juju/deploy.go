@@ -206,7 +206,7 @@ func (o *operator) withForceHint(err error) error {
 }
 
 func (o *operator) noteUnsupported(c *charm.Charm) {
-	if required, optional := charm.Unsupported(c.Meta, c.Config); len(required)+len(optional) > 0 {
+	if required, optional := charm.Unsupported(c.Meta); len(required)+len(optional) > 0 {
 		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
 	}
 }

@@ -39,18 +39,13 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 
 // Unsupported returns what a charm asks for and this version of bijou does not have: what the
 // charm requires, and what it can do without.
-func Unsupported(m *Meta, c *Config) (required, optional []string) {
+func Unsupported(m *Meta) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		text := fmt.Sprintf("storage %q", name)
 		if m.Storage[name].Minimum > 0 {
 			required = append(required, text)
 		} else {
 			optional = append(optional, text)
-		}
-	}
-	for _, name := range c.Names() {
-		if c.Options[name].Secret {
-			required = append(required, fmt.Sprintf("secrets (of option %q)", name))
 		}
 	}
 	return required, optional

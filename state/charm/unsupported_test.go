@@ -16,10 +16,8 @@ func TestMissing(t *testing.T) {
   mayone: {multiple: {range: 0-1}}
 `))
 	must(t, err)
-	c, err := ParseConfig([]byte("options: {plain: {type: string}, key: {type: secret}}"))
-	must(t, err)
-	required, optional := Unsupported(m, c)
-	want := []string{`storage "always"`, `storage "some"`, `storage "two"`, `secrets (of option "key")`}
+	required, optional := Unsupported(m)
+	want := []string{`storage "always"`, `storage "some"`, `storage "two"`}
 	if diff := cmp.Diff(want, required); diff != "" {
 		t.Error(diff)
 	}

@@ -1,0 +1,153 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secrets"
+)
+
+// secretFlags are the content of a secret, and what is said about it.
+type secretFlags struct {
+	Info    string   `placeholder:"TEXT" help:"What it is for."`
+	File    string   `placeholder:"FILE" help:"A YAML file with keys and values."`
+	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
+}
+
+const secretContentHelp = `
+Arguments are in the shell's history, and in ps as long as the command runs; what KEY#file=PATH and --file
+name is not.
+
+Examples:
+`
+
+// readContent returns nil if there is none. Errors show no value.
+func (f secretFlags) readContent() (secret.Content, error) {
+	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
+	pairs, content := map[string]string{}, secret.Content{}
+	if f.File != "" {
+		data, err := read(f.File)
+		if err == nil && yaml.Unmarshal(data, &pairs) != nil { // its error may quote the file
+			err = fmt.Errorf("cannot read %q: it holds no dictionary of texts", f.File)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for key, value := range pairs {
+		if err := content.Add(key, value, read); err != nil {
+			return nil, console.Usage(err)
+		}
+	}
+	if err := content.AddWords(f.Content, read); err != nil {
+		return nil, console.Usage(err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	return content, content.Check()
+}
+
+type addSecretCmd struct {
+	Name string `arg:"" help:"What operators call it."`
+	secretFlags
+}
+
+// Help shows how it is used.
+func (addSecretCmd) Help() string {
+	return `It prints the secret's URI, by which options of charms name it. No charm reads it before juju grant-secret.
+` + secretContentHelp + `  juju add-secret api-token token#file=./token
+  juju add-secret admin --file admin.yaml --info "of the database"`
+}
+
+// Run adds the secret.
+func (c addSecretCmd) Run(o *operator) error {
+	content, err := c.readContent()
+	if err == nil && content == nil {
+		err = console.Usage(errors.New("it is not said what the secret is: give KEY=VALUE, or --file FILE"))
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	id := secret.NewID(now)
+	err = o.openSecrets(func(s *state.State, ring secret.Keyring) error {
+		return s.Update(o.ctx, func(tx *state.Tx) error {
+			env, err := tx.Environment()
+			if err == nil {
+				err = checkSecretName(tx.View, c.Name)
+			}
+			if err != nil {
+				return err
+			}
+			r := secret.Record{ID: id, Origin: env.UUID, Label: c.Name, Description: c.Info, Created: now}
+			r.AddRevision(now)
+			return errors.Join(secrets.PutContent(tx, ring, r, content), secrets.Put(tx, r))
+		})
+	})
+	if err == nil {
+		fmt.Fprintln(o.streams.Out, secret.Scheme+id)
+	}
+	return err
+}
+
+// openSecrets opens the chosen environment's state, and reads the keys of its secrets.
+func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	ring, err := e.SecretKeys().Read()
+	if err != nil {
+		return err
+	}
+	return o.openState(e, func(s *state.State) error { return f(s, ring) })
+}
+
+func checkSecretName(v *state.View, name string) error {
+	if _, err := secret.ParseID(name); err == nil || name == "" {
+		return console.Usage(fmt.Errorf("%q cannot be a secret's name", name))
+	}
+	_, err := findSecret(v, name)
+	if err == nil {
+		return fmt.Errorf("secret with name %q already exists", name)
+	}
+	if errors.Is(err, errNoSecret) {
+		return nil
+	}
+	return err
+}
+
+var errNoSecret = errors.New("no such secret")
+
+// findSecret returns the secret of that id, or the operators' of that name.
+func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
+	if id, err := secret.ParseID(nameOrID); err == nil {
+		return secrets.Get(v, id)
+	}
+	all, err := secrets.All(v)
+	for _, r := range all {
+		if r.Owner == (secret.Owner{}) && r.Label == nameOrID {
+			return r, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
+	}
+	return secret.Record{}, err
+}
+
+// findOwnSecret refuses the secrets of charms.
+func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
+	r, err := findSecret(v, nameOrID)
+	if err == nil && r.Owner != (secret.Owner{}) {
+		err = fmt.Errorf("secret %q is that of %s, whose charm alone changes it", nameOrID, r.Owner)
+	}
+	return r, err
+}

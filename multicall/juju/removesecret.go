@@ -1,0 +1,39 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+	"bijou/state/secrets"
+)
+
+type removeSecretCmd struct {
+	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed, or none."`
+	Revision int      `placeholder:"N" help:"This revision only."`
+}
+
+// Help shows how it is used.
+func (removeSecretCmd) Help() string {
+	return `Examples:
+  juju remove-secret api-token
+  juju remove-secret api-token --revision 2`
+}
+
+// Run removes the secrets.
+func (c removeSecretCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error {
+		for _, name := range c.Secrets {
+			r, err := findOwnSecret(tx.View, name)
+			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
+				err = fmt.Errorf("secret %q revision %d not found", name, c.Revision)
+			}
+			if err == nil {
+				_, err = secrets.Remove(tx, r, c.Revision)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

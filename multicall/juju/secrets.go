@@ -1,0 +1,167 @@
+package juju
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secrets"
+)
+
+// secretInfo is a secret as Juju's own clients show it.
+type secretInfo struct {
+	Revision    int             `json:"revision" yaml:"revision"`
+	Expires     string          `json:"expires,omitempty" yaml:"expires,omitempty"`
+	Rotation    string          `json:"rotation,omitempty" yaml:"rotation,omitempty"`
+	Rotates     string          `json:"rotates,omitempty" yaml:"rotates,omitempty"`
+	Owner       string          `json:"owner" yaml:"owner"`
+	Description string          `json:"description,omitempty" yaml:"description,omitempty"`
+	Name        string          `json:"name,omitempty" yaml:"name,omitempty"`   // the operators'
+	Label       string          `json:"label,omitempty" yaml:"label,omitempty"` // its owner's
+	Created     string          `json:"created" yaml:"created"`
+	Updated     string          `json:"updated" yaml:"updated"`
+	Content     revealedContent `json:"content,omitempty" yaml:"content,omitempty"`
+	Revisions   []revisionInfo  `json:"revisions,omitempty" yaml:"revisions,omitempty"`
+	Access      []accessInfo    `json:"access,omitempty" yaml:"access,omitempty"`
+}
+
+type revisionInfo struct {
+	Revision int    `json:"revision" yaml:"revision"`
+	Created  string `json:"created" yaml:"created"`
+	Expires  string `json:"expires,omitempty" yaml:"expires,omitempty"`
+}
+
+type accessInfo struct {
+	Target string `json:"target" yaml:"target"`
+	Scope  string `json:"scope" yaml:"scope"`
+	Role   string `json:"role" yaml:"role"`
+}
+
+// revealedContent is below a key "Data" in JSON, as Juju's clients have it.
+type revealedContent map[string]string
+
+// MarshalJSON puts the content below its key.
+func (c revealedContent) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]map[string]string{"Data": c})
+}
+
+func newSecretInfo(r secret.Record, revisions bool) secretInfo {
+	info := secretInfo{
+		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatOptionalTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,
+		Label: r.Label, Created: formatTime(r.Created), Updated: formatTime(r.Updated), Expires: formatOptionalTime(r.Revisions[r.Latest].Expires),
+	}
+	if r.Owner == (secret.Owner{}) {
+		info.Name, info.Label = r.Label, ""
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
+		if rev := r.Revisions[n]; revisions {
+			info.Revisions = append(info.Revisions, revisionInfo{n, formatTime(rev.Created), formatOptionalTime(rev.Expires)})
+		}
+	}
+	for _, g := range r.Grants {
+		a := accessInfo{"application-" + g.Service, "model", "view"}
+		if g.Unit != "" {
+			a.Target = "unit-" + g.Unit
+		}
+		if g.Relation != secret.NoRelation {
+			a.Scope = state.Relation{ID: g.Relation}.String()
+		}
+		info.Access = append(info.Access, a)
+	}
+	return info
+}
+
+func formatOptionalTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return formatTime(at)
+}
+
+type secretsCmd struct {
+	Owner     string `placeholder:"NAME" help:"Only those of this service or unit; <model>: the operators'."`
+	Revisions bool   `help:"Show all revisions, in yaml and json."`
+	Format    string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+// Help shows how it is used.
+func (secretsCmd) Help() string {
+	return `No content is shown.
+
+Examples:
+  juju secrets
+  juju secrets --owner mysql --format yaml --revisions`
+}
+
+// Run lists the secrets.
+func (c secretsCmd) Run(o *operator) error {
+	all, err := readChosen(o, secrets.All)
+	if err != nil {
+		return err
+	}
+	infos := map[string]secretInfo{}
+	t := console.NewTable("ID", "NAME", "OWNER", "ROTATION", "REVISION", "UPDATED")
+	for _, r := range all {
+		if c.Owner == "" || r.Owner.String() == c.Owner {
+			infos[r.ID] = newSecretInfo(r, c.Revisions)
+			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest), formatTime(r.Updated))
+		}
+	}
+	if c.Format != "tabular" {
+		return o.encode(c.Format, infos)
+	}
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+type showSecretCmd struct {
+	Secret    string `arg:"" help:"Its name, or its URI."`
+	Reveal    bool   `help:"Show its content, too."`
+	Revision  int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
+	Revisions bool   `help:"Show all revisions."`
+	Format    string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+}
+
+// Help shows how it is used.
+func (showSecretCmd) Help() string {
+	return `Examples:
+  juju show-secret api-token
+  juju show-secret api-token --reveal
+  juju show-secret secret:9m4e2mr0ui3e8a215n4g --revision 2 --reveal`
+}
+
+// Run prints the secret.
+func (c showSecretCmd) Run(o *operator) error {
+	var ring secret.Keyring
+	read := func(v *state.View) (map[string]secretInfo, error) {
+		r, err := findSecret(v, c.Secret)
+		info := newSecretInfo(r, c.Revisions)
+		info.Revision = cmp.Or(c.Revision, r.Latest)
+		if err == nil && c.Reveal {
+			var content secret.Content
+			content, err = secrets.Open(v, ring, r, info.Revision)
+			info.Content = content.Texts()
+		}
+		return map[string]secretInfo{r.ID: info}, err
+	}
+	if !c.Reveal {
+		info, err := readChosen(o, read)
+		if err != nil {
+			return err
+		}
+		return o.encode(c.Format, info)
+	}
+	return o.openSecrets(func(s *state.State, keys secret.Keyring) error {
+		ring = keys
+		info, err := state.Read(o.ctx, s, read)
+		if err != nil {
+			return err
+		}
+		return o.encode(c.Format, info)
+	})
+}

@@ -18,7 +18,7 @@ import (
 
 type backupCmd struct {
 	File            string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
-	WithCredentials bool   `help:"Also the files that the state's URL names: keys, and passwords."`
+	WithCredentials bool   `help:"Also the files that the state's URL names, keys and passwords, and the keys that open secrets."`
 	WithUnits       bool   `help:"Also the units' folders on this host."`
 	Force           bool   `help:"Replace a file that is there."`
 }
@@ -73,7 +73,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
 	h.Lacks = []string{"what hooks have made outside of units' folders: packages, databases, files of hosts", "the provider's own files and keys"}
 	b.header = h
-	if err := b.addCredentials(w); err != nil {
+	if err := errors.Join(b.addCredentials(w), b.addSecretKeys(w)); err != nil {
 		return err
 	}
 	if err := b.addUnits(s, w); err != nil {
@@ -105,6 +105,26 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 		}
 	}
 	return nil
+}
+
+// addSecretKeys takes along what opens the secrets, which are in the backup as they are in
+// the store.
+func (b *backup) addSecretKeys(w *archive.Writer) error {
+	data, err := os.ReadFile(string(b.env.SecretKeys()))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !b.cmd.WithCredentials:
+		b.header.Lacks = append(b.header.Lacks, "the keys that open secrets; --with-credentials takes them along")
+		return nil
+	}
+	b.header.Has = append(b.header.Has, "the keys that open secrets")
+	return w.Add(archive.SecretKeysName(), func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	})
 }
 
 func (b *backup) addUnits(s *state.State, w *archive.Writer) error {

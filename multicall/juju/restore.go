@@ -20,6 +20,7 @@ type restoreCmd struct {
 	State   string `placeholder:"URL" help:"Where the state is to be kept, as bootstrap takes it; with --replace it is where it was."`
 	Replace bool   `help:"Put the same environment back, in place of what is left of it. Agents that run end."`
 	Adopt   bool   `help:"Units' folders are taken to be as the backup says: no unit waits."`
+	Key     string `placeholder:"FILE" help:"The keys that open its secrets: a secret-keys.yaml. Default: those in the backup."`
 	Check   bool   `help:"Only check the file, and print what is in it."`
 }
 
@@ -125,7 +126,7 @@ func (r *restore) replaceInPlace() error {
 
 // restoreStore unpacks the units' folders that are not there, and fills the store.
 func (r *restore) restoreStore(e home.Environment, sha256 string) error {
-	if err := r.unpackUnits(e); err != nil {
+	if err := errors.Join(r.unpackUnits(e), r.takeSecretKeys(e)); err != nil {
 		return err
 	}
 	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
@@ -138,6 +139,9 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 		},
 	}, r.archive)
 	if err != nil {
+		return err
+	}
+	if err := r.noteSealed(e); err != nil {
 		return err
 	}
 	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)

@@ -19,6 +19,9 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 		return e.KeepCredentials(e.State)
 	}
 	for _, name := range r.archive.Names(archive.CredentialName("")) {
+		if name == archive.SecretKeysName() {
+			continue
+		}
 		if err := r.writeCredential(e, name); err != nil {
 			return "", err
 		}

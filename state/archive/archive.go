@@ -64,6 +64,9 @@ var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentia
 // BlobName returns the name of the file of a backup that has the blob.
 func BlobName(sum string) string { return "blobs/" + sum }
 
+// SecretKeysName returns the name of the file of a backup that has the keys of secrets.
+func SecretKeysName() string { return CredentialName("secret-keys") }
+
 // CredentialName returns the name of the file of a backup that has the credential.
 func CredentialName(name string) string { return "credentials/" + name }
 

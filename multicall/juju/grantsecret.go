@@ -14,13 +14,6 @@ type secretGrantArgs struct {
 
 type grantSecretCmd struct{ secretGrantArgs }
 
-// Help shows how it is used.
-func (grantSecretCmd) Help() string {
-	return `Examples:
-  juju grant-secret api-token website
-  juju grant-secret api-token website,worker`
-}
-
 // Run lets the services read the secret.
 func (c grantSecretCmd) Run(o *operator) error { return c.setGranted(o, true) }
 
@@ -40,14 +33,6 @@ func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 }
 
 type revokeSecretCmd struct{ secretGrantArgs }
-
-// Help shows how it is used.
-func (revokeSecretCmd) Help() string {
-	return `What units have read already they may have kept: juju update-secret makes that useless.
-
-Examples:
-  juju revoke-secret api-token website`
-}
 
 // Run ends the services' grants.
 func (c revokeSecretCmd) Run(o *operator) error { return c.setGranted(o, false) }

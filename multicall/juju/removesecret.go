@@ -12,13 +12,6 @@ type removeSecretCmd struct {
 	Revision int      `placeholder:"N" help:"This revision only."`
 }
 
-// Help shows how it is used.
-func (removeSecretCmd) Help() string {
-	return `Examples:
-  juju remove-secret api-token
-  juju remove-secret api-token --revision 2`
-}
-
 // Run removes the secrets.
 func (c removeSecretCmd) Run(o *operator) error {
 	return o.update(func(tx *state.Tx) error {

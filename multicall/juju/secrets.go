@@ -90,15 +90,6 @@ type secretsCmd struct {
 	Format    string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
-// Help shows how it is used.
-func (secretsCmd) Help() string {
-	return `No content is shown.
-
-Examples:
-  juju secrets
-  juju secrets --owner mysql --format yaml --revisions`
-}
-
 // Run lists the secrets.
 func (c secretsCmd) Run(o *operator) error {
 	all, err := readChosen(o, secrets.All)
@@ -125,14 +116,6 @@ type showSecretCmd struct {
 	Revision  int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
 	Revisions bool   `help:"Show all revisions."`
 	Format    string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
-}
-
-// Help shows how it is used.
-func (showSecretCmd) Help() string {
-	return `Examples:
-  juju show-secret api-token
-  juju show-secret api-token --reveal
-  juju show-secret secret:9m4e2mr0ui3e8a215n4g --revision 2 --reveal`
 }
 
 // Run prints the secret.

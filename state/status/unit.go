@@ -27,12 +27,13 @@ func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 }
 
 func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
+	leaders := leadersPrefix()
 	for _, kv := range kvs {
 		p, err := keyspace.Decode[state.AgentPresence](kv)
 		if err != nil {
 			return err
 		}
-		if service, leads := strings.CutPrefix(kv.Key, leadersPrefix()); leads {
+		if service, leads := strings.CutPrefix(kv.Key, leaders); leads {
 			w.leaders[service] = p.Unit
 		} else {
 			w.present[kv.Key[len(keys.Presences):]] = p

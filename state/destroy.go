@@ -14,28 +14,30 @@ import (
 // agent knows is removed at once, the rest when its agents are done. It works in
 // batches; one that was interrupted is finished by calling it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
-	relations, units, err := s.markServiceDying(ctx, name)
-	if err != nil {
-		return err
-	}
-	update := withProgress(ctx, s.Update, progress.Steps{What: "relations of " + name + " ended", Total: len(relations)})
-	err = inBatches(ctx, update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
-	if err == nil {
+	return s.destroyService(ctx, name, func(relations []int, units []string) error {
+		update := withProgress(ctx, s.Update, progress.Steps{What: "relations of " + name + " ended", Total: len(relations)})
+		if err := inBatches(ctx, update, relations, (*Tx).destroyRelation); err != nil {
+			return err
+		}
 		update = withProgress(ctx, s.Update, progress.Steps{What: "units of " + name + " told to end", Total: len(units)})
-		err = inBatches(ctx, update, units, func(tx *Tx, unit string) error { return tx.DestroyUnit(unit) })
-	}
-	if err != nil {
-		return fmt.Errorf("cannot destroy service %q: %w", name, err)
-	}
-	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
+		return inBatches(ctx, update, units, (*Tx).DestroyUnit)
+	})
 }
 
-func (s *State) markServiceDying(ctx context.Context, name string) (relations []int, units []string, err error) {
-	err = s.Update(ctx, func(tx *Tx) (err error) {
+func (s *State) destroyService(ctx context.Context, name string, destroyParts func(relations []int, units []string) error) error {
+	var relations []int
+	var units []string
+	err := s.Update(ctx, func(tx *Tx) (err error) {
 		relations, units, err = tx.markServiceDying(name)
 		return err
 	})
-	return relations, units, err
+	if err != nil {
+		return err
+	}
+	if err := destroyParts(relations, units); err != nil {
+		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
 // markServiceDying keeps anything from being added to the service, and lists what it
@@ -180,30 +182,20 @@ func (s *State) removeMembers(ctx context.Context, id int) error {
 // ForceDestroyService removes a service at once with its units and relations, as
 // ForceRemoveUnit and ForceDestroyRelation do. ErrNotFound.
 func (s *State) ForceDestroyService(ctx context.Context, name string) error {
-	relations, units, err := s.markServiceDying(ctx, name)
-	if err != nil {
-		return err
-	}
-	if err := s.forceDestroyParts(ctx, relations, units); err != nil {
-		return fmt.Errorf("cannot destroy service %q: %w", name, err)
-	}
-	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
-}
-
-func (s *State) forceDestroyParts(ctx context.Context, relations []int, units []string) error {
-	for _, unit := range units {
-		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
+	return s.destroyService(ctx, name, func(relations []int, units []string) error {
+		for _, unit := range units {
+			if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		if err := inBatches(ctx, s.Update, relations, (*Tx).destroyRelation); err != nil {
 			return err
 		}
-	}
-	err := inBatches(ctx, s.Update, relations, func(tx *Tx, id int) error { return tx.destroyRelation(id) })
-	if err != nil {
-		return err
-	}
-	for _, id := range relations {
-		if err := s.removeMembers(ctx, id); err != nil {
-			return err
+		for _, id := range relations {
+			if err := s.removeMembers(ctx, id); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -18,6 +18,9 @@ type Tool struct {
 	// Prepare declares the options and returns what runs after they are parsed.
 	Prepare          func(f *FlagSet) Runner
 	WorksWithoutHook bool
+
+	// Check refuses a call by its arguments before anything is asked; nil: the runner does.
+	Check func(inv *Invocation) error
 }
 
 // Runner runs a tool whose options are parsed. Its error is worded for the caller.
@@ -29,6 +32,11 @@ func (t Tool) declareFlags() (*FlagSet, Runner) {
 	var file string
 	f.AddString(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
 	return f, func(ctx context.Context, inv *Invocation) error {
+		if t.Check != nil {
+			if err := t.Check(inv); err != nil {
+				return err
+			}
+		}
 		err := run(ctx, inv)
 		if err == nil {
 			inv.write = file

@@ -8,9 +8,6 @@ import (
 )
 
 func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
-	if err := inv.LimitArgs(1); err != nil {
-		return err
-	}
 	action, err := inv.Hook.Action(ctx)
 	if err != nil {
 		return err

@@ -14,9 +14,6 @@ func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 }
 
 func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
-	if err := inv.CheckUnitCall(0); err != nil {
-		return err
-	}
 	goals, err := inv.Hook.Goals(ctx)
 	if err != nil {
 		return err

@@ -15,9 +15,6 @@ func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 }
 
 func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {
-	if err := inv.CheckUnitCall(0); err != nil {
-		return err
-	}
 	_, err := inv.Hook.Action(ctx)
 	if err == nil {
 		//lint:ignore ST1005 charms and operators know these very words

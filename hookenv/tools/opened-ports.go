@@ -23,9 +23,6 @@ type portLister struct {
 }
 
 func (l *portLister) run(ctx context.Context, inv *hookenv.Invocation) error {
-	if err := inv.CheckUnitCall(0); err != nil {
-		return err
-	}
 	ports, err := inv.Hook.Ports(ctx)
 	if err != nil {
 		return err

@@ -43,27 +43,27 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 // All returns every hook tool, sorted by name. Symlinks are made from it.
 func All() []hookenv.Tool {
 	all := []hookenv.Tool{
-		{Name: "action-fail", Prepare: hookenv.WithoutOptions(failAction)},
-		{Name: "action-get", Prepare: hookenv.WithOutput(printParameters)},
+		{Name: "action-fail", Check: atMost(1), Prepare: hookenv.WithoutOptions(failAction)},
+		{Name: "action-get", Check: atMost(1), Prepare: hookenv.WithOutput(printParameters)},
 		{Name: "action-log", Prepare: hookenv.WithoutOptions(logAction)},
 		{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)},
 		{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)},
 		{Name: "close-port", Prepare: prepareClosePort},
 		{Name: "config-get", Prepare: prepareConfigGet},
-		{Name: "goal-state", Prepare: prepareGoalState},
-		{Name: "is-leader", Prepare: hookenv.WithOutput(printLeadership)},
+		{Name: "goal-state", Check: unitCall(0), Prepare: prepareGoalState},
+		{Name: "is-leader", Check: unitCall(0), Prepare: hookenv.WithOutput(printLeadership)},
 		{Name: "juju-log", Prepare: prepareJujuLog, WorksWithoutHook: true},
 		{Name: "juju-logger", Prepare: prepareJujuLog, WorksWithoutHook: true},
-		{Name: "juju-reboot", Prepare: prepareJujuReboot},
+		{Name: "juju-reboot", Check: unitCall(0), Prepare: prepareJujuReboot},
 		{Name: "leader-get", Prepare: hookenv.WithOutput(printLeaderSettings)},
 		{Name: "leader-set", Prepare: withPairs(setLeaderSettings)},
 		{Name: "network-get", Prepare: prepareNetworkGet},
 		{Name: "open-port", Prepare: prepareOpenPort},
-		{Name: "opened-ports", Prepare: prepareOpenedPorts},
+		{Name: "opened-ports", Check: unitCall(0), Prepare: prepareOpenedPorts},
 		{Name: "relation-get", Prepare: prepareRelationGet},
-		{Name: "relation-ids", Prepare: hookenv.WithOutput(printRelationIDs)},
+		{Name: "relation-ids", Check: unitCall(1), Prepare: hookenv.WithOutput(printRelationIDs)},
 		{Name: "relation-list", Prepare: prepareRelationList},
-		{Name: "relation-model-get", Prepare: prepareRelationModelGet},
+		{Name: "relation-model-get", Check: atMost(0), Prepare: prepareRelationModelGet},
 		{Name: "relation-set", Prepare: prepareRelationSet},
 		{Name: "resource-get", Prepare: hookenv.WithoutOptions(getResource)},
 		{Name: "secret-add", Prepare: prepareSecretAdd},
@@ -74,14 +74,14 @@ func All() []hookenv.Tool {
 		{Name: "secret-remove", Prepare: prepareSecretRemove},
 		{Name: "secret-revoke", Prepare: prepareSecretRevoke},
 		{Name: "secret-set", Prepare: prepareSecretSet},
-		{Name: "state-delete", Prepare: hookenv.WithoutOptions(deleteState)},
-		{Name: "state-get", Prepare: prepareStateGet},
+		{Name: "state-delete", Check: unitCall(1), Prepare: hookenv.WithoutOptions(deleteState)},
+		{Name: "state-get", Check: unitCall(1), Prepare: prepareStateGet},
 		{Name: "state-set", Prepare: withPairs(setState)},
-		{Name: "status-get", Prepare: prepareStatusGet},
+		{Name: "status-get", Check: unitCall(0), Prepare: prepareStatusGet},
 		{Name: "status-set", Prepare: prepareStatusSet},
 		{Name: "storage-add", Prepare: hookenv.WithoutOptions(addStorage)},
 		{Name: "storage-get", Prepare: prepareStorageGet},
-		{Name: "storage-list", Prepare: hookenv.WithOutput(listStorage)},
+		{Name: "storage-list", Check: atMost(1), Prepare: hookenv.WithOutput(listStorage)},
 		{Name: "unit-get", Prepare: hookenv.WithOutput(printAddress)},
 		{Name: "unit-relations", Prepare: prepareUnitRelations},
 	}
@@ -95,6 +95,15 @@ func All() []hookenv.Tool {
 	}
 	slices.SortFunc(all, func(a, b hookenv.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// unitCall is for tools that work for the local unit only.
+func unitCall(maxArgs int) func(*hookenv.Invocation) error {
+	return func(inv *hookenv.Invocation) error { return inv.CheckUnitCall(maxArgs) }
+}
+
+func atMost(maxArgs int) func(*hookenv.Invocation) error {
+	return func(inv *hookenv.Invocation) error { return inv.LimitArgs(maxArgs) }
 }
 
 // Supported reports whether a tool does its work in this version.

@@ -8,9 +8,6 @@ import (
 )
 
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
-	if err := inv.CheckUnitCall(1); err != nil {
-		return err
-	}
 	name, err := relationName(ctx, inv)
 	if err != nil {
 		return err

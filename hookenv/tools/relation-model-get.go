@@ -14,9 +14,6 @@ func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 }
 
 func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.Output) error {
-	if err := inv.LimitArgs(0); err != nil {
-		return err
-	}
 	if err := w.checkRelation(ctx, inv); err != nil {
 		return err
 	}

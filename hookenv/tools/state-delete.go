@@ -7,9 +7,6 @@ import (
 )
 
 func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
-	if err := inv.CheckUnitCall(1); err != nil {
-		return err
-	}
 	if len(inv.Args) == 0 || inv.Args[0] == "" {
 		return nil
 	}

@@ -20,9 +20,6 @@ type stateGetter struct {
 }
 
 func (g *stateGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
-	if err := inv.CheckUnitCall(1); err != nil {
-		return err
-	}
 	notes, err := inv.Hook.State(ctx)
 	if err != nil {
 		return err

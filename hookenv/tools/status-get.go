@@ -21,9 +21,6 @@ type statusGetter struct {
 }
 
 func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
-	if err := inv.CheckUnitCall(0); err != nil {
-		return err
-	}
 	status, err := inv.Hook.Status(ctx, g.application)
 	if err != nil {
 		return err

@@ -7,8 +7,5 @@ import (
 )
 
 func listStorage(_ context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
-	if err := inv.LimitArgs(1); err != nil {
-		return err
-	}
 	return o.Print(inv, []string{})
 }

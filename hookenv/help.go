@@ -6,9 +6,13 @@ import (
 	"strings"
 )
 
-// Help returns the text that the tool prints for --help.
+// Help returns the text that the tool prints for --help. It panics without the tool's text.
 func (t Tool) Help() string {
-	text, examples, _ := strings.Cut(t.manual(), "\nExamples:\n")
+	manual, err := fs.ReadFile(t.Manuals, "help/"+t.Name+".txt")
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	text, examples, _ := strings.Cut(string(manual), "\nExamples:\n")
 	var b strings.Builder
 	b.WriteString(text + "\nOptions:\n")
 	flags, _ := t.declareFlags()
@@ -21,21 +25,6 @@ func (t Tool) Help() string {
 	return b.String()
 }
 
-func (t Tool) manual() string {
-	if t.Manuals != nil {
-		text, err := fs.ReadFile(t.Manuals, "help/"+t.Name+".txt")
-		if err != nil {
-			panic("internal error: " + err.Error())
-		}
-		return string(text)
-	}
-	text := fmt.Sprintf("Usage: %s\n\n%s\n", strings.TrimSpace(t.Name+" "+t.Usage), toSentence(t.Summary))
-	if t.Notes != "" {
-		text += "\n" + t.Notes + "\n"
-	}
-	return text + "\nExamples:\n  " + strings.Join(t.Examples, "\n  ") + "\n"
-}
-
 // formatOption returns an option as it is typed: "-r, --relation VALUE".
 func formatOption(o option) string {
 	var names []string
@@ -43,8 +32,4 @@ func formatOption(o option) string {
 		names = append(names, withDashes(name))
 	}
 	return strings.TrimSpace(strings.Join(names, ", ") + " " + o.arg)
-}
-
-func toSentence(summary string) string {
-	return strings.ToUpper(summary[:1]) + summary[1:] + "."
 }

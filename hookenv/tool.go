@@ -8,12 +8,7 @@ import (
 // Tool describes one hook tool.
 type Tool struct {
 	Name    string
-	Manuals fs.FS // has help/NAME.txt, which is all of --help but the options; nil: the next four are
-
-	Summary  string   // one line
-	Usage    string   // its synopsis without its name
-	Notes    string   // what the options' own lines do not say; may be empty
-	Examples []string // at least one, as typed in a hook
+	Manuals fs.FS // has help/NAME.txt, which is all of --help but the options
 
 	// Prepare declares the options and returns what runs after they are parsed.
 	Prepare          func(f *FlagSet) Runner

@@ -85,13 +85,11 @@ func All() []hookenv.Tool {
 		{Name: "unit-get", Prepare: hookenv.WithOutput(printAddress)},
 		{Name: "unit-relations", Prepare: prepareUnitRelations},
 	}
-	for i := range all {
-		if all[i].Summary == "" {
-			all[i].Manuals = manuals
-		}
+	for _, name := range unsupportedNames() {
+		all = append(all, hookenv.Tool{Name: name, Prepare: prepareUnsupported})
 	}
-	for name, summary := range unsupportedSummaries() {
-		all = append(all, unsupportedTool(name, summary))
+	for i := range all {
+		all[i].Manuals = manuals
 	}
 	slices.SortFunc(all, func(a, b hookenv.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -108,9 +106,8 @@ func atMost(maxArgs int) func(*hookenv.Invocation) error {
 
 // Supported reports whether a tool does its work in this version.
 func Supported(name string) bool {
-	_, listed := unsupportedSummaries()[name]
 	_, exists := findTool(name)
-	return exists && !listed
+	return exists && !slices.Contains(unsupportedNames(), name)
 }
 
 func findTool(name string) (hookenv.Tool, bool) {

@@ -8,29 +8,15 @@ import (
 	"bijou/hookenv"
 )
 
-// unsupportedSummaries lists the tools that do not work here. They are linked all the same: charm
+// unsupportedNames lists the tools that do not work here. They are linked all the same: charm
 // libraries probe for them and expect one clear error rather than "command not found".
-func unsupportedSummaries() map[string]string {
-	return map[string]string{
-		"credential-get":     "print the cloud's credential",
-		"payload-register":   "register a payload",
-		"payload-status-set": "set the status of a payload",
-		"payload-unregister": "forget a payload",
-	}
+func unsupportedNames() []string {
+	return []string{"credential-get", "payload-register", "payload-status-set", "payload-unregister"}
 }
 
-func unsupportedTool(name, summary string) hookenv.Tool {
-	return hookenv.Tool{
-		Name:     name,
-		Summary:  summary,
-		Usage:    "[ARG]...",
-		Notes:    "This version of bijou does not support it: it answers with an error and exit code 1.",
-		Examples: []string{name + ` || echo "not here"`},
-		Prepare: func(f *hookenv.FlagSet) hookenv.Runner {
-			f.AcceptUnknown = true
-			return func(context.Context, *hookenv.Invocation) error { return notSupported(name) }
-		},
-	}
+func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
+	f.AcceptUnknown = true
+	return func(_ context.Context, inv *hookenv.Invocation) error { return notSupported(inv.Tool.Name) }
 }
 
 func notSupported(name string) error {

@@ -41,11 +41,11 @@ func newHost(st *state.State, env state.Environment, dir string, claim *state.Cl
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
 	}
-	p, t := newPresence(st, claim, log), newOutageLog(log)
-	p.onAnnounce, t.report = t.partReporter("session"), p.reportTrouble
+	p, outages := newPresence(st, claim, log), newOutageLog(log)
+	p.onAnnounce, outages.report = outages.partReporter("session"), p.reportTrouble
 	return &host{
 		state: st, dir: dir, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), log: log, claim: claim,
-		presence: p, election: newLeaderElection(p, st, log), outages: t,
+		presence: p, election: newLeaderElection(p, st, log), outages: outages,
 	}, nil
 }
 
@@ -57,7 +57,7 @@ func (h *host) makeSocketPath(unit string) (string, error) {
 // runWhileClaimed announces the agents while work runs them. It ends them once another
 // process runs the machine, or once they are asked to drain.
 func (h *host) runWhileClaimed(ctx context.Context, drain <-chan struct{}, work func(ctx context.Context) error) error {
-	announcing, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))
 	working, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing, h.pulse.Loop("presence")) })
@@ -66,7 +66,7 @@ func (h *host) runWhileClaimed(ctx context.Context, drain <-chan struct{}, work 
 	err := work(working)
 	stop(nil)
 	h.election.wait()
-	withdraw()
+	stopAnnouncing()
 	wg.Wait()
 	_ = os.Remove(h.sockets) // only if nobody else's are in it
 	return unlessDone(working, err)

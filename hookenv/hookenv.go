@@ -41,7 +41,7 @@ type Files interface {
 type Result struct {
 	Exit           int
 	Stdout, Stderr []byte
-	Write          string // a path that Stdout goes to instead; "" for stdout
+	OutputPath     string // a path that Stdout goes to instead; "" for stdout
 }
 
 // Run runs the tool for a hook. It never fails: whatever goes wrong is in the result, worded for
@@ -99,7 +99,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 }
 
 func (inv *Invocation) makeResult(err error) Result {
-	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), Write: inv.write}
+	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.write}
 	if err == nil {
 		return r
 	}
@@ -143,9 +143,9 @@ func (inv *Invocation) LimitArgs(n int) error {
 	return nil
 }
 
-// RequireUnitName returns a usage error if no argument can be left out for the local unit, since
+// RequireUnitArgument returns a usage error if no argument can be left out for the local unit, since
 // there is none.
-func (inv *Invocation) RequireUnitName() error {
+func (inv *Invocation) RequireUnitArgument() error {
 	if inv.Facts.Unit == "" {
 		return UsageErrorf("no unit specified: name it as the last argument, or run juju do with --unit")
 	}

@@ -14,18 +14,18 @@ const (
 	formatShell = "shell"
 )
 
-// Output is the option of the output format, which every printing tool has.
-type Output struct {
+// FormatOption is the option of the output format, which every printing tool has.
+type FormatOption struct {
 	Format string // "" if the caller did not say
 }
 
 // AddFlag declares --format with all formats.
-func (o *Output) AddFlag(f *FlagSet) {
+func (o *FormatOption) AddFlag(f *FlagSet) {
 	o.AddFlagWith(f, FormatSmart, FormatJSON, FormatYAML, formatShell)
 }
 
 // AddFlagWith declares --format with these formats, two at least.
-func (o *Output) AddFlagWith(f *FlagSet, formats ...string) {
+func (o *FormatOption) AddFlagWith(f *FlagSet, formats ...string) {
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
 	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
@@ -38,7 +38,7 @@ func (o *Output) AddFlagWith(f *FlagSet, formats ...string) {
 }
 
 // Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
-func (o *Output) Print(inv *Invocation, value any) error {
+func (o *FormatOption) Print(inv *Invocation, value any) error {
 	text, err := renderValue(o.FormatFor(inv, value), value)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (o *Output) Print(inv *Invocation, value any) error {
 }
 
 // FormatFor returns the format in which the value is printed: the classic dialect prints a dictionary as JSON unless asked otherwise.
-func (o *Output) FormatFor(inv *Invocation, value any) string {
+func (o *FormatOption) FormatFor(inv *Invocation, value any) string {
 	if o.Format != "" {
 		return o.Format
 	}

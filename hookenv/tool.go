@@ -58,9 +58,9 @@ func WithoutOptions(run Runner) func(*FlagSet) Runner {
 }
 
 // WithOutput returns the Prepare of a tool whose only option is --format.
-func WithOutput(run func(context.Context, *Invocation, *Output) error) func(*FlagSet) Runner {
+func WithOutput(run func(context.Context, *Invocation, *FormatOption) error) func(*FlagSet) Runner {
 	return func(f *FlagSet) Runner {
-		o := &Output{}
+		o := &FormatOption{}
 		o.AddFlag(f)
 		return func(ctx context.Context, inv *Invocation) error { return run(ctx, inv, o) }
 	}

@@ -89,9 +89,9 @@ type Workflow struct {
 	ConfigVersion   int64    `json:"config-version,omitempty"` // that config-changed has seen
 	Failure         *Failure `json:"failure,omitempty"`        // there exactly in an error state
 	NextPlace       int64    `json:"next-place,omitempty"`     // in the queue
-	ConfigOwed      bool     `json:"restarted,omitempty"`      // a config-changed is owed for it
+	ConfigOwed      bool     `json:"restarted,omitempty"`      // a config-changed is owed, for instance after a restart
 	ConfigOwedFirst bool     `json:"upgraded,omitempty"`       // it is owed for a new charm, before any leader hook
-	Elected         bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
+	ToldElected     bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
 	LeaderVersion   int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
 	UpgradeOwed     bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
 }
@@ -100,7 +100,7 @@ type Workflow struct {
 const (
 	RelationStart = "start" // not yet entered
 	RelationUp    = "up"
-	RelationEnded = "departed"
+	RelationEnded = "departed" // its last hook is done
 	RelationError = "error"
 )
 

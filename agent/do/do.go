@@ -134,7 +134,7 @@ func (r *run) warnShellFailed(exit int) {
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
-		changes, err = hook.WriteTo(tx)
+		changes, err = hook.AddTo(tx)
 		return err
 	})
 	if errors.Is(err, state.ErrTooLarge) {

@@ -2,7 +2,7 @@
 // (a buffer). It implements hookapi.Hook over state.
 //
 // It neither runs hooks nor talks to them: agent/uniter makes one for each hook
-// and commits it, hookenv asks it. Only agent/uniter and agent/do import it.
+// and commits it, hook tools ask it. Only agent/uniter and agent/do import it.
 package hookctx
 
 import (

@@ -56,7 +56,7 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 	var got []string
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		got = nil
-		changes, err := c.WriteTo(tx)
+		changes, err := c.AddTo(tx)
 		for _, ch := range changes {
 			got = append(got, sanitize.HideSecrets(ch.String()))
 		}
@@ -108,7 +108,7 @@ func TestPortsOfAnotherUnit(t *testing.T) {
 	if err := c.SetPort(t.Context(), "mysql/9", http, true); !errors.Is(err, hookapi.ErrUnknownUnit) {
 		t.Errorf("unknown unit: %v", err)
 	}
-	statetest.Update(t, st, func(tx *state.Tx) error { _, err := c.WriteTo(tx); return err })
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := c.AddTo(tx); return err })
 	got := statetest.Read(t, st, func(v *state.View) ([]state.Port, error) { return v.Ports("mysql/0") })
 	if diff := cmp.Diff([]state.Port{{From: 80, To: 80, Protocol: "tcp"}}, got); diff != "" {
 		t.Error(diff)

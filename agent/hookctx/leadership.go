@@ -107,9 +107,9 @@ func (c *Context) SeenLeaderSettings() int64 {
 	return c.leaderSettings.version
 }
 
-// commitUnitState also writes the leader settings, and makes the commit fail without the
+// addUnitAndLeaderState also writes the leader settings, and makes the commit fail without the
 // leadership that the hook's writes need.
-func (c *Context) commitUnitState(tx *state.Tx) error {
+func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {
 		if err := tx.CheckLeader(f.Service, f.Unit); err != nil {

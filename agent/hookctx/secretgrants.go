@@ -99,8 +99,8 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 	return infos, nil
 }
 
-// commitSecrets writes what the hook has done to secrets. One that is gone is ignored.
-func (c *Context) commitSecrets(tx *state.Tx) error {
+// addSecrets writes what the hook has done to secrets. One that is gone is ignored.
+func (c *Context) addSecrets(tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
 	}

@@ -125,7 +125,7 @@ func (u *uniter) commitActionEnd(ctx context.Context, r *runningHook, o actionOu
 			return err
 		}
 		if o.write {
-			if changes, err = r.ctx.WriteTo(tx); err != nil {
+			if changes, err = r.ctx.AddTo(tx); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,7 @@ func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []h
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
-		if changes, err = r.ctx.WriteTo(tx); err != nil {
+		if changes, err = r.ctx.AddTo(tx); err != nil {
 			return err
 		}
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {

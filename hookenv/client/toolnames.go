@@ -1,7 +1,7 @@
 package client
 
 // toolNames is one constant, so that looking a name up costs nothing at start. A test holds
-// hookenv's table against it.
+// that of hookenv/tools against it.
 const toolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
 	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
 	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +

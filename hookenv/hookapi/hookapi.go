@@ -1,7 +1,7 @@
 // Package hookapi is the interface through which a hook tool asks about the
 // world: what a running hook may read and write, and nothing about how.
 //
-// hookenv owns it and calls it; agent/hookctx implements it over state. It
+// hookenv/tools asks it; agent/hookctx implements it over state. It
 // imports nothing of bijou. hookapitest states what an implementation must do.
 package hookapi
 

@@ -1,5 +1,5 @@
 // Package server is the agent's end of the hook tools' socket: it decodes AMP,
-// finds the hook of the client id, and has hookenv run the tool or Python Juju's
+// finds the hook of the client id, and has hookenv/tools run the tool or Python Juju's
 // command. It knows no grammar and no store. agent imports it.
 package server
 

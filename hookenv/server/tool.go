@@ -56,7 +56,7 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
-		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.Write}, {client.KeyStdout, string(r.Stdout)},
+		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.OutputPath}, {client.KeyStdout, string(r.Stdout)},
 	} {
 		if p.value != "" {
 			pairs = append(pairs, p)

@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
-func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	action, err := inv.Hook.Action(ctx)
 	if err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &configGetter{}
 	f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
-	g.Output.AddFlag(f)
+	g.FormatOption.AddFlag(f)
 	return g.run
 }
 
 type configGetter struct {
-	hookenv.Output
+	hookenv.FormatOption
 	all bool
 }
 

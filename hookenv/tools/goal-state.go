@@ -8,12 +8,12 @@ import (
 )
 
 func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.Output{}
+	o := &hookenv.FormatOption{}
 	o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
 }
 
-func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	goals, err := inv.Hook.Goals(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
-func printLeadership(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printLeadership(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	leads, err := inv.Hook.IsLeader(ctx)
 	if err != nil {
 		return fmt.Errorf("leadership status unknown: %w", err)

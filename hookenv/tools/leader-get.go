@@ -8,7 +8,7 @@ import (
 	"bijou/hookenv"
 )
 
-func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	key := keyArgument(inv)
 	if strings.Contains(key, "=") {
 		return hookenv.UsageErrorf("invalid key %q", key)

@@ -16,13 +16,13 @@ func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
 	f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
 	g.relationFlag.addFlags(f)
-	g.Output.AddFlag(f)
+	g.FormatOption.AddFlag(f)
 	return g.run
 }
 
 type networkGetter struct {
 	relationFlag
-	hookenv.Output
+	hookenv.FormatOption
 	primary, bind, ingress, egress bool
 }
 

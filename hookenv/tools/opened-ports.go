@@ -13,12 +13,12 @@ import (
 func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	l := &portLister{}
 	f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
-	l.Output.AddFlag(f)
+	l.FormatOption.AddFlag(f)
 	return l.run
 }
 
 type portLister struct {
-	hookenv.Output
+	hookenv.FormatOption
 	endpoints bool
 }
 

@@ -54,7 +54,7 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 		if err := inv.LimitArgs(1); err != nil {
 			return "", err
 		}
-		return "", inv.RequireUnitName()
+		return "", inv.RequireUnitArgument()
 	}
 	unit := inv.Args[1]
 	if inv.Facts.Unit != "" && !inv.Facts.Operator && unit != inv.Facts.Unit {

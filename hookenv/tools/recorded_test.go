@@ -30,8 +30,8 @@ func (d direct) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 		call.Stdin = client.StdinFIFO
 	}
 	r := tools.Run(context.Background(), d.hook, call)
-	if r.Write != "" {
-		if err := os.WriteFile(r.Write, r.Stdout, 0o600); err != nil {
+	if r.OutputPath != "" {
+		if err := os.WriteFile(r.OutputPath, r.Stdout, 0o600); err != nil {
 			return recorded.Outcome{Exit: 1, Stderr: "ERROR " + err.Error() + "\n"}
 		}
 		r.Stdout = nil

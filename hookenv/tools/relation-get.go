@@ -10,13 +10,13 @@ func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &relationGetter{}
 	g.relationFlag.addFlags(f)
 	f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
-	g.Output.AddFlag(f)
+	g.FormatOption.AddFlag(f)
 	return g.run
 }
 
 type relationGetter struct {
 	relationFlag
-	hookenv.Output
+	hookenv.FormatOption
 	app  bool
 	key  string // empty: all
 	name string // the unit or service named, if one was
@@ -71,7 +71,7 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 	case id == f.Relation && f.RemoteUnit != "":
 		return f.RemoteUnit, nil
 	case f.Unit == "":
-		return "", inv.RequireUnitName()
+		return "", inv.RequireUnitArgument()
 	case inv.IsModern():
 		return "", hookenv.UsageErrorf("no unit or application specified")
 	case id == f.Relation && f.Broken:

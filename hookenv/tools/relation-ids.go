@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	name, err := relationName(ctx, inv)
 	if err != nil {
 		return err

@@ -22,21 +22,21 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
 	f.AddBool(&l.app, "list the service instead of its units", "app")
-	f.AddChoice(&l.kind, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
 	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
 	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
 	f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
-	l.Output.AddFlag(f)
+	l.FormatOption.AddFlag(f)
 	return l.run
 }
 
 type relationLister struct {
 	relationFlag
-	hookenv.Output
-	app                      bool
-	kind, iface, role, scope string
-	filtered                 bool // a filter was given
-	selected                 bool // a filter or a type was given
+	hookenv.FormatOption
+	app                        bool
+	listed, iface, role, scope string
+	filtered                   bool // a filter was given
+	selected                   bool // a filter or a type was given
 }
 
 func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error {
@@ -63,12 +63,12 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
 	l.scope = strings.TrimPrefix(l.scope, "all")
 	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
-	l.selected = l.filtered || l.kind != ""
-	l.kind = cmp.Or(l.kind, typeUnit)
+	l.selected = l.filtered || l.listed != ""
+	l.listed = cmp.Or(l.listed, typeUnit)
 	if l.app {
-		l.kind = typeService
+		l.listed = typeService
 	}
-	if l.isSingle() && !l.wantsAdjacency(inv) || l.kinds == 3 {
+	if l.isSingle() && !l.wantsAdjacency(inv) || l.optionsSeen == 3 {
 		if err := l.checkRelation(ctx, inv); err != nil {
 			return "", err
 		}
@@ -104,7 +104,7 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 // isSingle reports whether the call is about one relation, named or implied; otherwise it is about
 // all of UNIT_NAME's.
 func (l *relationLister) isSingle() bool {
-	return l.option != "" || !l.filtered && (l.kind == typeUnit || l.kind == typeService)
+	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
 }
 
 // Charms of the time of Python Juju parse plain JSON as a list.
@@ -115,7 +115,7 @@ func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 func (l *relationLister) readRelations(ctx context.Context, inv *hookenv.Invocation, viewer string) ([]hookapi.Relation, error) {
 	if l.option == "" && (!l.isSingle() || l.wantsAdjacency(inv)) {
 		if viewer == "" {
-			return nil, inv.RequireUnitName()
+			return nil, inv.RequireUnitArgument()
 		}
 		return listRelations(ctx, inv.Hook, viewer)
 	}
@@ -144,7 +144,7 @@ func (l *relationLister) newView(viewer string) relationView {
 
 func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.Relation, viewer string) []string {
 	v := l.newView(viewer)
-	switch l.kind {
+	switch l.listed {
 	case typeService:
 		return v.listServices(relations)
 	case typeRelationID:

@@ -7,13 +7,13 @@ import (
 )
 
 func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
-	w, o := &relationFlag{}, &hookenv.Output{}
+	w, o := &relationFlag{}, &hookenv.FormatOption{}
 	w.addFlags(f)
 	o.AddFlag(f)
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
 }
 
-func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.Output) error {
+func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.FormatOption) error {
 	if err := w.checkRelation(ctx, inv); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	last := len(inv.Args) - 1
 	if last < 0 || !isUnit(inv.Args[last]) {
-		return "", inv.RequireUnitName()
+		return "", inv.RequireUnitArgument()
 	}
 	unit := inv.Args[last]
 	inv.Args = inv.Args[:last]

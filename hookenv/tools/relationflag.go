@@ -14,15 +14,15 @@ import (
 
 // relationFlag holds the options by which every relation tool names its relation.
 type relationFlag struct {
-	option string // as it was typed, "-r"; empty if none was
-	value  string
-	kinds  int // bits: 1 if -r or its like was given, 2 if --relation-id was
+	option      string // as it was typed, "-r"; empty if none was
+	value       string
+	optionsSeen int // bits: 1 if -r or its like was given, 2 if --relation-id was
 }
 
 func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 	take := func(kind int) func(name, value string) error {
 		return func(name, value string) error {
-			r.option, r.value, r.kinds = name, value, r.kinds|kind
+			r.option, r.value, r.optionsSeen = name, value, r.optionsSeen|kind
 			return nil
 		}
 	}
@@ -34,7 +34,7 @@ func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 // before they look at their arguments, so that its error comes first.
 func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
-	case r.kinds == 3:
+	case r.optionsSeen == 3:
 		return hookenv.UsageErrorf("cannot use --relation together with --relation-id")
 	case r.option != "":
 		return r.checkExists(ctx, inv)

@@ -12,16 +12,16 @@ import (
 )
 
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
-	g := &secretGetter{Output: hookenv.Output{Format: hookenv.FormatYAML}}
+	g := &secretGetter{FormatOption: hookenv.FormatOption{Format: hookenv.FormatYAML}}
 	f.AddString(&g.query.Label, "how this unit calls it", "LABEL", "label")
 	f.AddBool(&g.query.Peek, "the newest revision, just this time", "peek")
 	f.AddBool(&g.query.Refresh, "the newest revision, from now on", "refresh")
-	g.Output.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	g.FormatOption.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
 	return g.run
 }
 
 type secretGetter struct {
-	hookenv.Output
+	hookenv.FormatOption
 	query hookapi.SecretQuery
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.Output{Format: hookenv.FormatYAML}
+	o := &hookenv.FormatOption{Format: hookenv.FormatYAML}
 	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := inv.CheckUnitCall(0); err != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
-	o, label := &hookenv.Output{Format: hookenv.FormatYAML}, ""
+	o, label := &hookenv.FormatOption{Format: hookenv.FormatYAML}, ""
 	f.AddString(&label, "how this charm calls it", "LABEL", "label")
 	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, o, label) }
 }
 
-func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output, label string) (err error) {
+func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption, label string) (err error) {
 	id := ""
 	switch {
 	case label != "" && len(inv.Args) > 0:

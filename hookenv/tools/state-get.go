@@ -10,12 +10,12 @@ import (
 func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &stateGetter{}
 	f.AddBool(&g.strict, "fail if the key is not there", "strict")
-	g.Output.AddFlag(f)
+	g.FormatOption.AddFlag(f)
 	return g.run
 }
 
 type stateGetter struct {
-	hookenv.Output
+	hookenv.FormatOption
 	strict bool
 }
 

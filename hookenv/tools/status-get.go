@@ -11,12 +11,12 @@ func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
 	f.AddBool(&g.data, "print message and data too", "include-data")
 	f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
-	g.Output.AddFlag(f)
+	g.FormatOption.AddFlag(f)
 	return g.run
 }
 
 type statusGetter struct {
-	hookenv.Output
+	hookenv.FormatOption
 	data, application bool
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
-	id, o := "", &hookenv.Output{}
+	id, o := "", &hookenv.FormatOption{}
 	f.AddString(&id, "which storage", "ID", "s")
 	o.AddFlag(f)
 	return func(_ context.Context, inv *hookenv.Invocation) error {

@@ -6,6 +6,6 @@ import (
 	"bijou/hookenv"
 )
 
-func listStorage(_ context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func listStorage(_ context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	return o.Print(inv, []string{})
 }

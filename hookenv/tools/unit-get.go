@@ -6,7 +6,7 @@ import (
 	"bijou/hookenv"
 )
 
-func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Output) error {
+func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
 	if len(inv.Args) == 0 {
 		return hookenv.UsageErrorf("no setting specified")
 	}

@@ -3,7 +3,7 @@ package tools
 import "bijou/hookenv"
 
 func prepareUnitRelations(f *hookenv.FlagSet) hookenv.Runner {
-	l := &relationLister{kind: typeRelationID}
-	l.Output.AddFlag(f)
+	l := &relationLister{listed: typeRelationID}
+	l.FormatOption.AddFlag(f)
 	return l.run
 }

@@ -18,11 +18,11 @@ func (s *Snapshot) nextLeaderHook() string {
 	l, w, has := s.Leader, s.Uniter.Workflow, s.Hooks
 	switch {
 	case !has.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
-	case l.Unit == s.Unit.Name && !w.Elected && has.LeaderElected:
+	case l.Unit == s.Unit.Name && !w.ToldElected && has.LeaderElected:
 		return hook.LeaderElected
 	case l.Unit == s.Unit.Name:
-	case w.Elected, l.Version != w.LeaderVersion && has.LeaderSettings:
-		return hook.LeaderSettingsChanged // a charm may have the other one only: then it just forgets
+	case w.ToldElected, l.Version != w.LeaderVersion && has.LeaderSettings:
+		return hook.LeaderSettingsChanged // a hook that the charm lacks counts as done, which clears ToldElected
 	}
 	return ""
 }

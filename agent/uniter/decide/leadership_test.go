@@ -19,7 +19,7 @@ func led(leader string) func() Snapshot {
 
 func TestNextAboutLeadership(t *testing.T) {
 	nothing := Wait{noon.Add(4 * 60e9)}
-	elected := func(s *Snapshot) { s.Uniter.Workflow.Elected = true }
+	elected := func(s *Snapshot) { s.Uniter.Workflow.ToldElected = true }
 	news := func(s *Snapshot) { s.Leader.Version = 2 }
 	both := func(changes ...func(*Snapshot)) func(*Snapshot) {
 		return func(s *Snapshot) {
@@ -61,12 +61,12 @@ func TestNextAboutLeadership(t *testing.T) {
 func TestLeadershipHooksInTheWorkflow(t *testing.T) {
 	before := state.Workflow{State: stateInstalled}
 	w := WithHookDone(before, hook.ForUnit(hook.LeaderElected), 0)
-	if w.State != stateInstalled || !w.Elected {
+	if w.State != stateInstalled || !w.ToldElected {
 		t.Errorf("elected before start: %+v", w)
 	}
 	w.State, w.NextPlace = stateStarted, firstPlace
 	w = WithHookDone(w, hook.ForUnit(hook.LeaderSettingsChanged), 7)
-	if w.State != stateStarted || w.Elected || w.LeaderVersion != 7 {
+	if w.State != stateStarted || w.ToldElected || w.LeaderVersion != 7 {
 		t.Errorf("deposed: %+v", w)
 	}
 }

@@ -134,7 +134,7 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
-	configured := w.State == stateInstalled || s.Unit.Life == state.Alive // a unit that leaves is configured no more
+	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive // a unit that leaves is configured no more
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
@@ -149,7 +149,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 	case w.State == stateStopped:
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
-	if w.ConfigOwedFirst && configured {
+	if w.ConfigOwedFirst && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
 	if w.State == stateInstalled {
@@ -160,7 +160,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 	switch {
 	case s.nextLeaderHook() != "":
 		return RunHook{hook.ForUnit(s.nextLeaderHook()), FromWorkflow}
-	case configured && (w.ConfigOwed || w.ConfigVersion != s.ConfigVersion):
+	case takesConfig && (w.ConfigOwed || w.ConfigVersion != s.ConfigVersion):
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	case w.State == stateInstalled:
 		return RunHook{hook.ForUnit(hook.Start), FromWorkflow}

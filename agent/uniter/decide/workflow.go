@@ -73,9 +73,9 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	case hook.ConfigChanged:
 		w.ConfigOwed, w.ConfigOwedFirst, w.ConfigVersion = false, false, seen
 	case hook.LeaderElected:
-		w.Elected = true
+		w.ToldElected = true
 	case hook.LeaderSettingsChanged:
-		w.Elected, w.LeaderVersion = false, seen
+		w.ToldElected, w.LeaderVersion = false, seen
 	case hook.Start:
 		w.NextPlace = max(w.NextPlace, firstPlace)
 	}

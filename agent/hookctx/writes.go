@@ -19,14 +19,14 @@ type Change struct {
 	state.Change
 }
 
-// WriteTo writes what the hook has written, as part of the transaction that makes the hook
+// AddTo writes what the hook has written, as part of the transaction that makes the hook
 // done, and returns what that changes. The hook ends with the call, as by Close; a
 // transaction that is rerun may call it again. A relation that is gone is ignored.
-func (c *Context) WriteTo(tx *state.Tx) ([]Change, error) {
+func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	if err := errors.Join(c.commitUnitState(tx), c.commitSecrets(tx)); err != nil {
+	if err := errors.Join(c.addUnitAndLeaderState(tx), c.addSecrets(tx)); err != nil {
 		return nil, err
 	}
 	var all []Change

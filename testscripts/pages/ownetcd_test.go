@@ -1,4 +1,4 @@
-package trouble
+package pages
 
 import (
 	"net/url"

@@ -36,6 +36,7 @@ func (p placementFlags) placement() state.Placement { return state.Placement{Mac
 type addUnitCmd struct {
 	Service string `arg:"" help:"The service."`
 	placementFlags
+	waitFlags
 }
 
 // Run adds the units and prints their names.
@@ -47,6 +48,7 @@ func (c addUnitCmd) Run(o *operator) error {
 		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placement())
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)
+			o.affect(untilIdle, u.Name)
 		}
 		return err
 	})

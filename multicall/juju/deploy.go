@@ -20,12 +20,13 @@ type deployCmd struct {
 	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series the charm does not support; upgrades and units to come ask no more."`
-	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, secrets); upgrades ask no more."`
+	Force       bool     `help:"Also a charm that needs what bijou does not have (storage); upgrades ask no more."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
 	placementFlags
+	waitFlags
 }
 
 // Help shows how it is used.
@@ -90,6 +91,7 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	return o.openChosen(func(s *state.State) error {
+		o.affect(untilIdle, spec.Name)
 		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placementFlags: c.placementFlags}
 		if err := d.run(c.Series); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))

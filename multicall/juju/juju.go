@@ -193,7 +193,11 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	defer bar.End()
 	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
 	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, args: args, command: tail}
-	return withHint(parsed.Run(o))
+	err = parsed.Run(o)
+	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
+		err = o.awaitAffected(c.flags())
+	}
+	return withHint(err)
 }
 
 // cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so that no

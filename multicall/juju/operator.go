@@ -24,6 +24,9 @@ type operator struct {
 	parts   Parts
 	args    []string // how it was called, without its name
 	command []string // of the command line: what stands behind the two dashes of `juju run`
+
+	affected []string // what --wait waits for
+	until    string   // to be what
 }
 
 func quoteShellWords(words []string) string {

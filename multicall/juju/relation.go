@@ -14,6 +14,7 @@ import (
 type addRelationCmd struct {
 	A string `arg:"" help:"SERVICE or SERVICE:RELATION."`
 	B string `arg:"" help:"SERVICE or SERVICE:RELATION."`
+	waitFlags
 }
 
 // Run adds the relation and prints its endpoints.
@@ -31,7 +32,15 @@ func (c addRelationCmd) Run(o *operator) error {
 		return err
 	}
 	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
+	o.affect(untilIdle, servicesOf(added)...)
 	return nil
+}
+
+func servicesOf(r state.Relation) (names []string) {
+	for _, e := range r.Endpoints {
+		names = append(names, e.Service)
+	}
+	return names
 }
 
 func formatEndpoints(r state.Relation) string {
@@ -47,6 +56,7 @@ type destroyRelationCmd struct {
 	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
 
 	Force bool `help:"At once; units that have an agent still run their last hooks of it."`
+	waitFlags
 }
 
 // Run makes the relation dying.
@@ -62,9 +72,9 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
+		o.affect(untilIdle, servicesOf(r)...)
 		if !c.Force {
-			services := []string{r.Endpoints[0].Service, r.Other(r.Endpoints[0].Service).Service}
-			o.noteErrors(s, services, func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
+			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
 			return nil
 		}
 		err = s.ForceDestroyRelation(o.ctx, r.ID)

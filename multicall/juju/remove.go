@@ -60,6 +60,9 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
+	if !r.DryRun {
+		o.affect(untilGone, names...)
+	}
 	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
 		return err
 	}
@@ -100,6 +103,7 @@ type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
 	Force bool     `help:"At once, without hooks, whatever the agent does."`
 	removalFlags
+	waitFlags
 }
 
 // Help shows how it is used.
@@ -145,6 +149,7 @@ type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
 	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
 	removalFlags
+	waitFlags
 }
 
 // Help shows how it is used.

@@ -12,6 +12,7 @@ import (
 type setCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
+	waitFlags
 }
 
 // Run sets the options, all or none.
@@ -36,6 +37,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			changed, err = tx.SetConfig(service, changes)
 			return err
 		})
+		o.affect(untilIdle, service)
 		switch {
 		case err != nil:
 			return err

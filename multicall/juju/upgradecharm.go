@@ -21,6 +21,7 @@ type upgradeCharmCmd struct {
 	ForceSeries bool   `help:"Also a charm that does not support the series of the service's machines."`
 	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
 	DryRun      bool   `help:"Only say what would be done."`
+	waitFlags
 }
 
 // Run finds the charm, stores it, and points the service at it.
@@ -32,6 +33,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 		for {
 			err := c.upgrade(o, s)
 			if !errors.Is(err, errServiceMoved) {
+				o.affect(untilIdle, c.Service)
 				return o.withForceHint(err)
 			}
 		}

@@ -56,10 +56,21 @@ func TestClock(t *testing.T) {
 			w.judge("clock, "+store.name, fmt.Sprintf("%d jumps of one or two hours", len(jumps)))
 			w.checkFarApart(mark)
 			for line, n := range w.trouble(mark) {
+				if n == 1 && store.name == "etcd" && isClosedConnection(line) {
+					t.Logf("%d × %s", n, line)
+					continue
+				}
 				t.Errorf("%d × %s", n, line)
 			}
 		})
 	}
+}
+
+// isClosedConnection reports whether an agent says that gRPC has closed its connection: a
+// commit that was under way then is made again, and nothing else happens. gRPC measures a
+// connection's silence by the machine's clock, and takes one that was set back for silence.
+func isClosedConnection(line string) bool {
+	return strings.Contains(line, "cannot go on; trying again until it succeeds") && strings.Contains(line, "keepalive ping failed to receive ACK")
 }
 
 // setOff sets the clock off by that many seconds, in one write.

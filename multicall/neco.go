@@ -15,5 +15,5 @@ func runNeco(c applet.Call) int {
 	}
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
-	return neco.Main(ctx, c.Streams, neco.Parts{Version: version, Manifest: manifest, Demo: tour.Demo}, c.Args)
+	return neco.Main(ctx, c.Streams, neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server{}, Demo: tour.Demo}, c.Args)
 }

@@ -39,7 +39,7 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return p.ImportPath == "bijou" && imp != "bijou/multicall" && imp != "os"
 			}},
-		{"only multicall and its rooms import roles", "they are the composition root; everybody else gets function values, but neco's commands, which read and write the updater's keys",
+		{"only multicall and its rooms import roles", "they are the composition root; everybody else gets interfaces, but neco's commands, which read and write the updater's keys",
 			func(p pkg, imp string) bool {
 				return isRole(imp) && compositionRoot()[p.ImportPath] == nil && roleOf(p.ImportPath) != roleOf(imp) && !isForTests(p) && !necoReadsUpdater(p, imp)
 			}},
@@ -65,6 +65,11 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return within(p.ImportPath, "bijou/updater/leader") && within(imp, "bijou/updater/worker") ||
 					within(p.ImportPath, "bijou/updater/worker") && within(imp, "bijou/updater/leader")
+			}},
+		{"what is decided of an update knows the records only", "it is a function of what was read; leader and neco's commands carry it out",
+			func(p pkg, imp string) bool {
+				return p.ImportPath == "bijou/updater/decide" && ours(imp) && !slices.Contains([]string{"bijou/state/keyspace", "bijou/updater", "bijou/updater/clock",
+					"bijou/updater/keys", "bijou/updater/record", "bijou/updater/release"}, imp)
 			}},
 		{"hookenv is imported by agent and multicall only", "the tools run inside the agent and nowhere else",
 			func(p pkg, imp string) bool {
@@ -179,6 +184,7 @@ func TestLawsCanFail(t *testing.T) {
 		"SQLite only in state/store/sqlite":                                              {"bijou/state", "modernc.org/sqlite"},
 		"kong only where commands and flags are":                                         {"bijou/agent", "github.com/alecthomas/kong"},
 		"leader and worker of an update never import one another":                        {"bijou/updater/worker", "bijou/updater/leader"},
+		"what is decided of an update knows the records only":                            {"bijou/updater/decide", "bijou/updater/leader"},
 	}
 	for _, l := range laws() {
 		edge, ok := wrong[l.what]
@@ -214,10 +220,11 @@ func roles() []string {
 	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
 }
 
-// necoReadsUpdater reports whether neco's commands import a part of the updater; what a
-// worker does is none of theirs.
+// necoReadsUpdater reports whether neco's commands import what the updater's records are, and
+// what follows from them. What its daemons do reaches them as an interface.
 func necoReadsUpdater(p pkg, imp string) bool {
-	return within(p.ImportPath, "bijou/multicall/neco") && within(imp, "bijou/updater") && !within(imp, "bijou/updater/worker")
+	return within(p.ImportPath, "bijou/multicall/neco") && slices.Contains([]string{"bijou/updater", "bijou/updater/decide", "bijou/updater/keys",
+		"bijou/updater/record", "bijou/updater/release"}, imp)
 }
 
 // roleOf names the role that a package belongs to; "" is none.

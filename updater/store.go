@@ -9,6 +9,9 @@ import (
 	"bijou/updater/keys"
 )
 
+// ErrNoReceiver means that no place for alerts is configured.
+var ErrNoReceiver = errors.New("no place for alerts is configured")
+
 // ErrNotInitialised is the error of OpenStore where InitStore was not called.
 var ErrNotInitialised = errors.New("the store was not initialised")
 

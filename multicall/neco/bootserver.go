@@ -8,8 +8,8 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -48,7 +48,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	}
 	o.setDetail("%s", record.ListServers(all))
 	var known []int
-	err = o.commitChanges(func(s leader.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+	err = o.commitChanges(func(s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		known = nil
 		for _, lrn := range all {
 			if slices.Contains(s.Servers, lrn) {
@@ -86,13 +86,13 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	}
 	o.setDetail("%s", record.ListServers(all))
 	var awaited, stopped bool
-	err = o.commitChanges(func(s leader.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+	err = o.commitChanges(func(s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		awaited, stopped = false, false
 		for _, lrn := range all {
 			if !slices.Contains(s.Servers, lrn) {
 				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 			}
-			changes = append(changes, leader.Unregister(s, lrn)...)
+			changes = append(changes, decide.Unregister(s, lrn)...)
 			if r := s.Current; r != nil && slices.Contains(r.Servers, lrn) {
 				awaited, stopped = awaited || !r.Ended() && !r.Stop, stopped || r.Stop
 			}

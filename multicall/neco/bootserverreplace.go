@@ -12,8 +12,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -51,15 +51,15 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
-	return o.commitChanges(func(s leader.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := keys.BootServer(lrn)
-		changes := slices.DeleteFunc(leader.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
+		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
 		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
 	})
 }
 
 // checkReplaceable refuses a server that lives, or that takes part in an update that runs.
-func checkReplaceable(s leader.Snapshot, lrn int) error {
+func checkReplaceable(s decide.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
 		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
 	}

@@ -11,8 +11,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -66,7 +66,7 @@ func (c configSetCmd) Run(o *operator) error {
 	}
 	first, config := false, record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
-		if s, err := leader.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
+		if s, err := decide.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
 			config = s.Config
 		}

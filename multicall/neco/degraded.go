@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 	"bijou/updater/record"
 )
 
 // judgeFleet takes the findings of the leader, which has watched for long enough to know;
 // without a leader it judges by the present moment.
-func (d *statusDoc) judgeFleet(s leader.Snapshot, now time.Time) {
+func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 	alive := 0
 	for i, server := range d.Servers {
 		inventory := s.Inventories[server.LRN]

@@ -14,7 +14,6 @@ import (
 	"bijou/state/archive"
 	"bijou/state/keyspace"
 	"bijou/state/sanitize"
-	"bijou/updater/host"
 	"bijou/updater/record"
 )
 
@@ -32,7 +31,7 @@ const (
 
 // Run prints what the store knows of the server and, on that server, what is found there.
 func (c diagnoseCmd) Run(o *operator) error {
-	own, unknown := host.LRN()
+	own, unknown := o.parts.Server.LRN()
 	lrn := own
 	if c.LRN != "" {
 		var err error
@@ -96,12 +95,12 @@ func formatHealth(what string, all map[string]string) string {
 }
 
 func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
-	h, err := host.New(host.Options{Dir: c.Dir})
+	found, err := o.parts.Server.Diagnose(o.ctx, c.Dir, o.parts.Manifest)
 	if err != nil {
 		return "", err
 	}
 	table := console.NewTable("HERE", "IS")
-	for _, f := range h.Diagnose(o.ctx, o.parts.Manifest) {
+	for _, f := range found {
 		colour := console.Colour("")
 		if f.Bad {
 			colour = console.Red
@@ -111,7 +110,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	var b strings.Builder
 	b.WriteString("\n")
 	err = table.Write(&b, c.Bundle == "" && console.CanColour(o.streams.Out))
-	b.WriteString("\n" + host.Journal(o.ctx, "neco-worker", maxShownLines))
+	b.WriteString("\n" + o.parts.Server.Journal(o.ctx, "neco-worker", maxShownLines))
 	return b.String(), err
 }
 
@@ -139,7 +138,7 @@ func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here b
 		}
 		if here {
 			for _, unit := range []string{"neco-worker", "neco-updater"} {
-				err = errors.Join(err, add(unit+".log", host.Journal(o.ctx, unit, maxBundleLines), nil))
+				err = errors.Join(err, add(unit+".log", o.parts.Server.Journal(o.ctx, unit, maxBundleLines), nil))
 			}
 		}
 		return errors.Join(err, z.Close())

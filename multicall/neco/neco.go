@@ -1,7 +1,7 @@
 // Package neco has the commands of `neco`, one file a command: they read and change
 // the updater's keys, and print. The daemons do what follows.
 //
-// It decides nothing about updates; package leader does. Only multicall imports it.
+// It decides nothing about updates; package updater/decide does. Only multicall imports it.
 package neco
 
 import (
@@ -15,7 +15,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -24,6 +24,7 @@ import (
 type Parts struct {
 	Version  string                      // of this release
 	Manifest release.Manifest            // of this release
+	Server   Server                      // that neco is called on
 	Demo     func(console.Streams) error // shows it all; nil: there is none
 }
 
@@ -148,8 +149,8 @@ func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, er
 	return result, err
 }
 
-func (o *operator) loadSnapshot() (leader.Snapshot, error) {
-	return read(o, func(v *keyspace.View) (leader.Snapshot, error) { return leader.Load(v, o.parts.Version) })
+func (o *operator) loadSnapshot() (decide.Snapshot, error) {
+	return read(o, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, o.parts.Version) })
 }
 
 func newSource(c record.Config) (*release.Source, error) {
@@ -172,9 +173,9 @@ func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	})
 }
 
-func (o *operator) commitChanges(f func(s leader.Snapshot, now time.Time) ([]updater.Change, error)) error {
+func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.update(func(tx *keyspace.Tx) error {
-		s, err := leader.Load(tx.View, o.parts.Version)
+		s, err := decide.Load(tx.View, o.parts.Version)
 		if err != nil {
 			return err
 		}

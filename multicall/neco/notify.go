@@ -8,7 +8,6 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/updater"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -26,8 +25,8 @@ func (notifyTestCmd) Run(o *operator) error {
 	}
 	host, _ := os.Hostname()
 	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + o.audit.Who + " on " + host, At: time.Now().UTC()}
-	names, err := leader.Notify(o.ctx, config, a)
-	if errors.Is(err, leader.ErrNowhere) {
+	names, err := o.parts.Server.Notify(o.ctx, config, a)
+	if errors.Is(err, updater.ErrNoReceiver) {
 		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")
 	}
 	if len(names) > 0 {

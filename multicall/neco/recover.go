@@ -8,7 +8,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 )
 
 type recoverCmd struct{ reasonFlag }
@@ -16,10 +16,10 @@ type recoverCmd struct{ reasonFlag }
 // Run clears a stopped update away. Its workers' records go in batches, since they have no
 // bound and count for nothing any more.
 func (recoverCmd) Run(o *operator) error {
-	err := o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
-		return leader.Recover(s, now, o.audit.Who)
+	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Recover(s, now, o.audit.Who)
 	})
-	if errors.Is(err, leader.ErrNotStopped) {
+	if errors.Is(err, decide.ErrNotStopped) {
 		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
 	}
 	if err != nil {
@@ -32,7 +32,7 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil || s.Current != nil || s.Recovery == nil {
 		return err
 	}
-	if a := leader.Next(s, time.Now()); a.Verb == leader.Wait {
+	if a := decide.Next(s, time.Now()); a.Verb == decide.Wait {
 		o.note("recovery waits: %s", a.Why)
 	}
 	return nil
@@ -45,11 +45,11 @@ func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 	for {
 		var left []updater.Change
 		err := k.Update(o.ctx, func(tx *keyspace.Tx) error {
-			s, err := leader.Load(tx.View, o.parts.Version)
+			s, err := decide.Load(tx.View, o.parts.Version)
 			if err != nil {
 				return err
 			}
-			left = leader.RemoveLeftovers(s)
+			left = decide.RemoveLeftovers(s)
 			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
 		})
 		if err != nil || len(left) <= maxSweepBatch {

@@ -9,8 +9,8 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -27,7 +27,7 @@ func (c repairCmd) Run(o *operator) error {
 	}
 	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
 	nothing := false
-	err = o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
+	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		for _, lrn := range wanted {
 			if !slices.Contains(s.Servers, lrn) {
 				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"bijou/updater"
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 )
 
 type retryCmd struct{ reasonFlag }
 
 // Run lets a stopped update go on.
 func (retryCmd) Run(o *operator) error {
-	return o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
-		return leader.Retry(s, now, o.audit.Who)
+	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Retry(s, now, o.audit.Who)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -165,8 +165,8 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
-func (o *operator) loadStatusSnapshot(v *keyspace.View) (s leader.Snapshot, err error) {
-	if s, err = leader.Load(v, o.parts.Version); err != nil {
+func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
+	if s, err = decide.Load(v, o.parts.Version); err != nil {
 		return s, err
 	}
 	if s.Activities, err = updater.LoadActivities(v); err != nil {
@@ -182,16 +182,16 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s leader.Snapshot, err 
 	return s, nil
 }
 
-func overallState(s leader.Snapshot, now time.Time) (word, why string) {
+func overallState(s decide.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
 	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
-	a := leader.Next(s, now)
+	a := decide.Next(s, now)
 	switch {
 	case r != nil && r.Stop:
 		return stopped, r.Why
 	case r != nil && !r.Ended():
 		return updating, "update to " + r.Version + " runs"
-	case a.Verb == leader.Start:
+	case a.Verb == decide.Start:
 		return updating, a.Why + " is about to start"
 	case r == nil && s.Recovery != nil:
 		return stopped, "recovery waits: " + a.Why
@@ -201,7 +201,7 @@ func overallState(s leader.Snapshot, now time.Time) (word, why string) {
 
 // newServerDocs returns all servers that are registered, or part of the update, in numeric
 // order.
-func newServerDocs(s leader.Snapshot) []serverDoc {
+func newServerDocs(s decide.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
 		if known[lrn] == nil {

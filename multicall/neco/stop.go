@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"bijou/updater"
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 )
 
 type stopCmd struct {
@@ -13,7 +13,7 @@ type stopCmd struct {
 
 // Run stops the update that runs.
 func (c stopCmd) Run(o *operator) error {
-	return o.commitChanges(func(s leader.Snapshot, now time.Time) ([]updater.Change, error) {
-		return leader.Halt(s, now, c.Why)
+	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Halt(s, now, c.Why)
 	})
 }

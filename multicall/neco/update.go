@@ -7,8 +7,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -37,7 +37,7 @@ func (c updateCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.commitChanges(func(s leader.Snapshot, _ time.Time) ([]updater.Change, error) {
+	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
 		}
@@ -86,7 +86,7 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-func (c updateCmd) requestUpdate(o *operator, s leader.Snapshot, t record.Target) ([]updater.Change, error) {
+func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
 	}

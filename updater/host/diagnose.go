@@ -26,23 +26,17 @@ func LRN() (int, error) {
 	return record.ParseLRN(strings.TrimSpace(string(data)))
 }
 
-// Diagnosis is one thing about this server, and how it is.
-type Diagnosis struct {
-	What, How string
-	Bad       bool
-}
-
 // minFreePercent is the free share of a disk below which it is reported.
 const minFreePercent = 5
 
 // Diagnose diagnoses this server: the components of the manifest, the disks that the worker
 // writes to, and the clock. It changes nothing.
-func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []Diagnosis) {
+func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
 		if len(c.Services) == 0 && c.Health == nil {
 			continue
 		}
-		f := Diagnosis{What: c.Name, How: "well"}
+		f := record.Diagnosis{What: c.Name, How: "well"}
 		if err := h.CheckHealth(ctx, c); err != nil {
 			f.How, f.Bad = err.Error(), true
 		}
@@ -57,17 +51,17 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []Diagnosi
 	return append(all, checkClock(ctx))
 }
 
-func checkDisk(dir string) Diagnosis {
+func checkDisk(dir string) record.Diagnosis {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return Diagnosis{"disk of " + dir, err.Error(), true}
+		return record.Diagnosis{What: "disk of " + dir, How: err.Error(), Bad: true}
 	}
 	percent := 100 * s.Bavail / max(1, s.Blocks)
-	return Diagnosis{"disk of " + dir, fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), percent < minFreePercent}
+	return record.Diagnosis{What: "disk of " + dir, How: fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), Bad: percent < minFreePercent}
 }
 
-func checkClock(ctx context.Context) Diagnosis {
-	f := Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
+func checkClock(ctx context.Context) record.Diagnosis {
+	f := record.Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
 	switch {
 	case err != nil:

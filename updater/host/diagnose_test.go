@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/updater/host"
+	"bijou/updater/record"
 	"bijou/updater/release"
 )
 
@@ -18,7 +18,7 @@ func TestLook(t *testing.T) {
 		{Name: "sick", Health: &release.Health{Command: []string{"sh", "-c", "echo no space; exit 1"}}},
 		{Name: "contents", Contents: &release.Contents{Key: "x"}},
 	}})
-	want := []host.Diagnosis{{"cke", "cke.service does not run", true}, {"vault", "well", false}}
+	want := []record.Diagnosis{{What: "cke", How: "cke.service does not run", Bad: true}, {What: "vault", How: "well"}}
 	for i, f := range want {
 		if all[i] != f {
 			t.Errorf("%+v, want %+v", all[i], f)

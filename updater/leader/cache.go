@@ -7,6 +7,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -22,7 +23,7 @@ type snapshotCache struct {
 	stale           bool // everything has to be read again
 	revision        int64
 	requestRevision int64 // at which the request was written
-	snapshot        Snapshot
+	snapshot        decide.Snapshot
 }
 
 func newSnapshotCache(s *keyspace.Space, own string) *snapshotCache {
@@ -44,7 +45,7 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 }
 
 func (f *snapshotCache) reload(v *keyspace.View) (err error) {
-	if f.snapshot, err = Load(v, f.ownVersion); err != nil {
+	if f.snapshot, err = decide.Load(v, f.ownVersion); err != nil {
 		return err
 	}
 	var r record.Request

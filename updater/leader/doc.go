@@ -1,9 +1,7 @@
 // Package leader is the side of an update that one neco-updater has, the one that leads: it
 // looks for releases, makes requests, opens gates, watches over the workers, and reports how
-// requests end. Next decides what it does next; Recover, Retry, Halt and Unregister decide on
-// operators' commands. They are pure functions over a Snapshot. Around them stand Load, which
-// reads one, and Run, which campaigns, decides and commits.
+// requests end. Package updater/decide says what it does next; Run campaigns, reads, commits
+// that and sends alerts.
 //
-// It knows of workers what they have written, and nothing of services and packages. Packages
-// multicall and multicall/neco may import it.
+// It knows nothing of services and packages. Only multicall/necodaemon imports it.
 package leader

@@ -8,6 +8,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -21,7 +22,7 @@ type heartbeat struct {
 	At      time.Time `json:"at"`
 }
 
-func (s Snapshot) newHeartbeat(now time.Time) heartbeat {
+func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	p := heartbeat{State: "up to date", Version: s.LastVersion(), At: now}
 	switch r := s.Current; {
 	case r != nil && r.Stop:
@@ -39,15 +40,15 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.Config("notify.heartbeat"))
 	return withFeed(ctx, feed, func() error {
 		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
-			var s Snapshot
+			var s decide.Snapshot
 			err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
 				if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
-					s, err = Load(view, l.Version)
+					s, err = decide.Load(view, l.Version)
 				}
 				return err
 			})
 			if err == nil && s.Config.Heartbeat != "" {
-				beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return s.newHeartbeat(time.Now().UTC()) }}
+				beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) }}
 				err = beat.send(ctx, s.Config, record.Alert{})
 			}
 			if err != nil && ctx.Err() == nil {

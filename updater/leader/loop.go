@@ -9,6 +9,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -28,7 +29,7 @@ const maxBatchDelay = 100 * time.Millisecond
 func (l leader) runDecisions(ctx context.Context) error {
 	f := newSnapshotCache(l.Store, l.Version)
 	return withFeed(ctx, f.feed, func() error {
-		m := NewObservations(l.afterOutage)
+		m := decide.NewObservations(l.afterOutage)
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.actOnCache(ctx, f, m)
@@ -37,7 +38,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			case endsLeadership(err) || ctx.Err() != nil:
 				return err
 			case err != nil:
-				m.afterOutage = true
+				m.NoteOutage()
 				slog.Warn("cannot decide what is next; trying again", "error", err)
 				_ = backoff.Sleep(ctx, updater.RetryInterval)
 				continue
@@ -46,8 +47,8 @@ func (l leader) runDecisions(ctx context.Context) error {
 				told = a.Why
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
-			if a.Verb == Wait {
-				clock.WaitUntil(ctx, f.feed.Ready(), m.clock.ToWall(a.Until))
+			if a.Verb == decide.Wait {
+				clock.WaitUntil(ctx, f.feed.Ready(), m.WallTime(a.Until))
 				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
@@ -68,12 +69,12 @@ func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) err
 
 // actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
 // anything else is decided again in a transaction that reads everything.
-func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *Observations) (Action, error) {
+func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Observations) (decide.Action, error) {
 	if err := f.catchUp(ctx); err != nil {
-		return Action{}, err
+		return decide.Action{}, err
 	}
 	a := l.nextAction(f.snapshot, m)
-	if a.Verb == Wait {
+	if a.Verb == decide.Wait {
 		return a, nil
 	}
 	if opened, err := l.tryOpenGate(ctx, f, a); opened || err != nil {
@@ -86,8 +87,8 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *Observation
 // tryOpenGate opens the gate that was decided on, if the request is still the one that was decided on, and this
 // updater still leads. It needs no more conditions: servers that have come to a step have
 // come.
-func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a Action) (opened bool, err error) {
-	if a.Verb != Open {
+func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Action) (opened bool, err error) {
+	if a.Verb != decide.Open {
 		return false, nil
 	}
 	gate := a.Changes[0]
@@ -99,18 +100,18 @@ func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a Action) (op
 	return true, nil
 }
 
-func (l leader) nextAction(s Snapshot, m *Observations) Action {
-	now := m.now(s.Current)
+func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Action {
+	now := m.Now(s.Current)
 	m.Update(&s, s.Present, now)
 	l.Metrics.observe(s)
-	return Next(s, now)
+	return decide.Next(s, now)
 }
 
 // actInTransaction writes the decision only if nothing that it depends on has changed,
 // and this updater still leads.
-func (l leader) actInTransaction(ctx context.Context, m *Observations) (a Action, err error) {
+func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
-		s, err := Load(tx.View, l.Version)
+		s, err := decide.Load(tx.View, l.Version)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"bijou/updater/decide"
 	"bijou/updater/metrics"
 )
 
@@ -20,7 +21,7 @@ type Metrics struct {
 	delivered, rejected int
 	release, current    string
 	lastCheck           time.Time
-	fleet               Snapshot
+	fleet               decide.Snapshot
 }
 
 func (m *Metrics) update(f func()) {
@@ -34,7 +35,7 @@ func (m *Metrics) update(f func()) {
 
 func (m *Metrics) setLeading(yes bool) { m.update(func() { m.leading = yes }) }
 
-func (m *Metrics) observe(s Snapshot) {
+func (m *Metrics) observe(s decide.Snapshot) {
 	m.update(func() {
 		m.servers, m.release, m.current = len(s.Servers), s.Release, ""
 		m.running, m.stopped, m.missing = false, false, 0
@@ -85,12 +86,12 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	metric("counter", "neco_updater_alerts_total", "Deliveries of alerts, by result.", `{result="done"}`, int64(m.delivered))
 	metric("counter", "neco_updater_alerts_total", "", `{result="failed"}`, int64(m.rejected))
 	metric("gauge", "neco_updater_degraded", "What is not as the last update left it, while none runs.", "", int64(len(m.fleet.Degraded.Findings)))
-	m.fleet.addServerMetrics(&b)
+	addServerMetrics(&b, m.fleet)
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
 }
 
-func (s Snapshot) addServerMetrics(b *metrics.Exposition) {
+func addServerMetrics(b *metrics.Exposition, s decide.Snapshot) {
 	gauge := func(name, help string, value func(lrn int) (labels string, value int64)) {
 		for _, lrn := range s.Servers {
 			labels, v := value(lrn)

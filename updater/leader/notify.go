@@ -11,19 +11,17 @@ import (
 	"net/url"
 	"time"
 
+	"bijou/updater"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
 
-// ErrNowhere is the error of Notify when no place for alerts is configured.
-var ErrNowhere = errors.New("no place for alerts is configured")
-
 // Notify sends an alert to all configured places, and returns the names of those that
-// have got it. It returns ErrNowhere if there are none.
+// have got it. It returns updater.ErrNoReceiver if there are none.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
 	all := configuredReceivers(config)
 	if len(all) == 0 {
-		return nil, ErrNowhere
+		return nil, updater.ErrNoReceiver
 	}
 	for _, p := range all {
 		failed := p.send(ctx, config, a)

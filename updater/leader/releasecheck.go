@@ -9,6 +9,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -85,7 +86,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		if config, err = updater.LoadConfig(v); err != nil || config.GitHubRepository == "" {
 			return err
 		}
-		s, err := Load(v, c.Version)
+		s, err := decide.Load(v, c.Version)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -31,7 +32,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if f.listed = true; ok {
 		f.newest = choice.Version.String()
 	}
-	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (Snapshot, error) { return Load(v, c.Version) })
+	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, c.Version) })
 	if err != nil {
 		return f, err
 	}
@@ -49,7 +50,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 
 // inspectRelease returns the digests of the release that servers would take next; nil if
 // there is none, or if they have it already and it is no longer published.
-func (c *releaseChecker) inspectRelease(ctx context.Context, s Snapshot, all []release.Release) (*record.Published, error) {
+func (c *releaseChecker) inspectRelease(ctx context.Context, s decide.Snapshot, all []release.Release) (*record.Published, error) {
 	to := c.lastQuery.wanted
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
 	if to == "" || err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
@@ -89,7 +90,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	r, err := updater.LoadRequest(tx.View)
 	t, failed := updater.ReadKey[record.Target](tx.View, keys.Target)
 	err = errors.Join(err, failed)
-	if why := (Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
+	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
 		a := record.Alert{
 			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
 			Message: why, At: time.Now().UTC(),

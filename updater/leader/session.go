@@ -12,6 +12,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -62,11 +63,11 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 
 func recoverAtStart(ctx context.Context, o Options) error {
 	return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
-		s, err := Load(tx.View, o.Version)
+		s, err := decide.Load(tx.View, o.Version)
 		if err != nil {
 			return err
 		}
-		changes := AtStart(s, time.Now().UTC())
+		changes := decide.AtStart(s, time.Now().UTC())
 		if changes == nil {
 			return nil
 		}
@@ -105,7 +106,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	slog.Info("leading", "version", o.Version)
 	o.Metrics.setLeading(true)
 	defer o.Metrics.setLeading(false)
-	err = runLeader(ctx, leader{Options: o, leadership: leadership, afterOutage: time.Since(lost) < stallGrace})
+	err = runLeader(ctx, leader{Options: o, leadership: leadership, afterOutage: time.Since(lost) < decide.StallGrace})
 	slog.Info("leading no more", "error", err)
 	return err
 }

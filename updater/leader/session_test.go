@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -165,7 +164,7 @@ func TestDelivery(t *testing.T) {
 			if err := tx.Put(keys.Alert("6-1-stopped"), "what is no alert"); err != nil {
 				return err
 			}
-			return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+			return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: updatertest.T0()})
 		})
 		m := &Metrics{}
 		r.updater(m)
@@ -191,30 +190,6 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// A new leader knows of absent servers what it has seen itself.
-func TestAbsentees(t *testing.T) {
-	absent := map[int]time.Time{}
-	s := running(at(1))
-	present := map[int]record.Presence{2: {}}
-	trackAbsent(s, present, absent, t0())
-	trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, absent, t0().Add(time.Second))
-	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
-		t.Error(diff)
-	}
-	s.Current.Missing = []int{10}
-	s.Absent = trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
-	if a := Next(s, t0()); a.Verb != Wait {
-		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
-	}
-	if s.Current = nil; len(trackAbsent(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
-		t.Error("where none runs, all that are registered are awaited")
-	}
-	s.Servers = nil
-	if trackAbsent(s, present, absent, t0()); len(absent) != 0 {
-		t.Error(absent)
-	}
-}
-
 // An updater that is told to end while it sends an alert takes it out of the outbox:
 // the next leader would send it again.
 func TestDeliveryAtTheEnd(t *testing.T) {
@@ -228,7 +203,7 @@ func TestDeliveryAtTheEnd(t *testing.T) {
 	defer server.Close()
 	r.configure(map[string]string{"notify.slack": server.URL + "/slack", "notify.webhook": server.URL + "/hook"})
 	r.Update(func(tx *keyspace.Tx) error {
-		return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: t0()})
+		return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: updatertest.T0()})
 	})
 	if err := Run(ctx, Options{Store: r.Open(), Version: "1.0"}); err != nil {
 		t.Fatal(err)

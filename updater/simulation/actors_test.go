@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/worker"
 )
@@ -70,7 +70,7 @@ func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
 	if !h.cut {
-		if changes := leader.AtStart(w.store.snapshot(h.updater.version), w.machineTime(h)); changes != nil {
+		if changes := decide.AtStart(w.store.snapshot(h.updater.version), w.machineTime(h)); changes != nil {
 			w.logf("updater %d recovers at its start", h.lrn)
 			w.commit(changes)
 		}
@@ -93,8 +93,8 @@ func (w *world) lead(h *host) {
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
 	now := w.leaderTime(h, s.Current)
 	w.memory.Update(&s, w.present, now)
-	a := leader.Next(s, now)
-	if a.Verb == leader.Wait {
+	a := decide.Next(s, now)
+	if a.Verb == decide.Wait {
 		if !a.Until.IsZero() {
 			w.wakeAt(h, &h.updater, later(w.now.Add(a.Until.Sub(now)), w.now), w.lead)
 		}
@@ -106,7 +106,7 @@ func (w *world) lead(h *host) {
 			if h.updater.epoch != epoch || h.cut && !w.slips(h) {
 				return
 			}
-			holds := w.store.revision == revision || a.Verb == leader.Open && w.store.revisions[keys.Current] == request
+			holds := w.store.revision == revision || a.Verb == decide.Open && w.store.revisions[keys.Current] == request
 			if holds && w.leader == h {
 				w.logf("leader %d: %s: %s", h.lrn, a.Verb, a.Why)
 				w.checkPatience(s, a)

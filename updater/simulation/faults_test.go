@@ -3,8 +3,8 @@ package simulation
 import (
 	"time"
 
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/worker"
 )
@@ -16,7 +16,7 @@ func (w *world) housekeep() {
 	}
 	for _, i := range w.r.Perm(len(w.servers)) {
 		if h := w.servers[i]; w.leader == nil && h.updater.up && !h.cut && !h.hung.After(w.now) {
-			w.leader, w.memory, w.steady = h, leader.NewObservations(false), h.skew
+			w.leader, w.memory, w.steady = h, decide.NewObservations(false), h.skew
 			w.wakeAt(h, &h.updater, w.now, w.lead)
 		}
 	}

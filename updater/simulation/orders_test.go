@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -25,11 +25,11 @@ func (w *world) command(*host) {
 	case 1:
 		w.addServer(1 + w.r.IntN(60))
 	case 2:
-		w.order("stop", func() ([]updater.Change, error) { return leader.Halt(s, w.operatorTime(), "a look") })
+		w.order("stop", func() ([]updater.Change, error) { return decide.Halt(s, w.operatorTime(), "a look") })
 	case 3, 4:
-		w.order("recover", func() ([]updater.Change, error) { return leader.Recover(s, w.operatorTime(), "operator") })
+		w.order("recover", func() ([]updater.Change, error) { return decide.Recover(s, w.operatorTime(), "operator") })
 	case 5:
-		w.order("retry", func() ([]updater.Change, error) { return leader.Retry(s, w.operatorTime(), "") })
+		w.order("retry", func() ([]updater.Change, error) { return decide.Retry(s, w.operatorTime(), "") })
 	case 6:
 		w.pause()
 	case 7:
@@ -72,7 +72,7 @@ func (w *world) pause() {
 }
 
 // ask asks for a version, older or newer than what there is.
-func (w *world) ask(s leader.Snapshot) {
+func (w *world) ask(s decide.Snapshot) {
 	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
 	back := s.LastVersion() != "" && release.Newer(s.LastVersion(), to)
 	name := "update"
@@ -118,7 +118,7 @@ func (w *world) unregisterDead() {
 // unregister removes a server, dead or not.
 func (w *world) unregister(h *host) {
 	w.logf("operator: bootserver remove %d", h.lrn)
-	w.commit(leader.Unregister(w.store.snapshot(""), h.lrn))
+	w.commit(decide.Unregister(w.store.snapshot(""), h.lrn))
 }
 
 // register has a server that lives be one of the fleet, or be one no more.
@@ -177,15 +177,15 @@ func (w *world) care() {
 }
 
 // orderOneOf does what the documentation offers for a stopped request.
-func (w *world) orderOneOf(s leader.Snapshot) {
+func (w *world) orderOneOf(s decide.Snapshot) {
 	switch gone := slices.ContainsFunc(s.Current.Servers, func(lrn int) bool { return !w.registered(lrn) }); {
 	case gone && w.r.IntN(2) == 0:
 		i := slices.IndexFunc(w.servers, func(h *host) bool { return !h.dead })
 		w.stopUpdater(w.servers[i])
 		w.startUpdater(w.servers[i])
 	case gone || w.r.IntN(2) == 0:
-		w.order("recover", func() ([]updater.Change, error) { return leader.Recover(s, w.now, "operator") })
+		w.order("recover", func() ([]updater.Change, error) { return decide.Recover(s, w.now, "operator") })
 	default:
-		w.order("retry", func() ([]updater.Change, error) { return leader.Retry(s, w.now, "") })
+		w.order("retry", func() ([]updater.Change, error) { return decide.Retry(s, w.now, "") })
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 	"bijou/updater/worker"
@@ -117,8 +117,8 @@ func (w *world) checkReports() {
 
 // checkPatience: no update is stopped for want of movement while something moves. Leaders
 // whose clocks differ by little may be early by as much as they cannot tell.
-func (w *world) checkPatience(s leader.Snapshot, a leader.Action) {
-	if a.Verb != leader.Stop || !strings.Contains(a.Why, "nothing has moved") {
+func (w *world) checkPatience(s decide.Snapshot, a decide.Action) {
+	if a.Verb != decide.Stop || !strings.Contains(a.Why, "nothing has moved") {
 		return
 	}
 	w.faults["stopped since nothing moved"]++

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 )
 
@@ -81,8 +81,8 @@ func gateOf(s *simStore) (g record.Gate) {
 }
 
 // snapshot reads what the leader decides on.
-func (s *simStore) snapshot(own string) leader.Snapshot {
-	snap := leader.Snapshot{
+func (s *simStore) snapshot(own string) decide.Snapshot {
+	snap := decide.Snapshot{
 		OwnVersion: own, Config: s.config(), Target: get[record.Target](s, keys.Target), Gate: gateOf(s),
 		Repair: get[record.Repair](s, keys.Repair), Published: get[record.Published](s, keys.Published), Pause: get[record.Pause](s, keys.Pause), Recovery: get[record.Recovery](s, keys.Recovery), Current: get[record.Request](s, keys.Current),
 		Workers: byServer[record.Status](s, keys.Workers), Contents: below[record.Contents](s, keys.AllContents),

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 	"bijou/updater/worker"
@@ -23,7 +23,7 @@ type world struct {
 	now      time.Time
 	servers  []*host
 	leader   *host // who leads the updaters; nil is nobody
-	memory   *leader.Observations
+	memory   *decide.Observations
 	steady   time.Duration // how far the leader's time is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
@@ -180,7 +180,7 @@ func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) 
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
-		memory: leader.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
+		memory: decide.NewObservations(false), present: map[int]record.Presence{}, once: map[string]lock{}, ran: map[string]string{}, reached: map[[2]int]int{},
 		reports: map[string]int{}, attempts: map[string]bool{}, downgrades: map[string]bool{}, faults: map[string]int{}, nextRelease: 1,
 	}
 	w.configure(record.EnvProduction, simTimeout)

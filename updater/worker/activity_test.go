@@ -9,7 +9,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
-	"bijou/updater/leader"
+	"bijou/updater/decide"
 	"bijou/updater/record"
 )
 
@@ -29,9 +29,9 @@ func TestActivity(t *testing.T) {
 		r.worker(1, r.T.TempDir(), hung[1], Options{})
 		r.updater()
 		r.Begin("1.1", 1, 2)
-		snapshot := func() (s leader.Snapshot) {
+		snapshot := func() (s decide.Snapshot) {
 			err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
-				if s, err = leader.Load(v, "1.0"); err == nil {
+				if s, err = decide.Load(v, "1.0"); err == nil {
 					s.Activities, err = updater.LoadActivities(v)
 				}
 				return err
@@ -67,9 +67,9 @@ func TestActivity(t *testing.T) {
 		for _, f := range hung {
 			f.Set(func() { f.Hang = nil })
 		}
-		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Halt(s, time.Now(), "a look") })
+		r.change(func(s decide.Snapshot) ([]updater.Change, error) { return decide.Halt(s, time.Now(), "a look") })
 		r.Await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
-		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Retry(s, time.Now(), "me") })
+		r.change(func(s decide.Snapshot) ([]updater.Change, error) { return decide.Retry(s, time.Now(), "me") })
 		r.Await("success", updatertest.Succeeded)
 		if a, ok := snapshot().Activity(1); ok {
 			r.T.Errorf("at the end it does %+v", a)

@@ -8,8 +8,8 @@ import (
 	"bijou/state/keyspace"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -45,7 +45,7 @@ func TestTwins(t *testing.T) {
 		t.Error("a third server was let in")
 	}
 	err = r.Store.Update(t.Context(), func(tx *keyspace.Tx) error {
-		return updater.Apply(tx, leader.Unregister(leader.Snapshot{}, 1))
+		return updater.Apply(tx, decide.Unregister(decide.Snapshot{}, 1))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
-	"bijou/updater/leader"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -89,10 +89,10 @@ func TestStopInAStep(t *testing.T) {
 		r.updater()
 		r.Begin("1.1", 1)
 		r.Eventually("the step runs", func() bool { return slices.Contains(f.All(), "sabakan/update") })
-		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Halt(s, time.Now(), "a look") })
+		r.change(func(s decide.Snapshot) ([]updater.Change, error) { return decide.Halt(s, time.Now(), "a look") })
 		r.Await("stop", func(q record.Request, _ map[int]record.Status) bool { return q.Stop && q.Ended() })
 		f.Set(func() { f.Hang = nil })
-		r.change(func(s leader.Snapshot) ([]updater.Change, error) { return leader.Retry(s, time.Now(), "me") })
+		r.change(func(s decide.Snapshot) ([]updater.Change, error) { return decide.Retry(s, time.Now(), "me") })
 		r.Await("success", updatertest.Succeeded)
 		if n := strings.Count(strings.Join(f.All(), " "), "sabakan/update"); n != 2 {
 			r.T.Errorf("the step was begun %d times", n)
@@ -101,14 +101,14 @@ func TestStopInAStep(t *testing.T) {
 }
 
 // change has an operator's command carried out.
-func (r *rig) change(decide func(s leader.Snapshot) ([]updater.Change, error)) {
+func (r *rig) change(command func(s decide.Snapshot) ([]updater.Change, error)) {
 	r.T.Helper()
 	r.Update(func(tx *keyspace.Tx) error {
-		s, err := leader.Load(tx.View, "1.0")
+		s, err := decide.Load(tx.View, "1.0")
 		if err != nil {
 			return err
 		}
-		changes, err := decide(s)
+		changes, err := command(s)
 		return errors.Join(err, updater.Apply(tx, changes))
 	})
 }
@@ -184,9 +184,9 @@ func TestNoGate(t *testing.T) {
 			r.worker(lrn, r.T.TempDir(), &updatertest.Server{}, Options{})
 		}
 		r.Begin("1.1", 1, 2)
-		for a := ""; a != string(leader.Start); {
-			r.change(func(s leader.Snapshot) ([]updater.Change, error) {
-				next := leader.Next(s, time.Now())
+		for a := ""; a != string(decide.Start); {
+			r.change(func(s decide.Snapshot) ([]updater.Change, error) {
+				next := decide.Next(s, time.Now())
 				a = string(next.Verb)
 				return next.Changes, nil
 			})

@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestUnseenMove(t *testing.T) {
 	if a := leadAt(moved); a.Verb != Note || s.Gate.Waited != 0 || s.Gate.Step != 1 || !s.Gate.At.Equal(t0().Add(moved)) {
 		t.Errorf("the second leader: %s, and has written %+v", a.Verb, s.Gate)
 	}
-	deadline := moved + time.Hour + stallGrace
+	deadline := moved + time.Hour + StallGrace
 	for after := moved + time.Second; ; after += 20 * time.Second {
 		m = NewObservations(false)
 		a := leadAt(after)
@@ -50,12 +50,12 @@ func TestUnseenMove(t *testing.T) {
 func TestMoveAfterTheNote(t *testing.T) {
 	s := since(10*time.Minute, 10*time.Minute)
 	s.Workers[1] = at(2)
-	for _, when := range []time.Duration{0, time.Second, time.Hour + stallGrace - time.Second} {
+	for _, when := range []time.Duration{0, time.Second, time.Hour + StallGrace - time.Second} {
 		if a := Next(s, s.StageSince.Add(when)); a.Verb != Note {
 			t.Errorf("%s after it was first seen: %s: %s", when, a.Verb, a.Why)
 		}
 	}
-	if a := Next(s, s.StageSince.Add(time.Hour+stallGrace)); a.Verb != Stop {
+	if a := Next(s, s.StageSince.Add(time.Hour+StallGrace)); a.Verb != Stop {
 		t.Errorf("when nothing moves any more: %s: %s", a.Verb, a.Why)
 	}
 }

@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"strings"
@@ -125,11 +125,11 @@ func TestNext(t *testing.T) {
 		{"downgrade allowed", base(func(s *Snapshot) { s.Target = &record.Target{Version: "1.0", Passed: "1.1", Downgrade: true} }), 0, Start, time.Time{}, "1.0 (operator)"},
 		{"a release since it was asked for", base(func(s *Snapshot) { s.Release, s.Target = "1.2", &record.Target{Version: "1.0", Passed: "1.1"} }), 0, Start, time.Time{}, "1.2 (release)"},
 
-		{"nobody has answered", running(), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
-		{"not all have answered", running(at(1), at(1)), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"nobody has answered", running(), 0, Wait, t0().Add(time.Hour + StallGrace), "runs"},
+		{"not all have answered", running(at(1), at(1)), 0, Wait, t0().Add(time.Hour + StallGrace), "runs"},
 		{"all have come", running(at(1), at(1), at(1)), 0, Open, time.Time{}, "step 1"},
 		{"all have come further", running(at(4), at(3), finished()), 0, Open, time.Time{}, "step 3"},
-		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"records of another request", running(at(1), at(1), func() record.Status { s := at(1); s.Request = 3; return s }()), 0, Wait, t0().Add(time.Hour + StallGrace), "runs"},
 		{"all are finished (fault 10)", running(finished(), finished(), finished()), 0, Finish, time.Time{}, "update of 1, 2 and 10 to 1.1 succeeded"},
 		{"one hands over", handing(t0()), 0, Wait, t0().Add(lostTimeout), "runs"},
 		{"one does not come up", handing(t0()), lostTimeout, Stop, time.Time{}, "server 1 has installed 1.1, which does not come up"},
@@ -137,28 +137,28 @@ func TestNext(t *testing.T) {
 			s.Gate, s.StageSince, s.Witnessed = opened(1), t0().Add(50*time.Minute), true
 		}), 100 * time.Minute, Note, time.Time{}, "runs"},
 		{"one has failed", running(at(2), failed(1), at(1)), 0, Stop, time.Time{}, "server 2, step step: broken"},
-		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"one had failed before the retry", with(running(at(2), failed(1), at(1)), func(s *Snapshot) { s.Current.Attempt, s.Gate = 2, opened(1) }), 0, Wait, t0().Add(time.Hour + StallGrace), "runs"},
 		{"the last fails, others are finished", running(finished(), finished(), failed(1)), 0, Stop, time.Time{}, "server 10"},
-		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
-		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
+		{"nothing moves (fault 19)", with(running(at(2), at(1)), func(s *Snapshot) { s.Gate = opened(1) }), time.Hour + StallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 10 has not answered"},
+		{"one lags", with(running(at(3), at(2), at(3)), func(s *Snapshot) { s.Gate = opened(2) }), time.Hour + StallGrace, Stop, time.Time{}, "nothing has moved for 1h0m0s; server 2 is at step step"},
 		{"the time is told now and then", since(0, 0), 30 * time.Second, Wait, t0().Add(time.Minute), "runs"},
 		{"the time is told", since(0, 0), time.Minute, Note, time.Time{}, "runs"},
-		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
-		{"the last leader's clock was too late", since(3*time.Hour, 0), 4*time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
-		{"the last leader's clock was as late as the time-out", since(time.Hour, 0), time.Hour + 2*stallGrace, Note, time.Time{}, "runs"},
-		{"the last leader's clock was late, and it had waited", since(3*time.Hour, 10*time.Minute), 3*time.Hour + 50*time.Minute + stallGrace, Stop, time.Time{}, "nothing has moved"},
-		{"the last leader's clock was early", since(-3*time.Hour, 0), -2*time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
-		{"the last leader's clock was too early", since(-3*time.Hour, 0), -2*time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
-		{"another leader since", since(time.Minute, 0), time.Hour + stallGrace - time.Second, Note, time.Time{}, "runs"},
-		{"another leader since, too late", since(time.Minute, 0), time.Hour + stallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was late", since(3*time.Hour, 0), 4*time.Hour + StallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too late", since(3*time.Hour, 0), 4*time.Hour + StallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was as late as the time-out", since(time.Hour, 0), time.Hour + 2*StallGrace, Note, time.Time{}, "runs"},
+		{"the last leader's clock was late, and it had waited", since(3*time.Hour, 10*time.Minute), 3*time.Hour + 50*time.Minute + StallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"the last leader's clock was early", since(-3*time.Hour, 0), -2*time.Hour + StallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"the last leader's clock was too early", since(-3*time.Hour, 0), -2*time.Hour + StallGrace, Stop, time.Time{}, "nothing has moved"},
+		{"another leader since", since(time.Minute, 0), time.Hour + StallGrace - time.Second, Note, time.Time{}, "runs"},
+		{"another leader since, too late", since(time.Minute, 0), time.Hour + StallGrace, Stop, time.Time{}, "nothing has moved"},
 		{"gone for a moment", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), time.Second, Wait, t0().Add(absenceTimeout), "runs"},
 		{"gone", with(running(at(1), at(1)), func(s *Snapshot) { s.Absent = map[int]time.Time{10: t0()} }), absenceTimeout, Warn, time.Time{}, "no worker is alive on server 10"},
 		{"known to be gone", with(running(at(1), at(1)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
-		}), time.Minute, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		}), time.Minute, Wait, t0().Add(time.Hour + StallGrace), "runs"},
 		{"gone while it installs", handingOver(0), record.HandOverTimeout - time.Second, Wait, t0().Add(record.HandOverTimeout), "runs"},
 		{"not back from the installation", handingOver(0), record.HandOverTimeout, Stop, time.Time{}, "server 10, step step: no worker has been alive there for 1m0s: that of 1.1 has not taken over"},
-		{"gone in a later step", handingOver(1), record.HandOverTimeout, Wait, t0().Add(time.Hour + stallGrace), "runs"},
+		{"gone in a later step", handingOver(1), record.HandOverTimeout, Wait, t0().Add(time.Hour + StallGrace), "runs"},
 		{"gone while it installed, before the retry", retried(), 2*record.HandOverTimeout - time.Second, Note, time.Time{}, "runs"},
 		{"not back after the retry", retried(), 2 * record.HandOverTimeout, Stop, time.Time{}, "has not taken over"},
 		{"back", with(running(at(1), at(1)), func(s *Snapshot) { s.Current.Missing = []int{10} }), 0, Warn, time.Time{}, "servers are back"},

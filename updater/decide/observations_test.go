@@ -1,8 +1,10 @@
-package leader
+package decide
 
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bijou/updater/clock"
 	"bijou/updater/record"
@@ -31,7 +33,7 @@ func TestMemory(t *testing.T) {
 	if s = tell(4*time.Minute, h); !s.HandingOver[1].Equal(t0().Add(3 * time.Minute)) {
 		t.Errorf("it has seen hand over: %v", s.HandingOver)
 	}
-	m.afterOutage = true
+	m.NoteOutage()
 	if s = tell(5*time.Minute, h); !s.StageSince.Equal(t0().Add(5*time.Minute)) || !s.HandingOver[1].Equal(s.StageSince) || !s.Absent[1].Equal(s.StageSince) {
 		t.Errorf("when the store is back it says %s, %v, %v", s.StageSince, s.HandingOver, s.Absent)
 	}
@@ -56,15 +58,39 @@ func TestLeadersTime(t *testing.T) {
 		{"it was stopped", ended(true), false},
 	} {
 		m := &Observations{clock: hourAgo}
-		now := m.now(tt.r)
+		now := m.Now(tt.r)
 		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
 			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
 		}
-		if until := m.clock.ToWall(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+		if until := m.WallTime(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
 			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
 		}
 	}
 	if at := hourAgo.ToWall(time.Time{}); !at.IsZero() {
 		t.Errorf("no time is %s outside", at)
+	}
+}
+
+// A new leader knows of absent servers what it has seen itself.
+func TestAbsentees(t *testing.T) {
+	absent := map[int]time.Time{}
+	s := running(at(1))
+	present := map[int]record.Presence{2: {}}
+	trackAbsent(s, present, absent, t0())
+	trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, absent, t0().Add(time.Second))
+	if diff := cmp.Diff(map[int]time.Time{10: t0()}, absent); diff != "" {
+		t.Error(diff)
+	}
+	s.Current.Missing = []int{10}
+	s.Absent = trackAbsent(s, map[int]record.Presence{1: {}, 2: {}}, map[int]time.Time{}, t0())
+	if a := Next(s, t0()); a.Verb != Wait {
+		t.Errorf("a new leader, of what was reported before: %s %s", a.Verb, a.Why)
+	}
+	if s.Current = nil; len(trackAbsent(s, present, map[int]time.Time{}, t0())) != len(s.Servers)-1 {
+		t.Error("where none runs, all that are registered are awaited")
+	}
+	s.Servers = nil
+	if trackAbsent(s, present, absent, t0()); len(absent) != 0 {
+		t.Error(absent)
 	}
 }

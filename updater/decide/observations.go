@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"slices"
@@ -21,15 +21,21 @@ type Observations struct {
 }
 
 // NewObservations returns those of a leader that begins; afterOutage says that the store was
-// away before.
+// away before, as NoteOutage does.
 func NewObservations(afterOutage bool) *Observations {
 	return &Observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
 }
 
-// now returns a time that goes on evenly while an update runs, so that no server is late
+// NoteOutage notes that the store has not answered: servers may still be coming back, too.
+func (m *Observations) NoteOutage() { m.afterOutage = true }
+
+// WallTime returns when the machine's clock shows a time that Now has led to.
+func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
+
+// Now returns a time that goes on evenly while an update runs, so that no server is late
 // or missing because somebody sets the machine's clock. While none runs it is the
 // machine's: the update window is about that.
-func (m *Observations) now(r *record.Request) time.Time {
+func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.Now()
 		m.clock = clock.New()

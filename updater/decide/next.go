@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"cmp"

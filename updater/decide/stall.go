@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func (s Snapshot) lastMoveAt() time.Time {
 		return s.StageSince
 	}
 	waited := s.StageSince.Sub(moved)
-	if waited < s.WaitedBefore || waited > s.WaitedBefore+s.noteInterval()+stallGrace {
+	if waited < s.WaitedBefore || waited > s.WaitedBefore+s.noteInterval()+StallGrace {
 		waited = s.WaitedBefore
 	}
 	return s.StageSince.Add(-waited)

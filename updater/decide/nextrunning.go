@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // workers' own time-out, for one of them to report what is the matter.
 const (
 	absenceTimeout = 10 * time.Second
-	stallGrace     = 30 * time.Second
+	StallGrace     = 30 * time.Second
 )
 
 // lostTimeout is how long an installed version may take to start: a little longer than
@@ -43,7 +43,7 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
 			record.ListServers(lost), s.Current.Version))
 	}
-	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + stallGrace)
+	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
 	if !now.Before(deadline) {
 		atFault, why := s.describeStall()
 		return s.stopRequest(now, atFault, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))

@@ -1,4 +1,4 @@
-package leader
+package decide
 
 import (
 	"strings"
@@ -41,16 +41,16 @@ func TestBlame(t *testing.T) {
 		{"contents: the others see that first", stuck(nil, at(2), gaveUp(1), gaveUp(1)), 0, []int{1}, "server 1 is at step step; server 2"},
 		{"a hung command in its turn", stuck(map[int]record.Activity{
 			1: doing("turn", "waits for its turn", 2), 2: doing("", `runs "podman pull x"`), 10: doing("turn", "waits for its turn", 2),
-		}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{2}, `server 2 is at step step: runs "podman pull x" since 2018-11-07T12:00:00Z; server 1 is at step step: waits for its turn`},
+		}, at(2), at(2), at(2)), time.Hour + StallGrace, []int{2}, `server 2 is at step step: runs "podman pull x" since 2018-11-07T12:00:00Z; server 1 is at step step: waits for its turn`},
 		{"a quorum that is missing, of one that is done", stuck(map[int]record.Activity{
 			1: doing("turn", "waits for its turn", 2), 2: doing("quorum", "1 of 2", 10),
-		}, at(2), at(2), at(3)), time.Hour + stallGrace, []int{10}, "server 10 is at step step: waits for server 1 and 2 to come to this step"},
+		}, at(2), at(2), at(3)), time.Hour + StallGrace, []int{10}, "server 10 is at step step: waits for server 1 and 2 to come to this step"},
 		{"the turn of one that is dead", with(stuck(map[int]record.Activity{1: doing("turn", "", 10), 10: doing("quorum", "", 1)}, at(2), at(3), at(2)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
-		}), time.Hour + stallGrace, []int{10}, "no worker is alive there"},
-		{"who brings contents", stuck(map[int]record.Activity{1: doing("contents", ""), 2: doing("", "brings"), 10: doing("contents", "")}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{2}, "brings"},
-		{"what it did at an earlier step does not count", stuck(map[int]record.Activity{2: doing("turn", "old", 1)}, at(3), at(3), at(2)), time.Hour + stallGrace, []int{10}, "server 10"},
-		{"they wait for one another", stuck(map[int]record.Activity{1: doing("turn", "", 2), 2: doing("turn", "", 1), 10: doing("turn", "", 2)}, at(2), at(2), at(2)), time.Hour + stallGrace, []int{1, 2, 10}, ""},
+		}), time.Hour + StallGrace, []int{10}, "no worker is alive there"},
+		{"who brings contents", stuck(map[int]record.Activity{1: doing("contents", ""), 2: doing("", "brings"), 10: doing("contents", "")}, at(2), at(2), at(2)), time.Hour + StallGrace, []int{2}, "brings"},
+		{"what it did at an earlier step does not count", stuck(map[int]record.Activity{2: doing("turn", "old", 1)}, at(3), at(3), at(2)), time.Hour + StallGrace, []int{10}, "server 10"},
+		{"they wait for one another", stuck(map[int]record.Activity{1: doing("turn", "", 2), 2: doing("turn", "", 1), 10: doing("turn", "", 2)}, at(2), at(2), at(2)), time.Hour + StallGrace, []int{1, 2, 10}, ""},
 	}
 	for _, tt := range tests {
 		a := Next(tt.s, t0().Add(tt.after))

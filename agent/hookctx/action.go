@@ -14,33 +14,40 @@ import (
 
 // Action returns the action that runs; hookapi.ErrNoAction in a hook.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkAction(ctx); err != nil {
-		return hookapi.Action{}, err
-	}
-	a := *c.opts.Action
-	a.Parameters = maps.Clone(a.Parameters)
-	return a, nil
+	return answer(ctx, c, func() (hookapi.Action, error) {
+		if c.opts.Action == nil {
+			return hookapi.Action{}, hookapi.ErrNoAction
+		}
+		a := *c.opts.Action
+		a.Parameters = maps.Clone(a.Parameters)
+		return a, nil
+	})
+}
+
+// doInAction does something for the action that runs; hookapi.ErrNoAction in a hook.
+func (c *Context) doInAction(ctx context.Context, f func() error) error {
+	return c.do(ctx, func() error {
+		if c.opts.Action == nil {
+			return hookapi.ErrNoAction
+		}
+		return f()
+	})
 }
 
 // SetResults sets what the action returns.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkAction(ctx); err != nil {
-		return err
-	}
-	all := mergeResults(c.actionResults, results)
-	data, err := json.Marshal(all)
-	if err == nil && len(data) > state.MaxActionText {
-		err = fmt.Errorf("they have %d bytes together, at most %d: write what is large into a file, and set its name", len(data), state.MaxActionText)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot set results: %w", err)
-	}
-	c.actionResults = all
-	return nil
+	return c.doInAction(ctx, func() error {
+		all := mergeResults(c.actionResults, results)
+		data, err := json.Marshal(all)
+		if err == nil && len(data) > state.MaxActionText {
+			err = fmt.Errorf("they have %d bytes together, at most %d: write what is large into a file, and set its name", len(data), state.MaxActionText)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot set results: %w", err)
+		}
+		c.actionResults = all
+		return nil
+	})
 }
 
 // mergeResults merges dictionaries key by key, and replaces everything else.
@@ -60,39 +67,23 @@ func mergeResults(old, fresh map[string]any) map[string]any {
 
 // FailAction makes the action fail.
 func (c *Context) FailAction(ctx context.Context, message string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkAction(ctx); err != nil {
-		return err
-	}
-	c.actionFailure = &message
-	return nil
+	return c.doInAction(ctx, func() error {
+		c.actionFailure = &message
+		return nil
+	})
 }
 
 // LogAction reports the action's progress to the operator, and in the unit's log.
 func (c *Context) LogAction(ctx context.Context, message string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkAction(ctx); err != nil {
-		return err
-	}
-	id, err := strconv.Atoi(c.opts.Action.ID)
-	if err != nil {
-		return fmt.Errorf("internal error: action id %q", c.opts.Action.ID)
-	}
-	c.opts.Log("INFO", message)
-	line := state.ActionLine{Time: time.Now().UTC(), Message: message}
-	return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
-}
-
-func (c *Context) checkAction(ctx context.Context) error {
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	if c.opts.Action == nil {
-		return hookapi.ErrNoAction
-	}
-	return nil
+	return c.doInAction(ctx, func() error {
+		id, err := strconv.Atoi(c.opts.Action.ID)
+		if err != nil {
+			return fmt.Errorf("internal error: action id %q", c.opts.Action.ID)
+		}
+		c.opts.Log("INFO", message)
+		line := state.ActionLine{Time: time.Now().UTC(), Message: message}
+		return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
+	})
 }
 
 // ActionEnd returns the results that the action has set, and why it says that it has

@@ -14,21 +14,18 @@ type serviceConfig struct {
 
 // Config returns the options that the hook sees.
 func (c *Context) Config(ctx context.Context) (map[string]any, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	if c.config == nil {
-		read, err := view(ctx, c, func(v *state.View) (serviceConfig, error) {
-			return readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)
-		})
-		if err != nil {
-			return nil, err
+	return answer(ctx, c, func() (map[string]any, error) {
+		if c.config == nil {
+			read, err := view(ctx, c, func(v *state.View) (serviceConfig, error) {
+				return readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)
+			})
+			if err != nil {
+				return nil, err
+			}
+			c.config = &read
 		}
-		c.config = &read
-	}
-	return maps.Clone(c.config.values), nil
+		return maps.Clone(c.config.values), nil
+	})
 }
 
 func readConfig(v *state.View, service, charmURL string) (serviceConfig, error) {

@@ -8,16 +8,13 @@ import (
 )
 
 // Goals returns the units and relations that the environment has or is to have.
-func (c *Context) Goals(ctx context.Context) (goals hookapi.Goals, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return goals, err
-	}
-	if _, err := c.localUnit(""); err != nil {
-		return goals, err
-	}
-	return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
+func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
+	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
+		if _, err := c.localUnit(""); err != nil {
+			return goals, err
+		}
+		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
+	})
 }
 
 func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {

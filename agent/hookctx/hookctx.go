@@ -110,6 +110,25 @@ func (c *Context) Log(level, message string) {
 	}
 }
 
+// answer answers one question, by f, under the lock and unless the hook has ended.
+func answer[T any](ctx context.Context, c *Context, f func() (T, error)) (value T, err error) {
+	err = c.do(ctx, func() (err error) {
+		value, err = f()
+		return err
+	})
+	return value, err
+}
+
+// do does one thing, by f, under the lock and unless the hook has ended.
+func (c *Context) do(ctx context.Context, f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkOpen(ctx); err != nil {
+		return err
+	}
+	return f()
+}
+
 // checkOpen returns why a question gets no answer any more; c.mu is held.
 func (c *Context) checkOpen(ctx context.Context) error {
 	if c.ended {

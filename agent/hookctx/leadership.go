@@ -3,7 +3,6 @@ package hookctx
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
@@ -11,12 +10,7 @@ import (
 
 // IsLeader reports whether the local unit led its service when the hook first asked.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return false, err
-	}
-	return c.readIsLeader(ctx)
+	return answer(ctx, c, func() (bool, error) { return c.readIsLeader(ctx) })
 }
 
 func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
@@ -33,13 +27,18 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	return leads, nil
 }
 
+func (c *Context) checkLeader(ctx context.Context) error {
+	leads, err := c.readIsLeader(ctx)
+	if err == nil && !leads {
+		return hookapi.ErrNotLeader
+	}
+	return err
+}
+
 // requireLeader also makes the hook's success conditional on its unit still leading the
 // service then.
 func (c *Context) requireLeader(ctx context.Context) error {
-	leads, err := c.readIsLeader(ctx)
-	if err == nil && !leads {
-		err = hookapi.ErrNotLeader
-	}
+	err := c.checkLeader(ctx)
 	if err == nil {
 		c.needsLeadership = true
 	}
@@ -61,33 +60,21 @@ func (c *Context) requireServiceWrite(ctx context.Context, service string) error
 
 // LeaderSettings returns what the service's leader tells its peers, own writes applied.
 func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	n, err := c.loadLeaderSettings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return maps.Clone(n.current), nil
+	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadLeaderSettings(ctx)) })
 }
 
 // SetLeaderSettings merges changes into them, with the hook's success.
 func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	if err := c.requireLeader(ctx); err != nil {
-		return err
-	}
-	n, err := c.loadLeaderSettings(ctx)
-	if err != nil {
-		return err
-	}
-	return n.apply(changes)
+	return c.do(ctx, func() error {
+		if err := c.requireLeader(ctx); err != nil {
+			return err
+		}
+		n, err := c.loadLeaderSettings(ctx)
+		if err != nil {
+			return err
+		}
+		return n.apply(changes)
+	})
 }
 
 func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error) {

@@ -12,27 +12,19 @@ import (
 )
 
 // Address returns the local unit's address; empty if it has none.
-func (c *Context) Address(ctx context.Context, public bool) (address string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return "", err
-	}
-	unit, err := c.localUnit("")
-	if err != nil {
-		return "", err
-	}
-	return view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, public) })
+func (c *Context) Address(ctx context.Context, public bool) (string, error) {
+	return answer(ctx, c, func() (string, error) {
+		unit, err := c.localUnit("")
+		if err != nil {
+			return "", err
+		}
+		return view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, public) })
+	})
 }
 
 // Bindings returns the names of the charm's endpoints, sorted.
 func (c *Context) Bindings(ctx context.Context) ([]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	return c.readBindings(ctx)
+	return answer(ctx, c, func() ([]string, error) { return c.readBindings(ctx) })
 }
 
 func (c *Context) readBindings(ctx context.Context) ([]string, error) {
@@ -44,32 +36,29 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 // Network describes what an endpoint is bound to: every endpoint of a unit to the address
 // that it is reached by.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return hookapi.Network{}, err
-	}
-	unit, err := c.localUnit("")
-	if err != nil {
-		return hookapi.Network{}, err
-	}
-	names, err := c.readBindings(ctx)
-	if err != nil {
-		return hookapi.Network{}, err
-	}
-	if !slices.Contains(names, binding) {
-		return hookapi.Network{}, fmt.Errorf("%q: %w", binding, hookapi.ErrUnknownBinding)
-	}
-	if relation != hookapi.NoRelation {
-		if _, err := c.loadRelation(ctx, relation); err != nil {
+	return answer(ctx, c, func() (hookapi.Network, error) {
+		unit, err := c.localUnit("")
+		if err != nil {
 			return hookapi.Network{}, err
 		}
-	}
-	address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, false) })
-	if err != nil {
-		return hookapi.Network{}, err
-	}
-	return describeNetwork(ctx, address)
+		names, err := c.readBindings(ctx)
+		if err != nil {
+			return hookapi.Network{}, err
+		}
+		if !slices.Contains(names, binding) {
+			return hookapi.Network{}, fmt.Errorf("%q: %w", binding, hookapi.ErrUnknownBinding)
+		}
+		if relation != hookapi.NoRelation {
+			if _, err := c.loadRelation(ctx, relation); err != nil {
+				return hookapi.Network{}, err
+			}
+		}
+		address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, false) })
+		if err != nil {
+			return hookapi.Network{}, err
+		}
+		return describeNetwork(ctx, address)
+	})
 }
 
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {

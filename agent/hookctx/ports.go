@@ -24,45 +24,39 @@ type portChange struct {
 
 // SetPort opens or closes a range with the hook's success.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
+	return c.do(ctx, func() error {
+		unit, err := c.localUnit(unit)
+		if err != nil {
+			return err
+		}
+		of, err := c.loadPorts(ctx, unit)
+		if err == nil && open && !slices.Contains(of.apply(of.stored), state.Port(p)) {
+			err = c.checkPortConflict(ctx, unit, p)
+		}
+		if err == nil {
+			of.changes = append(of.changes, portChange{state.Port(p), open})
+		}
 		return err
-	}
-	unit, err := c.localUnit(unit)
-	if err != nil {
-		return err
-	}
-	of, err := c.loadPorts(ctx, unit)
-	if err == nil && open && !slices.Contains(of.apply(of.stored), state.Port(p)) {
-		err = c.checkPortConflict(ctx, unit, p)
-	}
-	if err == nil {
-		of.changes = append(of.changes, portChange{state.Port(p), open})
-	}
-	return err
+	})
 }
 
 // Ports returns what the local unit has open, own changes applied.
 func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	unit, err := c.localUnit("")
-	if err != nil {
-		return nil, err
-	}
-	of, err := c.loadPorts(ctx, unit)
-	if err != nil {
-		return nil, err
-	}
-	var all []hookapi.Port
-	for _, p := range of.apply(of.stored) {
-		all = append(all, hookapi.Port(p))
-	}
-	return all, nil
+	return answer(ctx, c, func() ([]hookapi.Port, error) {
+		unit, err := c.localUnit("")
+		if err != nil {
+			return nil, err
+		}
+		of, err := c.loadPorts(ctx, unit)
+		if err != nil {
+			return nil, err
+		}
+		var all []hookapi.Port
+		for _, p := range of.apply(of.stored) {
+			all = append(all, hookapi.Port(p))
+		}
+		return all, nil
+	})
 }
 
 func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error) {

@@ -14,13 +14,10 @@ import (
 
 // Relation describes a relation, as it was at the first call.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return hookapi.Relation{}, err
-	}
-	r, err := c.loadRelation(ctx, id)
-	return cloneRelation(r), err
+	return answer(ctx, c, func() (hookapi.Relation, error) {
+		r, err := c.loadRelation(ctx, id)
+		return cloneRelation(r), err
+	})
 }
 
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
@@ -114,23 +111,20 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 // RelationIDs returns the relations that a unit is in, or those of a service, as they were
 // at the first call for that name.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	if ids, ok := c.ids[unit]; ok {
+	return answer(ctx, c, func() ([]int, error) {
+		if ids, ok := c.ids[unit]; ok {
+			return slices.Clone(ids), nil
+		}
+		ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, unit) })
+		if errors.Is(err, state.ErrNotFound) {
+			return nil, fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.ids[unit] = ids
 		return slices.Clone(ids), nil
-	}
-	ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, unit) })
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.ids[unit] = ids
-	return slices.Clone(ids), nil
+	})
 }
 
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {

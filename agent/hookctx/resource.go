@@ -33,20 +33,17 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-func (c *Context) readResource(ctx context.Context, name string) (r state.Resource, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
+func (c *Context) readResource(ctx context.Context, name string) (state.Resource, error) {
+	return answer(ctx, c, func() (r state.Resource, err error) {
+		if c.opts.Resources == "" {
+			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
+		}
+		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) { return v.Resource(c.opts.Facts.Service, name) })
+		if errors.Is(err, state.ErrNotFound) {
+			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
+		}
 		return r, err
-	}
-	if c.opts.Resources == "" {
-		return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
-	}
-	r, err = view(ctx, c, func(v *state.View) (state.Resource, error) { return v.Resource(c.opts.Facts.Service, name) })
-	if errors.Is(err, state.ErrNotFound) {
-		err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
-	}
-	return r, err
+	})
 }
 
 // resourceRecord names the version that was fetched last.

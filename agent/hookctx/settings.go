@@ -29,12 +29,10 @@ func newSettingsNode(s state.Settings) *settingsNode {
 
 // Settings returns a node's values, own writes applied.
 func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	n, err := c.loadNode(ctx, at)
+	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadNode(ctx, at)) })
+}
+
+func cloneValues(n *settingsNode, err error) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +41,16 @@ func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]str
 
 // SetSettings merges changes into a node. Only this hook sees them before its success.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	n, err := c.loadNode(ctx, at)
-	if err != nil {
-		return err
-	}
-	if err := c.requireServiceWrite(ctx, at.Service); err != nil {
-		return err
-	}
-	return n.apply(changes)
+	return c.do(ctx, func() error {
+		n, err := c.loadNode(ctx, at)
+		if err != nil {
+			return err
+		}
+		if err := c.requireServiceWrite(ctx, at.Service); err != nil {
+			return err
+		}
+		return n.apply(changes)
+	})
 }
 
 func (n *settingsNode) apply(changes map[string]*string) error {

@@ -12,18 +12,15 @@ import (
 )
 
 // Status returns the workload status of the unit, or of its service with its units.
-func (c *Context) Status(ctx context.Context, ofService bool) (status hookapi.Status, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return status, err
-	}
-	return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
-		if ofService {
-			return readServiceStatus(v, c.opts.Facts.Service)
-		}
-		u, err := v.Unit(c.opts.Facts.Unit)
-		return toStatus(u.Status), err
+func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, error) {
+	return answer(ctx, c, func() (hookapi.Status, error) {
+		return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
+			if ofService {
+				return readServiceStatus(v, c.opts.Facts.Service)
+			}
+			u, err := v.Unit(c.opts.Facts.Unit)
+			return toStatus(u.Status), err
+		})
 	})
 }
 
@@ -51,26 +48,19 @@ const statusUnknown = "unknown"
 
 // SetStatus takes effect at once.
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	if ofService {
-		leads, err := c.readIsLeader(ctx)
-		if err == nil && !leads {
-			err = hookapi.ErrNotLeader
-		}
-		if err != nil {
-			return err
-		}
-	}
-	w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
-	return c.opts.Update(ctx, func(tx *state.Tx) error {
+	return c.do(ctx, func() error {
 		if ofService {
-			return setServiceStatus(tx, c.opts.Facts, w)
+			if err := c.checkLeader(ctx); err != nil {
+				return err
+			}
 		}
-		return tx.SetUnitStatus(c.opts.Facts.Unit, w)
+		w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
+		return c.opts.Update(ctx, func(tx *state.Tx) error {
+			if ofService {
+				return setServiceStatus(tx, c.opts.Facts, w)
+			}
+			return tx.SetUnitStatus(c.opts.Facts.Unit, w)
+		})
 	})
 }
 
@@ -87,28 +77,22 @@ func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) err
 
 // SetVersion sets the version of the workload that the unit runs, at once.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	unit, err := c.localUnit("")
-	if err != nil {
-		return err
-	}
-	return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.SetWorkloadVersion(unit, version, time.Now()) })
+	return c.do(ctx, func() error {
+		unit, err := c.localUnit("")
+		if err != nil {
+			return err
+		}
+		return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.SetWorkloadVersion(unit, version, time.Now()) })
+	})
 }
 
 // Reboot refuses: no machine of bijou's is its to reboot.
 func (c *Context) Reboot(ctx context.Context, _ bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	env, err := view(ctx, c, (*state.View).Environment)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("cannot reboot: machines of provider %q are not rebooted by their units", env.Provider)
+	return c.do(ctx, func() error {
+		env, err := view(ctx, c, (*state.View).Environment)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("cannot reboot: machines of provider %q are not rebooted by their units", env.Provider)
+	})
 }

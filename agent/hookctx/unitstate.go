@@ -2,37 +2,24 @@ package hookctx
 
 import (
 	"context"
-	"maps"
 
 	"bijou/state"
 )
 
 // State returns the unit's own key-value pairs, own writes applied.
 func (c *Context) State(ctx context.Context) (map[string]string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return nil, err
-	}
-	n, err := c.loadUnitState(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return maps.Clone(n.current), nil
+	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadUnitState(ctx)) })
 }
 
 // SetState merges changes into them, with the hook's success.
 func (c *Context) SetState(ctx context.Context, changes map[string]*string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
-		return err
-	}
-	n, err := c.loadUnitState(ctx)
-	if err != nil {
-		return err
-	}
-	return n.apply(changes)
+	return c.do(ctx, func() error {
+		n, err := c.loadUnitState(ctx)
+		if err != nil {
+			return err
+		}
+		return n.apply(changes)
+	})
 }
 
 func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {

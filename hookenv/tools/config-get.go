@@ -8,23 +8,18 @@ import (
 )
 
 func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
-	g := &configGetter{}
-	f.AddBool(&g.all, "print all options, also those without a value", "a", "all")
-	g.FormatOption.AddFlag(f)
-	return g.run
+	o, all := &hookenv.FormatOption{}, false
+	f.AddBool(&all, "print all options, also those without a value", "a", "all")
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printConfig(ctx, inv, o, all) }
 }
 
-type configGetter struct {
-	hookenv.FormatOption
-	all bool
-}
-
-func (g *configGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+func printConfig(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption, all bool) error {
 	key := ""
 	if len(inv.Args) > 0 {
 		key = inv.Args[0]
 	}
-	if g.all && key != "" {
+	if all && key != "" {
 		return hookenv.UsageErrorf("cannot use argument --all together with key %q", key)
 	}
 	if err := inv.CheckUnitCall(1); err != nil {
@@ -36,8 +31,8 @@ func (g *configGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	}
 	if key == "" {
 		printed := maps.Clone(config)
-		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !g.all })
-		return g.Print(inv, inv.ConvertFloats(printed))
+		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
+		return o.Print(inv, inv.ConvertFloats(printed))
 	}
-	return g.Print(inv, inv.ConvertFloats(config[key]))
+	return o.Print(inv, inv.ConvertFloats(config[key]))
 }

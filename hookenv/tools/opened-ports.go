@@ -11,27 +11,20 @@ import (
 )
 
 func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
-	l := &portLister{}
-	f.AddBool(&l.endpoints, "print the endpoints of each range too", "endpoints")
-	l.FormatOption.AddFlag(f)
-	return l.run
-}
-
-type portLister struct {
-	hookenv.FormatOption
-	endpoints bool
-}
-
-func (l *portLister) run(ctx context.Context, inv *hookenv.Invocation) error {
-	ports, err := inv.Hook.Ports(ctx)
-	if err != nil {
-		return err
+	o, endpoints := &hookenv.FormatOption{}, false
+	f.AddBool(&endpoints, "print the endpoints of each range too", "endpoints")
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		ports, err := inv.Hook.Ports(ctx)
+		if err != nil {
+			return err
+		}
+		return o.Print(inv, formatPorts(ports, endpoints))
 	}
-	return l.Print(inv, l.formatPorts(ports))
 }
 
 // formatPorts names each range once, in the order that the hook has them in.
-func (l *portLister) formatPorts(ports []hookapi.Port) []string {
+func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	lines, endpoints := []string{}, map[string][]string{}
 	for _, port := range ports {
 		text := port.String()
@@ -40,7 +33,7 @@ func (l *portLister) formatPorts(ports []hookapi.Port) []string {
 		}
 		endpoints[text] = append(endpoints[text], cmp.Or(port.Endpoint, "*"))
 	}
-	if !l.endpoints {
+	if !withEndpoints {
 		return lines
 	}
 	for i, text := range lines {

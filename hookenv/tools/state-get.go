@@ -8,18 +8,13 @@ import (
 )
 
 func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
-	g := &stateGetter{}
-	f.AddBool(&g.strict, "fail if the key is not there", "strict")
-	g.FormatOption.AddFlag(f)
-	return g.run
+	o, strict := &hookenv.FormatOption{}, false
+	f.AddBool(&strict, "fail if the key is not there", "strict")
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printState(ctx, inv, o, strict) }
 }
 
-type stateGetter struct {
-	hookenv.FormatOption
-	strict bool
-}
-
-func (g *stateGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+func printState(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption, strict bool) error {
 	notes, err := inv.Hook.State(ctx)
 	if err != nil {
 		return err
@@ -28,11 +23,11 @@ func (g *stateGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	value, set := notes[key]
 	switch {
 	case key == "":
-		return g.Print(inv, notes)
-	case !set && g.strict:
+		return o.Print(inv, notes)
+	case !set && strict:
 		return fmt.Errorf("%q not found", key)
 	case !set && !inv.IsModern():
-		return g.Print(inv, nil)
+		return o.Print(inv, nil)
 	}
-	return g.Print(inv, value)
+	return o.Print(inv, value)
 }

@@ -10,14 +10,12 @@ import (
 )
 
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
-	s := &statusSetter{}
-	f.AddBool(&s.application, "set the status of the service, not of the unit", "application")
-	return s.run
+	ofService := false
+	f.AddBool(&ofService, "set the status of the service, not of the unit", "application")
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return setStatus(ctx, inv, ofService) }
 }
 
-type statusSetter struct{ application bool }
-
-func (s *statusSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+func setStatus(ctx context.Context, inv *hookenv.Invocation, ofService bool) error {
 	if len(inv.Args) == 0 {
 		return hookenv.UsageErrorf("invalid args, require <status> [message]")
 	}
@@ -32,7 +30,7 @@ func (s *statusSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if len(inv.Args) > 1 {
 		status.Message = escapeInvalidUTF8(inv.Args[1])
 	}
-	err := inv.Hook.SetStatus(ctx, s.application, status)
+	err := inv.Hook.SetStatus(ctx, ofService, status)
 	if errors.Is(err, hookapi.ErrNotLeader) {
 		return errors.New("this unit is not the leader")
 	}

@@ -31,7 +31,7 @@ func init() {
 // IsTool reports whether argv0, a name or a path, is that of a hook tool.
 func IsTool(argv0 string) bool {
 	name := baseName(argv0)
-	for rest := toolNames; rest != ""; {
+	for rest := ToolNames; rest != ""; {
 		var first string
 		first, rest, _ = cutByte(rest, ' ')
 		if first == name {
@@ -39,18 +39,6 @@ func IsTool(argv0 string) bool {
 		}
 	}
 	return false
-}
-
-// Names returns the tool names that the client answers to, as they stand in
-// its constant.
-func Names() []string {
-	var list []string
-	for rest := toolNames; rest != ""; {
-		var first string
-		first, rest, _ = cutByte(rest, ' ')
-		list = append(list, first)
-	}
-	return list
 }
 
 // Run runs one tool through the agent's socket, argv[0] included, with the process's own

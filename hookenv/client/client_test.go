@@ -96,7 +96,7 @@ func TestRunWithoutAClientID(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	names := client.Names()
+	names := strings.Fields(client.ToolNames)
 	for i, name := range names {
 		if name == "" || strings.ContainsAny(name, " \t") || i > 0 && names[i-1] >= name {
 			t.Errorf("%q is no name, or not in its place", name)

@@ -16,9 +16,6 @@ const (
 	AlertTest      = "test"
 )
 
-// Terminal reports whether alerts of the kind report an update's end.
-func Terminal(kind string) bool { return kind == AlertSucceeded || kind == AlertStopped }
-
 // Alert is a message to operators. It is written to the outbox in the
 // transaction that causes it, and sent at least once.
 type Alert struct {

@@ -62,7 +62,7 @@ func (w *world) follow(before, after *record.Request) {
 func (w *world) checkChange(r *record.Request, c updater.Change) {
 	switch v := c.Value.(type) {
 	case record.Alert:
-		if record.Terminal(v.Kind) {
+		if v.Kind == record.AlertSucceeded || v.Kind == record.AlertStopped {
 			id := strings.TrimSuffix(v.ID, "-"+v.Kind)
 			w.reports[id]++
 			w.ends++

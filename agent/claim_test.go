@@ -30,7 +30,7 @@ func TestClaimLostInMidHook(t *testing.T) {
 		if u := r.uniter("app/0"); u.Op == nil || u.Workflow.State != "" {
 			t.Errorf("after its end: %+v", u)
 		}
-		if err := RunMachine(t.Context(), MachineOptions{State: r.st, Machine: "0", Dir: r.dir, Tools: r.tools, Log: r.log()}); !errors.Is(err, state.ErrClaimed) {
+		if err := RunMachine(t.Context(), MachineOptions{Machine: "0", Options: Options{State: r.st, Dir: r.dir, Tools: r.tools, Log: r.log()}}); !errors.Is(err, state.ErrClaimed) {
 			t.Errorf("it began again with %v", err)
 		}
 	})

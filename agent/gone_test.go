@@ -34,11 +34,11 @@ func TestStoreThatIsGoneEndsTheAgent(t *testing.T) {
 
 func TestMachineThatDoesNotExist(t *testing.T) {
 	st := statetest.New(t)
-	err := RunMachine(t.Context(), MachineOptions{State: st, Machine: "9", Dir: t.TempDir(), Tools: "/nowhere"})
+	err := RunMachine(t.Context(), MachineOptions{Machine: "9", Options: Options{State: st, Dir: t.TempDir(), Tools: "/nowhere"}})
 	if !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("machine 9: %v", err)
 	}
-	err = RunUnit(t.Context(), UnitOptions{State: st, Unit: "app/9", Dir: t.TempDir(), Tools: "/nowhere"})
+	err = RunUnit(t.Context(), UnitOptions{Unit: "app/9", Options: Options{State: st, Dir: t.TempDir(), Tools: "/nowhere"}})
 	if !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("unit app/9: %v", err)
 	}
@@ -53,7 +53,7 @@ func TestDyingMachineIsMarkedDead(t *testing.T) {
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetInstance("1", "i-1", state.Addresses{Private: "10.0.0.1"}) })
 	done := make(chan error, 1)
 	go func() {
-		done <- RunMachine(t.Context(), MachineOptions{State: st, Machine: "1", Dir: r.dir, Tools: r.tools, Log: r.log()})
+		done <- RunMachine(t.Context(), MachineOptions{Machine: "1", Options: Options{State: st, Dir: r.dir, Tools: r.tools, Log: r.log()}})
 	}()
 	r.awaitState("app/0", "started")
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })

@@ -9,59 +9,51 @@ import (
 	"path/filepath"
 	"sync"
 
-	"bijou/agent/pulse"
 	"bijou/agent/uniter"
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/secretkeys"
 )
 
 // host holds everything that the unit agents of one process share.
 type host struct {
-	state    *state.State
-	dir      string // the machine's
-	tools    string
+	Options
 	uuid     string // the environment's
 	sockets  string // the folder of the units' sockets
 	limiter  *uniter.HookLimiter
-	log      *slog.Logger
-	fault    Fault
 	claim    *state.Claim
 	presence *presence
 	election *leaderElection
 	outages  *outageLog
-	pulse    *pulse.Watchdog // may be nil
-
-	secretKeys secretkeys.File
 }
 
-// newHost leaves limiter, tools and fault to the caller.
-func newHost(st *state.State, env state.Environment, dir string, claim *state.Claim, log *slog.Logger) (*host, error) {
-	dir, err := filepath.Abs(dir)
+// newHost leaves the limiter to the caller.
+func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error) {
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
 	}
-	p, outages := newPresence(st, claim, log), newOutageLog(log)
-	p.onAnnounce, outages.report = outages.partReporter("session"), p.reportTrouble
+	o.Dir = dir
+	p, outages := newPresence(o.State, claim, o.Log), newOutageLog(o.Log)
+	p.ready, p.onAnnounce, outages.report = o.Ready, outages.partReporter("session"), p.reportTrouble
 	return &host{
-		state: st, dir: dir, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), log: log, claim: claim,
-		presence: p, election: newLeaderElection(p, st, log), outages: outages,
+		Options: o, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), claim: claim,
+		presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
 	}, nil
 }
 
 func (h *host) makeSocketPath(unit string) (string, error) {
-	dir, err := makeSocketDir(h.uuid, h.dir)
+	dir, err := makeSocketDir(h.uuid, h.Dir)
 	return socketPath(dir, unit), err
 }
 
 // runWhileClaimed announces the agents while work runs them. It ends them once another
 // process runs the machine, or once they are asked to drain.
-func (h *host) runWhileClaimed(ctx context.Context, drain <-chan struct{}, work func(ctx context.Context) error) error {
+func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Context) error) error {
 	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))
 	working, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { h.presence.run(announcing, h.pulse.Loop("presence")) })
-	wg.Go(func() { h.drainOnRequest(working, drain, func() { stop(nil) }) })
+	wg.Go(func() { h.presence.run(announcing, h.Watchdog.Loop("presence")) })
+	wg.Go(func() { h.drainOnRequest(working, func() { stop(nil) }) })
 	wg.Go(func() { h.watchClaim(working, stop) })
 	err := work(working)
 	stop(nil)
@@ -72,13 +64,13 @@ func (h *host) runWhileClaimed(ctx context.Context, drain <-chan struct{}, work 
 	return unlessDone(working, err)
 }
 
-func (h *host) drainOnRequest(ctx context.Context, asked <-chan struct{}, stop func()) {
+func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	select {
-	case <-asked:
+	case <-h.Drain:
 	case <-ctx.Done():
 		return
 	}
-	h.log.Info("no hook begins any more; the agent ends with those in flight")
+	h.Log.Info("no hook begins any more; the agent ends with those in flight")
 	select {
 	case <-h.limiter.Drain():
 		stop()
@@ -88,7 +80,7 @@ func (h *host) drainOnRequest(ctx context.Context, asked <-chan struct{}, stop f
 
 func (h *host) watchClaim(ctx context.Context, stop context.CancelCauseFunc) {
 	if err := h.claim.Watch(ctx); err != nil {
-		h.log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
+		h.Log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
 		stop(err)
 	}
 }

@@ -58,7 +58,7 @@ func (m *machineAgent) run(ctx context.Context) error {
 	if err := m.prepareHost(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	return m.host.runWhileClaimed(ctx, m.Drain, func(ctx context.Context) error {
+	return m.host.runWhileClaimed(ctx, func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
 		stop()
@@ -80,12 +80,10 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.host, err = newHost(m.State, env, m.Dir, claim, m.Log); err != nil {
+	if m.host, err = newHost(m.Options, env, claim); err != nil {
 		return err
 	}
-	m.host.tools, m.host.fault, m.host.secretKeys = m.Tools, m.Fault, m.SecretKeys
 	m.host.presence.shareSession(m.Process)
-	m.host.presence.ready, m.host.pulse = m.Ready, m.Watchdog
 	m.host.limiter = uniter.NewHookLimiter(m.hookConcurrency(env))
 	return nil
 }

@@ -76,7 +76,7 @@ func hostAddress() string {
 
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
-		path := filepath.Join(m.host.dir, root.name)
+		path := filepath.Join(m.host.Dir, root.name)
 		if err := durable.MkdirAll(path, 0o755); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 			if err != nil || slices.Contains(units, unit) {
 				continue
 			}
-			folder := unitfolder.Of(m.host.dir, unit)
+			folder := unitfolder.Of(m.host.Dir, unit)
 			if err := folder.Remove(); err != nil {
 				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 			}

@@ -54,10 +54,9 @@ import (
 //	after-clear      nor that
 type Fault func(point string)
 
-// MachineOptions say which machine an agent serves, and from where.
-type MachineOptions struct {
-	State   *state.State
-	Machine string // its id, "0"
+// Options hold what an agent of a machine and one of a unit alone have in common.
+type Options struct {
+	State *state.State
 
 	// Dir is the machine's folder, ENVDIR/machines/ID; the units' folders lie below
 	// it, agents/unit-SERVICE-N. It is made if it is missing.
@@ -65,20 +64,11 @@ type MachineOptions struct {
 	// Tools is the absolute path of the folder that holds the hook tools of
 	// this version of the agent.
 	Tools string
-	// Addresses are where the machine is reached; the host says what is empty.
-	Addresses state.Addresses
-	// HookConcurrency is how many hooks may run at a time on this machine as long
-	// as the environment does not configure it, which it may at any time. 0: as
-	// many as CPUs on the provider "local", one on all others.
-	HookConcurrency int
 
-	// Claimant is this process, for the machine's claim.
+	// Claimant is this process, for the claim of the machine.
 	Claimant state.Claimant
-	// Process is the session that the agents share with other roles of their
-	// process, which ends it; nil: they have one of their own.
-	Process *state.SharedSession
 
-	// Ready, unless it is nil, is called once the machine is announced.
+	// Ready, unless it is nil, is called once the agent is announced.
 	Ready func()
 	// Watchdog watches the agent's loops; may be nil.
 	Watchdog *pulse.Watchdog
@@ -93,24 +83,26 @@ type MachineOptions struct {
 	Fault Fault
 }
 
-// UnitOptions say which unit an agent serves alone, without a machine agent.
+// MachineOptions say which machine an agent serves, and from where.
+type MachineOptions struct {
+	Options
+	Machine string // its id, "0"
+
+	// Addresses are where the machine is reached; the host says what is empty.
+	Addresses state.Addresses
+	// HookConcurrency is how many hooks may run at a time on this machine as long
+	// as the environment does not configure it, which it may at any time. 0: as
+	// many as CPUs on the provider "local", one on all others.
+	HookConcurrency int
+
+	// Process is the session that the agents share with other roles of their
+	// process, which ends it; nil: they have one of their own.
+	Process *state.SharedSession
+}
+
+// UnitOptions say which unit an agent serves alone, without a machine agent. The folder and
+// the claim are those of the unit's machine.
 type UnitOptions struct {
-	State *state.State
-	Unit  string // "wordpress/0"
-
-	// Dir is the folder of the unit's machine, ENVDIR/machines/ID; the unit's
-	// own is agents/unit-SERVICE-N below it.
-	Dir   string
-	Tools string // as in MachineOptions
-
-	Claimant state.Claimant // as in MachineOptions; the claim is that of the unit's machine
-
-	Ready    func()          // called once the unit is announced; may be nil
-	Watchdog *pulse.Watchdog // as in MachineOptions
-	Drain    <-chan struct{} // as in MachineOptions
-
-	SecretKeys secretkeys.File // as in MachineOptions
-
-	Log   *slog.Logger // nil: slog.Default()
-	Fault Fault
+	Options
+	Unit string // "wordpress/0"
 }

@@ -192,7 +192,7 @@ func TestSecondAgentWaitsForTheUnit(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		second := make(chan error, 1)
 		go func() {
-			second <- RunUnit(ctx, UnitOptions{State: statetest.Share(r.st), Unit: "app/0", Dir: r.dir, Tools: r.tools, Log: r.log()})
+			second <- RunUnit(ctx, UnitOptions{Unit: "app/0", Options: Options{State: statetest.Share(r.st), Dir: r.dir, Tools: r.tools, Log: r.log()}})
 		}()
 		r.end() // the first ends: the second takes over
 		r.eventually("the second runs config-changed", func() bool { return len(r.noted("app/0")) == len(before)+1 })

@@ -63,9 +63,7 @@ func (r *rig) start() {
 		st = r.agents
 	}
 	go func() {
-		r.done <- RunMachine(ctx, MachineOptions{
-			State: st, Machine: "0", Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(), Watchdog: r.pulse,
-		})
+		r.done <- RunMachine(ctx, MachineOptions{Machine: "0", Options: Options{State: st, Dir: r.dir, Tools: r.tools, Fault: r.fault, Log: r.log(), Watchdog: r.pulse}})
 	}()
 	r.t.Cleanup(r.end)
 }

@@ -21,7 +21,7 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
 	defer h.presence.removeAgent(agent)
 	defer h.election.withdraw(unit)
-	log := h.log.With("unit", unit)
+	log := h.Log.With("unit", unit)
 	var retry backoff.Exponential
 	for {
 		begin := time.Now()
@@ -47,18 +47,18 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 	}()
 	agent := state.UnitAgent(unit)
 	return uniter.Run(ctx, uniter.Options{
-		State:       h.state,
+		State:       h.State,
 		Unit:        unit,
 		Update:      h.presence.updaterFor(agent),
-		Folder:      unitfolder.Of(h.dir, unit),
-		Tools:       h.tools,
+		Folder:      unitfolder.Of(h.Dir, unit),
+		Tools:       h.Tools,
 		Socket:      func() (string, error) { return h.makeSocketPath(unit) },
 		Limiter:     h.limiter,
 		Log:         log.With("part", "uniter"),
-		Fault:       h.fault,
+		Fault:       h.Fault,
 		NoteAttempt: h.outages.agentReporter(agent),
-		Loop:        h.pulse.Loop(agent),
-		SecretKeys:  h.secretKeys,
+		Loop:        h.Watchdog.Loop(agent),
+		SecretKeys:  h.SecretKeys,
 		Nominate:    func(stays bool) { h.election.nominate(ctx, unit, stays) },
 	})
 }

@@ -34,13 +34,12 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	if err != nil {
 		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", o.Unit, err))
 	}
-	h, err := newHost(o.State, env, o.Dir, claim, o.Log)
+	h, err := newHost(o.Options, env, claim)
 	if err != nil {
 		return err
 	}
-	h.tools, h.fault, h.limiter, h.secretKeys = o.Tools, o.Fault, uniter.NewHookLimiter(1), o.SecretKeys
-	h.presence.ready, h.pulse = o.Ready, o.Watchdog
-	return h.runWhileClaimed(ctx, o.Drain, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
+	h.limiter = uniter.NewHookLimiter(1)
+	return h.runWhileClaimed(ctx, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
 // Owed returns what the unit's agent would do now, as the state is; "" if it would wait for something

@@ -73,10 +73,10 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	defer endSession(ctx, session)
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	roles := []daemon.Role{func(ctx context.Context) error {
-		return agent.RunMachine(ctx, agent.MachineOptions{
-			State: s, Process: session, Machine: id, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+		return agent.RunMachine(ctx, agent.MachineOptions{Machine: id, Process: session, Options: agent.Options{
+			State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
 			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
-		})
+		}})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
 	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(id) })
 	if err != nil {

@@ -90,7 +90,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 	go func() {
 		done <- daemon.RunRoles(ctx, []daemon.Role{
 			func(ctx context.Context) error {
-				return agent.RunMachine(ctx, agent.MachineOptions{State: st, Process: session, Machine: "0", Dir: t.TempDir()})
+				return agent.RunMachine(ctx, agent.MachineOptions{Machine: "0", Process: session, Options: agent.Options{State: st, Dir: t.TempDir()}})
 			},
 			func(ctx context.Context) error {
 				return provision.Run(ctx, provision.Options{State: st, Process: session, Provider: nobody{}})

@@ -60,10 +60,10 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
 		func(ctx context.Context) error {
-			return agent.RunUnit(ctx, agent.UnitOptions{
-				State: s, Unit: unit, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+			return agent.RunUnit(ctx, agent.UnitOptions{Unit: unit, Options: agent.Options{
+				State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
 				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
-			})
+			}})
 		},
 		func(ctx context.Context) error { return h.watch(ctx, s) },
 	})))

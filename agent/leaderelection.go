@@ -102,13 +102,6 @@ func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, 
 	return slices.MinFunc(names, charm.CompareUnits), known
 }
 
-func (e *leaderElection) isLocal(c *candidates, unit string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, here := c.units[unit]
-	return here
-}
-
 func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -218,7 +211,8 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 	_ = e.state.View(ctx, func(v *state.View) error {
 		units, err := v.Units(service)
 		for _, u := range units {
-			if err != nil || some || u.Life != state.Alive || e.isLocal(c, u.Name) {
+			_, isLocal := e.pickLeader(c, u.Name)
+			if err != nil || some || u.Life != state.Alive || isLocal {
 				continue
 			}
 			some, err = v.IsPresent(state.UnitAgent(u.Name))

@@ -2,7 +2,6 @@ package uniter
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -106,17 +105,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 		o = actionOutcome{state.ActionFailed, state.ActionEnd{Message: why, Code: o.end.Code, Output: o.end.Output}, false}
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
-	if errors.Is(err, state.ErrNotFound) {
-		u.clearRunning() // the unit was removed by force
-		return nil
-	}
-	if err != nil && !errors.Is(err, errRecorded) {
-		return err
-	}
-	u.faultPoint("after-commit")
-	u.logActionOutcome(r, o, changes)
-	u.clearRunning()
-	return nil
+	return u.finishOutcome(err, func() { u.logActionOutcome(r, o, changes) })
 }
 
 func (u *uniter) commitActionEnd(ctx context.Context, r *runningHook, o actionOutcome) (changes []hookctx.Change, err error) {

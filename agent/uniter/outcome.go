@@ -40,6 +40,12 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	if failure != "" {
 		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
+	return u.finishOutcome(err, func() { u.logOutcome(r, failure, changes) })
+}
+
+// finishOutcome returns the error of an outcome's commit where that is to be tried again, and
+// else has done with the hook.
+func (u *uniter) finishOutcome(err error, log func()) error {
 	if errors.Is(err, state.ErrNotFound) {
 		u.clearRunning() // the unit was removed by force, as the next snapshot will show
 		return nil
@@ -48,7 +54,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		return err
 	}
 	u.faultPoint("after-commit")
-	u.logOutcome(r, failure, changes)
+	log()
 	u.clearRunning()
 	return nil
 }

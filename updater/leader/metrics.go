@@ -9,19 +9,17 @@ import (
 
 	"bijou/updater/decide"
 	"bijou/updater/metrics"
+	"bijou/updater/record"
 )
 
 // Metrics counts what an updater does. A nil one counts nothing.
 type Metrics struct {
 	mu                  sync.Mutex
 	leading             bool
-	servers, missing    int
-	running, stopped    bool
 	checks, failures    int
 	delivered, rejected int
-	release, current    string
 	lastCheck           time.Time
-	fleet               decide.Snapshot
+	fleet               decide.Snapshot // as it was observed last
 }
 
 func (m *Metrics) update(f func()) {
@@ -37,14 +35,8 @@ func (m *Metrics) setLeading(yes bool) { m.update(func() { m.leading = yes }) }
 
 func (m *Metrics) observe(s decide.Snapshot) {
 	m.update(func() {
-		m.servers, m.release, m.current = len(s.Servers), s.Release, ""
-		m.running, m.stopped, m.missing = false, false, 0
 		m.fleet = s
 		m.fleet.Workers, m.fleet.Present = maps.Clone(s.Workers), maps.Clone(s.Present) // these are kept current
-		if r := s.Current; r != nil {
-			m.current, m.missing = r.Version, len(r.Missing)
-			m.running, m.stopped = !r.Ended() && !r.Stop, r.Stop
-		}
 	})
 }
 
@@ -74,12 +66,17 @@ func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
 	defer m.mu.Unlock()
 	var b metrics.Exposition
 	metric := b.Add
+	var last record.Request
+	if m.fleet.Current != nil {
+		last = *m.fleet.Current
+	}
+	runs := m.fleet.Current != nil && !last.Ended() && !last.Stop
 	metric("gauge", "neco_updater_leader", "1 while this updater leads. What it says of updates is right then only.", "", metrics.BoolValue(m.leading))
-	metric("gauge", "neco_updater_servers", "Boot servers that are registered.", "", int64(m.servers))
-	metric("gauge", "neco_updater_running", "1 while an update runs.", "", metrics.BoolValue(m.running))
-	metric("gauge", "neco_updater_stopped", "1 while an update is stopped, and waits for an operator.", "", metrics.BoolValue(m.stopped))
-	metric("gauge", "neco_updater_missing_servers", "Servers of the update whose worker is not alive.", "", int64(m.missing))
-	metric("gauge", "neco_updater_version_info", "Versions: the newest release, and that of the last update.", fmt.Sprintf("{release=%q,current=%q}", m.release, m.current), 1)
+	metric("gauge", "neco_updater_servers", "Boot servers that are registered.", "", int64(len(m.fleet.Servers)))
+	metric("gauge", "neco_updater_running", "1 while an update runs.", "", metrics.BoolValue(runs))
+	metric("gauge", "neco_updater_stopped", "1 while an update is stopped, and waits for an operator.", "", metrics.BoolValue(last.Stop))
+	metric("gauge", "neco_updater_missing_servers", "Servers of the update whose worker is not alive.", "", int64(len(last.Missing)))
+	metric("gauge", "neco_updater_version_info", "Versions: the newest release, and that of the last update.", fmt.Sprintf("{release=%q,current=%q}", m.fleet.Release, last.Version), 1)
 	metric("counter", "neco_updater_checks_total", "Looks for releases, by result.", `{result="done"}`, int64(m.checks))
 	metric("counter", "neco_updater_checks_total", "", `{result="failed"}`, int64(m.failures))
 	metric("gauge", "neco_updater_last_check_timestamp_seconds", "When releases were looked for successfully.", "", metrics.UnixSeconds(m.lastCheck))

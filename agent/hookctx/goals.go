@@ -2,6 +2,7 @@ package hookctx
 
 import (
 	"context"
+	"maps"
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
@@ -55,9 +56,7 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 		goal.Status = "joined"
 	}
 	to[other] = goal
-	for name, unit := range units {
-		to[name] = unit
-	}
+	maps.Copy(to, units)
 	return nil
 }
 

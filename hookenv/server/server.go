@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,10 +128,7 @@ func (s *Server) Unregister(clientID string) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	again := s.closed
-	ids := make([]string, 0, len(s.hooks))
-	for id := range s.hooks {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(s.hooks))
 	s.closed = true
 	s.mu.Unlock()
 	for _, id := range ids {

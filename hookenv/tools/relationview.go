@@ -16,14 +16,10 @@ type relationView struct {
 // selectEnds returns the ends of the view's role, or the opposite ones. The opposite of a peer is
 // its peers.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
-	var picked []hookapi.End
-	for _, end := range r.Ends {
+	return slices.DeleteFunc(slices.Clone(r.Ends), func(end hookapi.End) bool {
 		opposite := end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
-		if v.role == end.Role || v.role == "" && opposite {
-			picked = append(picked, end)
-		}
-	}
-	return picked
+		return v.role != end.Role && !(v.role == "" && opposite)
+	})
 }
 
 // listUnits leaves the viewer itself out. A service sees what any of its units sees: one of its own
@@ -68,14 +64,10 @@ func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 }
 
 func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relation {
-	var kept []hookapi.Relation
-	for _, r := range relations {
+	return slices.DeleteFunc(slices.Clone(relations), func(r hookapi.Relation) bool {
 		end, own := findEnd(r, serviceOf(v.viewer))
-		if v.role == "" || own && end.Role == v.role {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+		return v.role != "" && !(own && end.Role == v.role)
+	})
 }
 
 // buildAdjacency returns who is related to whom, as Python Juju prints it.

@@ -71,13 +71,8 @@ func AtStart(s Snapshot, now time.Time) []updater.Change {
 	return changes
 }
 
-func (s Snapshot) unregisteredServers() (gone []int) {
-	for _, lrn := range s.Current.Servers {
-		if !slices.Contains(s.Servers, lrn) {
-			gone = append(gone, lrn)
-		}
-	}
-	return gone
+func (s Snapshot) unregisteredServers() []int {
+	return slices.DeleteFunc(slices.Clone(s.Current.Servers), func(lrn int) bool { return slices.Contains(s.Servers, lrn) })
 }
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns

@@ -79,11 +79,7 @@ func (r Release) Incomplete() bool {
 // would have been taken.
 func filterComplete(env, prefix string, all []Release) (whole []Release, err error) {
 	best, ok := Choose(env, prefix, all)
-	for _, r := range all {
-		if !r.Incomplete() {
-			whole = append(whole, r)
-		}
-	}
+	whole = slices.DeleteFunc(slices.Clone(all), Release.Incomplete)
 	if ok && best.Release.Incomplete() {
 		err = fmt.Errorf("%w: release %q lacks %s", ErrIncomplete, best.Release.Tag, SumsFile)
 	}

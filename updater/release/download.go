@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -124,9 +125,7 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	if err != nil {
 		return nil, permanentError{err}
 	}
-	for name, values := range d.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, d.Header)
 	if from > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 	}

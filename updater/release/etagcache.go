@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 )
@@ -53,9 +54,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()
-	for name, value := range resp.Header {
-		header[name] = value
-	}
+	maps.Copy(header, resp.Header)
 	header.Del("Content-Length")
 	if link := a.header.Get("Link"); link != "" {
 		header.Set("Link", link)

@@ -56,6 +56,17 @@ func (s *server) refuseCalls() {
 	s.ending = true
 }
 
+// answer answers a call by the provider, which does not end before.
+func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (response T, err error) {
+	p, err := s.beginCall()
+	if err != nil {
+		return response, err
+	}
+	defer s.calls.Done()
+	response, err = ask(p)
+	return response, errorToStatus(err)
+}
+
 // The caller ends the call with calls.Done.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
@@ -72,16 +83,10 @@ func (s *server) beginCall() (provider.Provider, error) {
 
 // Capabilities asks the provider.
 func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesRequest) (*protocol.CapabilitiesResponse, error) {
-	p, err := s.beginCall()
-	if err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	c, err := p.Capabilities(ctx)
-	if err != nil {
-		return nil, errorToStatus(err)
-	}
-	return &protocol.CapabilitiesResponse{Name: toUTF8(c.Name), Isolated: c.Isolated, Remote: c.Remote}, nil
+	return answer(s, func(p provider.Provider) (*protocol.CapabilitiesResponse, error) {
+		c, err := p.Capabilities(ctx)
+		return &protocol.CapabilitiesResponse{Name: toUTF8(c.Name), Isolated: c.Isolated, Remote: c.Remote}, err
+	})
 }
 
 // Start has the provider start, and sends on what it prints.
@@ -105,28 +110,19 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 
 // Stop asks the provider.
 func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
-	p, err := s.beginCall()
-	if err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	return &protocol.StopResponse{}, errorToStatus(p.Stop(ctx, r.GetInstance()))
+	return answer(s, func(p provider.Provider) (*protocol.StopResponse, error) {
+		return &protocol.StopResponse{}, p.Stop(ctx, r.GetInstance())
+	})
 }
 
 // Instances asks the provider.
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
-	p, err := s.beginCall()
-	if err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	all, err := p.Instances(ctx)
-	if err != nil {
-		return nil, errorToStatus(err)
-	}
-	answer := &protocol.InstancesResponse{}
-	for _, i := range all {
-		answer.Instances = append(answer.Instances, instanceToProto(i))
-	}
-	return answer, nil
+	return answer(s, func(p provider.Provider) (*protocol.InstancesResponse, error) {
+		all, err := p.Instances(ctx)
+		response := &protocol.InstancesResponse{}
+		for _, i := range all {
+			response.Instances = append(response.Instances, instanceToProto(i))
+		}
+		return response, err
+	})
 }

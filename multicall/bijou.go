@@ -24,14 +24,6 @@ type bijouGrammar struct {
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
 }
 
-const bijouSummary = `One binary that is an early-Juju deployment: call it by an applet's name, or as "bijou APPLET ...".
-
-Examples:
-  bijou quickstart            see two charms deployed and related, in a minute
-  bijou install --dir ~/bin   link every applet there
-  bijou help relation-get     explain one applet
-  bijou juju status           an applet without a link`
-
 // runBijou runs one of bijou's own commands, or an applet.
 func runBijou(c applet.Call) int {
 	if len(c.Args) == 0 {
@@ -55,9 +47,12 @@ func runBijou(c applet.Call) int {
 	return runOwnCommand(c)
 }
 
+func bijouCommand() console.Command {
+	return console.Command{Name: "bijou", Grammar: &bijouGrammar{}, Help: helpFiles}
+}
+
 func runOwnCommand(c applet.Call) int {
-	var grammar bijouGrammar
-	parsed, err := console.Parse(c.Streams, console.Command{Name: "bijou", Summary: bijouSummary, Grammar: &grammar}, c.Args)
+	parsed, err := console.Parse(c.Streams, bijouCommand(), c.Args)
 	if err == nil {
 		err = parsed.Run(&c, c.Streams)
 	}

@@ -1,6 +1,7 @@
 package multicall
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
+
+//go:embed help
+var helpFiles embed.FS
 
 type helpCmd struct {
 	Applet string `arg:"" optional:"" help:"The applet to explain."`
@@ -39,7 +43,7 @@ func exitWith(code int) error {
 }
 
 func printOverview(s console.Streams) error {
-	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouSummary)
+	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
 	own := console.NewTable("COMMAND", "")
 	own.Add("", "bijou help [APPLET]", "explain bijou, or one applet")
 	own.Add("", "bijou install", "make a link for every applet")

@@ -14,14 +14,9 @@ type jujudGrammar struct {
 	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
 }
 
-const jujudSummary = `Answers charms that ask which Juju they run under.
-
-Examples:
-  jujud version`
-
 func runJujud(c applet.Call) int {
 	var grammar jujudGrammar
-	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Summary: jujudSummary, Grammar: &grammar}, c.Args)
+	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Grammar: &grammar, Help: helpFiles}, c.Args)
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}

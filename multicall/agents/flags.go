@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 )
+
+//go:embed help
+var helpFiles embed.FS
 
 // daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
 // parts of one by themselves.

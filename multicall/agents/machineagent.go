@@ -25,18 +25,10 @@ type machineAgentGrammar struct {
 	daemonFlags
 }
 
-const machineAgentSummary = `Runs the units of one machine, until it is told to stop (SIGTERM) or the machine is destroyed.
-On machine 0, and where "juju add-machine --provisioner" said so, it hosts a provisioner as well.
-"juju bootstrap" and "juju start" start that of machine 0 in the background.
-
-Examples:
-  machine-agent --machine 0 --env ~/.bijou/default
-  machine-agent --machine 3 --state sqlite:/srv/state.db --dir /var/lib/bijou`
-
 // RunMachineAgent is the applet machine-agent.
 func RunMachineAgent(c applet.Call) int {
 	var g machineAgentGrammar
-	return daemon.Run(c, console.Command{Name: "machine-agent", Summary: machineAgentSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
 		return serveMachine(ctx, d, g.Machine, g.daemonFlags)
 	})
 }

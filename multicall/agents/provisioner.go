@@ -17,16 +17,10 @@ type provisionerGrammar struct {
 	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
 }
 
-const provisionerSummary = `Makes sure that every machine has a live instance, and that dead ones go. Several may run: one leads.
-Machine 0 hosts one, and so do machines of "juju add-machine --provisioner"; this is another.
-
-Examples:
-  provisioner --env ~/.bijou/default`
-
 // RunProvisioner is the applet provisioner.
 func RunProvisioner(c applet.Call) int {
 	var g provisionerGrammar
-	return daemon.Run(c, console.Command{Name: "provisioner", Summary: provisionerSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
 		return serveProvisioner(ctx, d, daemonFlags{Env: g.Env})
 	})
 }

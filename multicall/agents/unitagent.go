@@ -18,16 +18,10 @@ type unitAgentGrammar struct {
 	daemonFlags
 }
 
-const unitAgentSummary = `Runs one unit alone, until it is told to stop (SIGTERM) or the unit is gone. While a machine agent
-runs that unit, it waits.
-
-Examples:
-  unit-agent --unit wordpress/0 --env ~/.bijou/default`
-
 // RunUnitAgent is the applet unit-agent.
 func RunUnitAgent(c applet.Call) int {
 	var g unitAgentGrammar
-	return daemon.Run(c, console.Command{Name: "unit-agent", Summary: unitAgentSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
 		return serveUnit(ctx, d, g.Unit, g.daemonFlags)
 	})
 }

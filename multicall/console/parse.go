@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,10 +18,32 @@ var ErrHelped = errors.New("help was printed")
 // Command describes one applet's command line.
 type Command struct {
 	Name    string
-	Summary string // what it is, and examples
+	Summary string // what it is, and examples; empty: Help has it
 	Grammar any    // pointer to a struct with kong's tags
-	Help    fs.FS  // what --help says of a command beside its options: deploy.txt, config/set.txt; may be nil
+	// Help has in its folder help what --help says beside the options, of this command (juju.txt)
+	// and of those below it (deploy.txt, config/set.txt). It may be nil.
+	Help fs.FS
+	// Inserts are texts that {{NAME}} stands for there.
+	Inserts map[string]func() string
 	Options []kong.Option
+}
+
+// HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
+func (c Command) HelpText(name string) string {
+	if c.Help == nil {
+		return ""
+	}
+	data, err := fs.ReadFile(c.Help, path.Join("help", name+".txt"))
+	if err != nil {
+		return ""
+	}
+	text := strings.TrimSuffix(string(data), "\n")
+	for name, insert := range c.Inserts {
+		if mark := "{{" + name + "}}"; strings.Contains(text, mark) {
+			text = strings.ReplaceAll(text, mark, strings.TrimSuffix(insert(), "\n"))
+		}
+	}
+	return text
 }
 
 // exitPanic carries kong's call to exit back to Parse.
@@ -39,7 +62,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		}
 	}()
 	options := append([]kong.Option{
-		kong.Name(c.Name), kong.Description(c.Summary), kong.Writers(s.Out, s.Err),
+		kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))), kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exitPanic(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}, c.Options...)
@@ -55,9 +78,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
-	if c.Help != nil {
-		addHelp(parser.Model.Node, c.Help, "")
-	}
+	c.addHelp(parser.Model.Node, "")
 	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
@@ -68,13 +89,11 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	return parsed, nil
 }
 
-func addHelp(n *kong.Node, texts fs.FS, folder string) {
+func (c Command) addHelp(n *kong.Node, folder string) {
 	for _, command := range n.Children {
 		name := path.Join(folder, command.Name)
-		if text, err := fs.ReadFile(texts, name+".txt"); err == nil { // a command need not have one
-			command.Detail = strings.TrimSuffix(string(text), "\n")
-		}
-		addHelp(command, texts, name)
+		command.Detail = cmp.Or(c.HelpText(name), command.Detail)
+		c.addHelp(command, name)
 	}
 }
 

@@ -32,23 +32,6 @@ type Command struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files go; default: /etc/systemd/system."`
 }
 
-// Help shows how it is used.
-func (Command) Help() string {
-	return `Every link is replaced at once (a temporary name, then a rename), so that it may be
-repeated while the applets are in use. A file that is not a link to bijou is only replaced with --force.
-
-With --systemd an environment's processes become systemd's: its background process, and templates for a
-unit alone and another provisioner. A process that runs in the background goes over when the service starts.
-
-Examples:
-  sudo bijou install
-  bijou install --dir ~/bin
-  sudo bijou install --jujud
-  sudo bijou install --systemd --env ~/.bijou/default
-  sudo bijou install --dir /usr/local/bin --systemd --neco
-  sudo bijou install --dir /usr/local/bin --force`
-}
-
 // Run makes links or unit files, and prints one line for each.
 func (i Command) Run(c *applet.Call) error {
 	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" || i.Neco {

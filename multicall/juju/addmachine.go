@@ -17,19 +17,6 @@ type addMachineCmd struct {
 	Provisioner bool   `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
 }
 
-// Help shows how it is used.
-func (addMachineCmd) Help() string {
-	return `The provisioner starts them. The first unit that such a machine satisfies is put there instead of on a new
-machine; "juju deploy --to ID" and "juju add-unit --to ID" put any there. One with a provisioner waits for the latter.
-
-` + constraintsHelp + `
-Examples:
-  juju add-machine
-  juju add-machine -n 3 --series noble --constraints "mem=4G cpu-cores=2"
-  juju add-machine ssh:ubuntu@203.0.113.7
-  juju add-machine --provisioner`
-}
-
 // Run adds the machines and prints their ids.
 func (c addMachineCmd) Run(o *operator) error {
 	if c.Number < 1 {

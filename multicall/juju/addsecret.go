@@ -20,13 +20,6 @@ type secretFlags struct {
 	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
 }
 
-const secretContentHelp = `
-Arguments are in the shell's history, and in ps as long as the command runs; what KEY#file=PATH and --file
-name is not.
-
-Examples:
-`
-
 // readContent returns nil if there is none. Errors show no value.
 func (f secretFlags) readContent() (secret.Content, error) {
 	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
@@ -57,13 +50,6 @@ func (f secretFlags) readContent() (secret.Content, error) {
 type addSecretCmd struct {
 	Name string `arg:"" help:"What operators call it."`
 	secretFlags
-}
-
-// Help shows how it is used.
-func (addSecretCmd) Help() string {
-	return `It prints the secret's URI, by which options of charms name it. No charm reads it before juju grant-secret.
-` + secretContentHelp + `  juju add-secret api-token token#file=./token
-  juju add-secret admin --file admin.yaml --info "of the database"`
 }
 
 // Run adds the secret.

@@ -14,15 +14,6 @@ type setEnvironmentCmd struct {
 	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
 }
 
-// Help shows how it is used, and what can be set.
-func (setEnvironmentCmd) Help() string {
-	return environmentHelp() + `
-Examples:
-  juju set-environment automatically-retry-hooks=false
-  juju set-environment update-status-interval=90s hook-concurrency=1
-  juju set-environment update-status-interval=`
-}
-
 func environmentHelp() string {
 	b := strings.Builder{}
 	b.WriteString("Settings:\n")
@@ -51,14 +42,6 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 
 type getEnvironmentCmd struct {
 	Key string `arg:"" optional:"" help:"Print this value only."`
-}
-
-// Help shows how it is used.
-func (getEnvironmentCmd) Help() string {
-	return environmentHelp() + `
-Examples:
-  juju get-environment
-  juju get-environment automatically-retry-hooks`
 }
 
 // Run prints one value, or all as YAML, defaults applied.

@@ -1,18 +1,13 @@
 package juju
 
-import (
-	"embed"
-	"io/fs"
-)
+import "embed"
 
 //go:embed help
 var helpFiles embed.FS
 
-// helpTexts has a file for each command: help/deploy.txt, help/config/set.txt.
-func helpTexts() fs.FS {
-	texts, err := fs.Sub(helpFiles, "help")
-	if err != nil {
-		panic("internal error: " + err.Error())
+func helpInserts() map[string]func() string {
+	return map[string]func() string{
+		"constraints": func() string { return constraintsHelp },
+		"settings":    environmentHelp,
 	}
-	return texts
 }

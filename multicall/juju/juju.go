@@ -162,17 +162,6 @@ type grammar struct {
 	RetryProvisioning retryProvisioningCmd `cmd:"" help:"Let machines that could not be started be tried again."`
 }
 
-const summary = `Deploy charms, relate them, look at them, take them down.
-
-Examples:
-  juju bootstrap
-  juju deploy ./charms/mysql
-  juju deploy ./charms/wordpress blog
-  juju add-relation blog mysql
-  juju status
-
-"juju COMMAND --help" explains a command, with examples.`
-
 // Main runs one juju command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
 	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
@@ -181,7 +170,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	args, tail := cutCommand(args)
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Summary: summary, Grammar: &g, Help: helpTexts()}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts()}, args)
 	if err != nil {
 		return err
 	}

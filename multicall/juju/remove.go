@@ -18,8 +18,6 @@ type removalFlags struct {
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 }
 
-const removalHelp = "If one of several is not there, or cannot go, none of them goes.\n"
-
 type removalKind struct {
 	name    string // "unit"
 	outcome string // what happens to one, by and by
@@ -106,16 +104,6 @@ type removeUnitCmd struct {
 	waitFlags
 }
 
-// Help shows how it is used.
-func (removeUnitCmd) Help() string {
-	return `The unit leaves its relations, runs its stop hook, and is gone.
-` + removalHelp + `
-Examples:
-  juju remove-unit mysql/1
-  juju destroy-unit wordpress/0 wordpress/2
-  juju remove-unit mysql/1 --force`
-}
-
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
@@ -152,15 +140,6 @@ type destroyServiceCmd struct {
 	waitFlags
 }
 
-// Help shows how it is used.
-func (destroyServiceCmd) Help() string {
-	return `Its relations end, its units run their stop hooks, and it is gone with the last of them.
-` + removalHelp + `
-Examples:
-  juju destroy-service wordpress
-  juju destroy-service wordpress mysql`
-}
-
 // Run makes the services dying, once all are known to be there.
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
@@ -177,15 +156,6 @@ type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
 	Force    bool     `help:"Take units that are on it along, whatever they do."`
 	removalFlags
-}
-
-// Help shows how it is used.
-func (destroyMachineCmd) Help() string {
-	return `Its agent ends, its instance is stopped, and it is gone.
-` + removalHelp + `
-Examples:
-  juju destroy-machine 2
-  juju destroy-machine 2 3 --force`
 }
 
 // Run makes the machines dying, all or none.

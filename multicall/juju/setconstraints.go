@@ -26,18 +26,6 @@ type setConstraintsCmd struct {
 	Service string   `placeholder:"SERVICE" help:"Of this service, instead of the environment."`
 }
 
-// Help shows how it is used.
-func (setConstraintsCmd) Help() string {
-	return `They replace all that were set before, and hold for units and machines that are added from then on. A
-service's go before the environment's, one by one.
-
-` + constraintsHelp + `
-Examples:
-  juju set-constraints mem=2G arch=amd64
-  juju set-constraints --service wordpress mem=3G cpu-cores=2
-  juju set-constraints --service wordpress`
-}
-
 // Run replaces the constraints.
 func (c setConstraintsCmd) Run(o *operator) error {
 	v, err := parseConstraints(c.Values...)

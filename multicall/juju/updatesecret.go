@@ -16,14 +16,6 @@ type updateSecretCmd struct {
 	secretFlags
 }
 
-// Help shows how it is used.
-func (updateSecretCmd) Help() string {
-	return `Values make a new revision, unless they are what the newest has; units that read an older one run
-secret-changed, and read it until they refresh.
-` + secretContentHelp + `  juju update-secret api-token token#file=./token
-  juju update-secret api-token --name token --auto-prune`
-}
-
 // Run changes the secret.
 func (c updateSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()

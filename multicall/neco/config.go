@@ -31,17 +31,6 @@ type configSetCmd struct {
 	reasonFlag
 }
 
-// Help shows how it is used.
-func (configSetCmd) Help() string {
-	return `It takes effect at once in all daemons; none is restarted.
-
-Keys:
-` + keyHelp() + `
-Examples:
-  neco config set env production
-  neco config set update-window "0 2 * * 1-5; 3h; Asia/Tokyo"`
-}
-
 func keyHelp() string {
 	var b strings.Builder
 	for _, s := range record.Settings() {

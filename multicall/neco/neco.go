@@ -6,6 +6,7 @@ package neco
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ type Parts struct {
 	Server   Server                      // that neco is called on
 	Demo     func(console.Streams) error // shows it all; nil: there is none
 }
+
+//go:embed help
+var helpFiles embed.FS
 
 type grammar struct {
 	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH."`
@@ -51,20 +55,6 @@ type grammar struct {
 	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
 }
 
-const summary = `Keeps boot servers up to date, in lock-step. neco-updater and neco-worker, which run on each of them, do
-the work; these commands say what is to be done, and show what is.
-
-Examples:
-  neco demo
-  export NECO_STATE=etcd://10.0.0.3:2379,10.0.1.3:2379
-  neco init
-  neco bootserver add 0 1 2
-  neco config set github-repository example/neco
-  neco config set env production
-  neco status --watch
-
-"neco COMMAND --help" explains a command, with examples.`
-
 // operator is one call of neco.
 type operator struct {
 	ctx     context.Context
@@ -86,7 +76,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "neco", Summary: summary, Grammar: &g, Help: helpTexts()}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "neco", Grammar: &g, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}, args)
 	if err != nil {
 		return err
 	}

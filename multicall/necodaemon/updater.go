@@ -20,17 +20,10 @@ type necoUpdaterGrammar struct {
 	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
-const necoUpdaterSummary = `Runs on every boot server, until it is told to stop (SIGTERM). One of them leads: it looks for releases,
-starts updates, watches over them, and reports how they end. If it dies, another one goes on.
-
-Examples:
-  neco-updater --state etcd://10.0.0.3:2379,10.0.1.3:2379
-  neco-updater --state sqlite:/srv/neco.db --metrics 127.0.0.1:9300`
-
 // RunUpdater is the applet neco-updater.
 func RunUpdater(c applet.Call) int {
 	var g necoUpdaterGrammar
-	return daemon.Run(c, console.Command{Name: "neco-updater", Summary: necoUpdaterSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
 		return serveUpdater(ctx, d, g)
 	})
 }

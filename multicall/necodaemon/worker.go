@@ -5,6 +5,7 @@ package necodaemon
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,9 @@ import (
 	"bijou/updater/worker"
 )
 
+//go:embed help
+var helpFiles embed.FS
+
 type necoWorkerGrammar struct {
 	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
 	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: what /etc/neco/rack holds."`
@@ -39,17 +43,10 @@ type necoWorkerGrammar struct {
 	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
-const necoWorkerSummary = `Does one boot server's part in updates, until it is told to stop (SIGTERM): installs the version that is
-asked for, hands over to it, then updates one component after the other, in step with the other servers.
-
-Examples:
-  neco-worker --state etcd://10.0.0.3:2379,10.0.1.3:2379
-  neco-worker --state sqlite:/srv/neco.db --lrn 0 --dir /tmp/worker`
-
 // RunWorker is the applet neco-worker.
 func RunWorker(c applet.Call) int {
 	var g necoWorkerGrammar
-	return daemon.Run(c, console.Command{Name: "neco-worker", Summary: necoWorkerSummary, Grammar: &g}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
 		return serveWorker(ctx, d, g)
 	})
 }

@@ -27,16 +27,6 @@ type Quickstart struct {
 	Keep bool `help:"Leave everything running at the end, and say how to go on."`
 }
 
-// Help shows how it is used.
-func (Quickstart) Help() string {
-	return `Deploys the example charms mysql and wordpress in a throw-away folder, relates them, and shows the
-file that wordpress makes of mysql's settings. Needs no root, no packages, no network.
-
-Examples:
-  bijou quickstart
-  bijou quickstart --keep`
-}
-
 // Run shows the tour and removes what it made, interrupted or not.
 func (q Quickstart) Run(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

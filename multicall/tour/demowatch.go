@@ -2,15 +2,10 @@ package tour
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
-	"time"
 
 	"bijou/multicall/console"
-	"bijou/state/backoff"
 )
 
 // The states of `neco status` that the demo waits for.
@@ -42,15 +37,10 @@ type serverStatus struct {
 
 // watchUntil prints each change until the fleet is in the state with the version.
 func (d *demo) watchUntil(ctx context.Context, state, version string) error {
-	begun, seen := time.Now(), map[int]string{}
+	changes := d.newChangePrinter(len("server 0 "), d.colourLine)
 	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoTimeout)
-	return d.pollUntil(ctx, late, func(f fleetStatus) (bool, error) {
-		for lrn, line := range f.progressLines(version) {
-			if line != "" && seen[lrn] != line {
-				fmt.Fprintf(d.out, "  %5.1f s  server %d  %s\n", time.Since(begun).Seconds(), lrn, d.colourLine(line))
-				seen[lrn] = line
-			}
-		}
+	return pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
+		changes.print(f.progressLines(version))
 		switch {
 		case f.State == state && f.Version == version:
 			return true, nil
@@ -64,54 +54,26 @@ func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 // awaitWorkers waits for all workers: an update begins without those that were never seen.
 func (d *demo) awaitWorkers(ctx context.Context) error {
 	late := fmt.Errorf("not all servers' workers were there within %s", demoTimeout)
-	return d.pollUntil(ctx, late, func(f fleetStatus) (bool, error) {
+	return pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
 		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
 	})
 }
 
-// pollUntil returns late after demoTimeout.
-func (d *demo) pollUntil(ctx context.Context, late error, done func(f fleetStatus) (bool, error)) error {
-	for begun := time.Now(); time.Since(begun) < demoTimeout; {
-		f, err := d.readStatus(ctx)
-		if err != nil {
-			return err
-		}
-		if ok, err := done(f); ok || err != nil {
-			return err
-		}
-		if err := backoff.Sleep(ctx, pollInterval); err != nil {
-			return err
-		}
-	}
-	return late
-}
-
-// readStatus accepts exit codes other than 0, which tell the state.
-func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
-	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
-	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
-		return f, fmt.Errorf("cannot run neco status: %w", err)
-	}
-	if err := json.Unmarshal(out, &f); err != nil {
-		return f, fmt.Errorf("cannot read what neco status prints: %w", err)
-	}
-	return f, nil
-}
-
 // progressLines has "" for a server that has not begun.
-func (f fleetStatus) progressLines(version string) map[int]string {
-	lines := map[int]string{}
+func (f fleetStatus) progressLines(version string) map[string]string {
+	lines := map[string]string{}
 	for _, s := range f.Servers {
+		name := fmt.Sprintf("server %d", s.LRN)
 		switch w := s.Status; {
 		case w == nil || w.Version != version:
 		case w.Error:
-			lines[s.LRN] = "failed: " + w.Message
+			lines[name] = "failed: " + w.Message
 		case w.Finished:
-			lines[s.LRN] = "done: runs " + s.Worker
+			lines[name] = "done: runs " + s.Worker
 		case w.Step == 0:
-			lines[s.LRN] = w.StepName
+			lines[name] = w.StepName
 		default:
-			lines[s.LRN] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
+			lines[name] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
 		}
 	}
 	return lines

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -150,21 +152,11 @@ func packTarball(manifest string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// manifestTemplate has VERSION in the place of the release's.
+//
+//go:embed demomanifest.yaml
+var manifestTemplate string
+
 func makeManifest(version string) string {
-	return fmt.Sprintf(`version: %[1]s
-components:
-  - name: cke
-    strategy: stop-all
-    services: [cke.service]
-    artifact: {image: "example/cke:%[1]s"}
-  - name: etcd
-    strategy: rolling
-    services: [etcd.service]
-    artifact: {image: "example/etcd:%[1]s"}
-    soak: 500ms
-  - name: sabakan
-    strategy: any
-    services: [sabakan.service]
-    artifact: {image: "example/sabakan:%[1]s"}
-`, version)
+	return strings.ReplaceAll(manifestTemplate, "VERSION", version)
 }

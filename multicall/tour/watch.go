@@ -2,22 +2,16 @@ package tour
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state/backoff"
 )
 
-const (
-	settleTimeout = 3 * time.Minute // usually about two seconds
-	pollInterval  = 100 * time.Millisecond
-)
+const settleTimeout = 3 * time.Minute // usually about two seconds
 
 // charmStatus is the part of `juju status --format json` that the tour reads.
 type charmStatus struct {
@@ -45,41 +39,15 @@ type unitStatus struct {
 
 // watchCharms prints each change until the charms have settled.
 func (t *tour) watchCharms(ctx context.Context) error {
-	begun, seen := time.Now(), map[string]string{}
-	for time.Since(begun) < settleTimeout {
-		s, err := t.readStatus(ctx)
-		if err != nil {
-			return err
-		}
-		lines := s.stateLines()
-		for _, name := range slices.Sorted(maps.Keys(lines)) {
-			if seen[name] != lines[name] {
-				fmt.Fprintf(t.out, "  %5.1f s  %-13s %s\n", time.Since(begun).Seconds(), name, t.colourLine(lines[name]))
-			}
-		}
-		seen = lines
+	changes := t.newChangePrinter(13, t.colourLine)
+	wait := statusWait{"juju", settleTimeout, fmt.Errorf("the charms did not settle within %s", settleTimeout)}
+	return pollStatus(ctx, t.presenter, wait, func(s charmStatus) (bool, error) {
+		changes.print(s.stateLines())
 		if failed := s.failedUnit(); failed != "" {
-			return errors.New(failed)
+			return false, errors.New(failed)
 		}
-		if s.isSettled() {
-			return nil
-		}
-		if err := backoff.Sleep(ctx, pollInterval); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("the charms did not settle within %s", settleTimeout)
-}
-
-func (t *tour) readStatus(ctx context.Context) (s charmStatus, err error) {
-	out, err := t.newCommand(ctx, "juju", "status", "--format", "json").Output()
-	if err != nil {
-		return s, fmt.Errorf("cannot run juju status: %w", err)
-	}
-	if err := json.Unmarshal(out, &s); err != nil {
-		return s, fmt.Errorf("cannot read what juju status prints: %w", err)
-	}
-	return s, nil
+		return s.isSettled(), nil
+	})
 }
 
 func (s charmStatus) stateLines() map[string]string {

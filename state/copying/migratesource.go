@@ -63,20 +63,8 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	if err != nil {
 		return err
 	}
-	return target.Update(ctx, func(tx *state.Tx) error {
-		empty := len(there) == 0
-		if empty { // to be so until this is committed; now that is little to read
-			if empty, err = isStillEmpty(tx); err != nil {
-				return err
-			}
-		}
-		if err := s.checkTarget(tx, m.To, empty); err != nil {
-			return err
-		}
-		tx.Keys().Remove(keys.Format)
-		tx.Keys().Remove(keys.Moved)
-		return tx.Keys().Put(keys.PartialCopy, state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep, Since: time.Now().UTC()})
-	})
+	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
+	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return s.checkTarget(tx, m.To, empty) })
 }
 
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {

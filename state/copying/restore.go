@@ -61,7 +61,9 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	if err != nil {
 		return c, err
 	}
-	if err := r.beginTarget(ctx, from, lock.state, len(there) == 0); err != nil {
+	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
+	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return r.checkTarget(tx, from, empty) })
+	if err != nil {
 		return c, err
 	}
 	callFault(r.Fault, "restore-begun")
@@ -80,25 +82,6 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	callFault(r.Fault, "restore-copied")
 	return c, r.finishTarget(ctx, lock.state)
-}
-
-// beginTarget refuses a store that cannot be restored to. From then on the store holds
-// no environment.
-func (r Restoration) beginTarget(ctx context.Context, from *backupSource, s *state.State, empty bool) error {
-	return s.Update(ctx, func(tx *state.Tx) (err error) {
-		still := empty
-		if empty { // to be so until this is committed
-			if still, err = isStillEmpty(tx); err != nil {
-				return err
-			}
-		}
-		if err := r.checkTarget(tx, from, still); err != nil {
-			return err
-		}
-		tx.Keys().Remove(keys.Format)
-		tx.Keys().Remove(keys.Moved)
-		return tx.Keys().Put(keys.PartialCopy, state.PartialCopy{Environment: from.header.UUID, From: from.String(), Since: time.Now().UTC()})
-	})
 }
 
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {

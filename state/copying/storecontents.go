@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"bijou/state"
 	"bijou/state/keys"
@@ -110,6 +111,26 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 		return err
 	})
 	return doc, ok, err
+}
+
+// beginCopy makes a store one that holds no environment, but the beginning of a copy, unless check
+// refuses the store. One that was empty when it was read is to be so until this is committed.
+func beginCopy(ctx context.Context, to *state.State, draft state.PartialCopy, empty bool, check func(tx *state.Tx, empty bool) error) error {
+	draft.Since = time.Now().UTC()
+	return to.Update(ctx, func(tx *state.Tx) (err error) {
+		still := empty
+		if empty {
+			if still, err = isStillEmpty(tx); err != nil {
+				return err
+			}
+		}
+		if err := check(tx, still); err != nil {
+			return err
+		}
+		tx.Keys().Remove(keys.Format)
+		tx.Keys().Remove(keys.Moved)
+		return tx.Keys().Put(keys.PartialCopy, draft)
+	})
 }
 
 // isStillEmpty reports whether a store without contents still has none: there is little

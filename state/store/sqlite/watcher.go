@@ -42,40 +42,28 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 		if err := w.CheckUsable(ctx); err != nil {
 			return store.Batch{}, err
 		}
-		b, state := w.popBatch()
-		switch state {
-		case popped:
+		b, ok, live := w.popBatch()
+		switch {
+		case ok:
 			return b, nil
-		case needsCatchUp:
+		case live:
+			w.Wait(ctx)
+		default:
 			if err := w.catchUp(ctx); err != nil {
 				return store.Batch{}, err
 			}
-		case queueEmpty:
-			w.Wait(ctx)
 		}
 	}
 }
 
-type popResult int
-
-const (
-	popped popResult = iota
-	needsCatchUp
-	queueEmpty
-)
-
-func (w *watcher) popBatch() (store.Batch, popResult) {
+func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) > 0 {
-		b := w.queue[0]
-		w.queue = w.queue[1:]
-		return b, popped
+		b, w.queue = w.queue[0], w.queue[1:]
+		return b, true, w.live
 	}
-	if !w.live {
-		return store.Batch{}, needsCatchUp
-	}
-	return store.Batch{}, queueEmpty
+	return store.Batch{}, false, w.live
 }
 
 func (w *watcher) catchUp(ctx context.Context) error {

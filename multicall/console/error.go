@@ -77,13 +77,8 @@ func Report(w io.Writer, err error) int {
 
 func collectHints(err error) []string {
 	var all []string
-	for err != nil {
-		var h hintedError
-		if !errors.As(err, &h) {
-			break
-		}
+	for h, ok := errors.AsType[hintedError](err); ok; h, ok = errors.AsType[hintedError](h.error) {
 		all = append(all, h.hints...)
-		err = h.error
 	}
 	return all
 }

@@ -123,12 +123,12 @@ func checkText(args []string) error {
 // unknownCommand replaces kong's text if the first word is none of the commands: kong
 // calls it an unexpected argument.
 func unknownCommand(parser *kong.Kong, err error) error {
-	var pe *kong.ParseError
-	if !errors.As(err, &pe) || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
+	pe, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
 		return err
 	}
-	word, ok := strings.CutPrefix(err.Error(), "unexpected argument ")
-	if !ok {
+	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if !unexpected {
 		return err
 	}
 	word, meant, _ := strings.Cut(word, ", did you mean ")
@@ -140,8 +140,8 @@ func unknownCommand(parser *kong.Kong, err error) error {
 
 // helpCommand leaves out the aliases that kong adds.
 func helpCommand(name string, err error) string {
-	var pe *kong.ParseError
-	if !errors.As(err, &pe) || pe.Context == nil {
+	pe, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || pe.Context == nil {
 		return name + " --help"
 	}
 	words := ""

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -79,10 +80,7 @@ func (h Home) Names() ([]string, error) {
 // Choose returns the environment of that name; without one, $JUJU_ENV's, then
 // the current one, then the only one there is.
 func (h Home) Choose(name string) (Environment, error) {
-	if name == "" {
-		name = os.Getenv("JUJU_ENV")
-	}
-	if name == "" {
+	if name = cmp.Or(name, os.Getenv("JUJU_ENV")); name == "" {
 		name = h.Current()
 	}
 	if name != "" {

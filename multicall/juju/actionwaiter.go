@@ -2,6 +2,7 @@ package juju
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"bijou/state"
@@ -75,12 +76,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 }
 
 func (w *actionWaiter) allSettled() bool {
-	for _, a := range w.actions {
-		if !a.isSettled() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.actions, func(a *awaitedAction) bool { return !a.isSettled() })
 }
 
 func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err error) {

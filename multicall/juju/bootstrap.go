@@ -65,13 +65,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 }
 
 func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
-	name := o.name
-	if name == "" {
-		name = os.Getenv("JUJU_ENV")
-	}
-	if name == "" {
-		name = defaultEnvironment
-	}
+	name := cmp.Or(o.name, os.Getenv("JUJU_ENV"), defaultEnvironment)
 	if err := home.CheckName(name); err != nil {
 		return home.Environment{}, err
 	}

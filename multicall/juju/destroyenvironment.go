@@ -2,6 +2,7 @@ package juju
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,7 @@ type destroyEnvironmentCmd struct {
 
 // Run takes the environment down. It may be repeated until nothing is left.
 func (c destroyEnvironmentCmd) Run(o *operator) error {
-	name := c.Name
-	if name == "" {
-		name = o.name
-	}
-	e, err := o.home.Choose(name)
+	e, err := o.home.Choose(cmp.Or(c.Name, o.name))
 	if err != nil {
 		return err
 	}

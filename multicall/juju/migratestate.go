@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -109,10 +110,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	if e.Provider == "ssh" {
 		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this one"))
 	}
-	if path == "" {
-		path = e.StateFile()
-	}
-	path, err := filepath.Abs(path)
+	path, err := filepath.Abs(cmp.Or(path, e.StateFile()))
 	if err != nil {
 		return "", fmt.Errorf("cannot find the file: %w", err)
 	}

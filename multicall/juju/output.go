@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,9 +55,6 @@ func writeInPlace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
 }

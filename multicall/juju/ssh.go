@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -15,10 +16,7 @@ func (c sshCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	line := strings.Join(trimDashes(c.Command), " ")
-	if line == "" {
-		line = `exec "${SHELL:-/bin/sh}"`
-	}
+	line := cmp.Or(strings.Join(trimDashes(c.Command), " "), `exec "${SHELL:-/bin/sh}"`)
 	// A line of its own, so that a comment at the command's end changes nothing.
 	return o.runForeground(to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, o.isInteractive()))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,11 +227,7 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		}
 	}
 	all := []serverDoc{}
-	var lrns []int
-	for lrn := range known {
-		lrns = append(lrns, lrn)
-	}
-	for _, lrn := range record.SortServers(lrns) {
+	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
 		p, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive, d.Worker = alive, p.Version

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,10 +100,8 @@ func containerInitPID(name string) (int, error) {
 		if err != nil || filepath.Base(words[0]) != "systemd-nspawn" {
 			continue
 		}
-		for _, w := range words {
-			if w == "--machine="+name {
-				return firstChild(filepath.Base(filepath.Dir(path)))
-			}
+		if slices.Contains(words, "--machine="+name) {
+			return firstChild(filepath.Base(filepath.Dir(path)))
 		}
 	}
 	return 0, fmt.Errorf("the container %q does not run", name)

@@ -1,8 +1,6 @@
 package charm
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/state/digest"
 	"bijou/state/executable"
 )
 
@@ -49,11 +48,11 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 
 // Verify returns ErrChecksum if the archive's sha256 (hex) is not the wanted one.
 func Verify(r io.ReaderAt, size int64, want string) error {
-	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(r, 0, size)); err != nil {
+	got, _, err := digest.OfReader(io.NewSectionReader(r, 0, size))
+	if err != nil {
 		return fmt.Errorf("cannot read archive: %w", err)
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+	if got != want {
 		return fmt.Errorf("archive has sha256 %s, want %s: %w", got, want, ErrChecksum)
 	}
 	return nil

@@ -120,8 +120,8 @@ const maxErrorText = 300
 
 // shortenError makes a parser's list of errors fit into a log line.
 func shortenError(err error) error {
-	var wrong *yaml.TypeError
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
 		return err
 	}
 	text := typeMismatch.Compiled().ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 
+	"bijou/state/digest"
 	"bijou/state/progress"
 )
 
@@ -32,15 +33,13 @@ const MaxFile = 512 << 20
 // PutFile is PutBlob for a file that may be large, up to MaxFile: it is read
 // twice, and never as a whole in memory.
 func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
-	hash := sha256.New()
-	size, err = io.Copy(hash, io.NewSectionReader(r, 0, MaxFile+1))
+	sum, size, err = digest.OfReader(io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read blob: %w", err)
 	}
 	if size > MaxFile {
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxFile>>20)
 	}
-	sum = hex.EncodeToString(hash.Sum(nil))
 	tell := func(n int) {
 		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
 	}

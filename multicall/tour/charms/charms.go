@@ -5,6 +5,7 @@ package charms
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -44,15 +45,9 @@ func writeFile(to, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
+	_, err = f.Write(data)
 	if path.Base(path.Dir(name)) == "hooks" {
-		if err := f.Chmod(0o755); err != nil {
-			f.Close()
-			return err
-		}
+		err = errors.Join(err, f.Chmod(0o755))
 	}
-	return f.Close()
+	return errors.Join(err, f.Close())
 }

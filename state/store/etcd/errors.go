@@ -75,8 +75,7 @@ func isUnknownToken(err error) bool {
 }
 
 func grpcCode(err error) codes.Code {
-	var e rpctypes.EtcdError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return e.Code()
 	}
 	return status.Code(err)

@@ -123,23 +123,15 @@ func ParseID(text string) (id string, err error) {
 
 // NextRotation returns when a secret of a policy is due that was rotated at a time; zero: never.
 func NextRotation(policy string, at time.Time) (time.Time, error) {
-	switch policy {
-	case "", "never":
-		return time.Time{}, nil
-	case "hourly":
-		return at.Add(time.Hour), nil
-	case "daily":
-		return at.AddDate(0, 0, 1), nil
-	case "weekly":
-		return at.AddDate(0, 0, 7), nil
-	case "monthly":
-		return at.AddDate(0, 1, 0), nil
-	case "quarterly":
-		return at.AddDate(0, 3, 0), nil
-	case "yearly":
-		return at.AddDate(1, 0, 0), nil
+	next, known := map[string]time.Time{
+		"": {}, "never": {}, "hourly": at.Add(time.Hour),
+		"daily": at.AddDate(0, 0, 1), "weekly": at.AddDate(0, 0, 7), "monthly": at.AddDate(0, 1, 0),
+		"quarterly": at.AddDate(0, 3, 0), "yearly": at.AddDate(1, 0, 0),
+	}[policy]
+	if !known {
+		return time.Time{}, fmt.Errorf("rotate policy %q not valid", policy)
 	}
-	return time.Time{}, fmt.Errorf("rotate policy %q not valid", policy)
+	return next, nil
 }
 
 // ParseExpiry parses a duration from now, or a time as RFC 3339 has it.

@@ -114,14 +114,7 @@ func (l *Leadership) awaitEnd() {
 func (l *Leadership) Done() <-chan struct{} { return l.done }
 
 // HasEnded reports whether Done is closed.
-func (l *Leadership) HasEnded() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Leadership) HasEnded() bool { return isClosed(l.done) }
 
 // Update is Space.Update, conditional on this leadership: the write of a leader
 // that was deposed without knowing it fails with ErrSessionLost.

@@ -77,13 +77,20 @@ func (s *Session) markClosed() {
 func (s *Session) startTask(f func()) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.closed:
+	if isClosed(s.closed) {
 		return false
-	default:
 	}
 	s.tasks.Go(f)
 	return true
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // NewPresence returns the process's presence from now on, in the name of a unit or of none.

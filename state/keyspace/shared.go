@@ -67,15 +67,10 @@ func (p *SharedSession[S]) Session(ctx context.Context) (s S, err error) {
 func (p *SharedSession[S]) liveSession() (s S, announced <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session == s {
+	if p.session == s || isClosed(p.session.Done()) {
 		return s, nil, false
 	}
-	select {
-	case <-p.session.Done():
-		return s, nil, false
-	default:
-		return p.session, p.announced, true
-	}
+	return p.session, p.announced, true
 }
 
 // MarkAnnounced records that all agents are announced by that session. It is idempotent, and
@@ -83,12 +78,7 @@ func (p *SharedSession[S]) liveSession() (s S, announced <-chan struct{}, ok boo
 func (p *SharedSession[S]) MarkAnnounced(s S) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session != s {
-		return
-	}
-	select {
-	case <-p.announced:
-	default:
+	if p.session == s && !isClosed(p.announced) {
 		close(p.announced)
 	}
 }
@@ -96,15 +86,7 @@ func (p *SharedSession[S]) MarkAnnounced(s S) {
 // IsAnnounced reports whether all agents are announced by that session, and it lives.
 func (p *SharedSession[S]) IsAnnounced(s S) bool {
 	live, announced, ok := p.liveSession()
-	if !ok || live != s {
-		return false
-	}
-	select {
-	case <-announced:
-		return true
-	default:
-		return false
-	}
+	return ok && live == s && isClosed(announced)
 }
 
 // AnnouncedSession returns the session that lives, once the agents are announced by it.

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"context"
 	"time"
 
 	"bijou/state"
@@ -9,15 +8,7 @@ import (
 	"bijou/state/keyspace"
 )
 
-// sweepActions spares actions that were asked for after before.
-func sweepActions(ctx context.Context, s *state.State, before time.Time) error {
-	old, err := state.Read(ctx, s, func(v *state.View) ([]string, error) { return oldActions(v, before) })
-	if err != nil {
-		return err
-	}
-	return s.Space().RemoveKeys(ctx, old) // ids are never used again
-}
-
+// oldActions spares actions that were asked for after before.
 func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	kvs, err := v.Keys().List(keys.Actions)
 	if err != nil {

@@ -24,7 +24,7 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
-	stray, err := state.Read(ctx, s, func(v *state.View) (stray []string, err error) {
+	return removeStray(ctx, s, func(v *state.View) (stray []string, err error) {
 		kvs, err := v.Keys().ListUnguarded(keys.SecretContents)
 		for _, kv := range kvs {
 			id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
@@ -35,10 +35,6 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 		}
 		return stray, err
 	})
-	if err != nil {
-		return err
-	}
-	return s.Space().RemoveKeys(ctx, stray) // ids are never used again
 }
 
 func sweepSecret(tx *state.Tx, id string) error {

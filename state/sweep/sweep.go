@@ -24,12 +24,14 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		do   func(context.Context, *state.State) error
 	}{
 		{"services", sweepServices},
-		{"relations", sweepRelations},
+		{"relations", func(ctx context.Context, s *state.State) error { return removeStray(ctx, s, strayRelationKeys) }},
 		{"resources", sweepResources},
 		{"tools", sweepTools},
 		{"secrets", sweepSecrets},
 		{"charms", func(ctx context.Context, s *state.State) error { return Charms(ctx, s, now) }},
-		{"actions", func(ctx context.Context, s *state.State) error { return sweepActions(ctx, s, now.Add(-LogGrace)) }},
+		{"actions", func(ctx context.Context, s *state.State) error {
+			return removeStray(ctx, s, func(v *state.View) ([]string, error) { return oldActions(v, now.Add(-LogGrace)) })
+		}},
 		{"blobs", func(ctx context.Context, s *state.State) error {
 			return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil)
 		}},
@@ -59,16 +61,18 @@ func sweepServices(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-func sweepRelations(ctx context.Context, s *state.State) error {
-	kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) { return v.Keys().List(keys.Relations) })
+// removeStray removes the keys that find finds. They have ids, which are never used again.
+func removeStray(ctx context.Context, s *state.State, find func(v *state.View) ([]string, error)) error {
+	stray, err := state.Read(ctx, s, find)
 	if err != nil {
 		return err
 	}
-	return s.Space().RemoveKeys(ctx, strayRelationKeys(kvs)) // ids are never used again
+	return s.Space().RemoveKeys(ctx, stray)
 }
 
-// strayRelationKeys picks the keys below relations that have no record.
-func strayRelationKeys(kvs []keyspace.KeyValue) (stray []string) {
+// strayRelationKeys finds the keys below relations that have no record.
+func strayRelationKeys(v *state.View) (stray []string, err error) {
+	kvs, err := v.Keys().List(keys.Relations)
 	records := map[string]bool{}
 	for _, kv := range kvs {
 		if !strings.Contains(kv.Key[len(keys.Relations):], "/") {
@@ -81,7 +85,7 @@ func strayRelationKeys(kvs []keyspace.KeyValue) (stray []string) {
 			stray = append(stray, kv.Key)
 		}
 	}
-	return stray
+	return stray, err
 }
 
 func sweepTools(ctx context.Context, s *state.State) error {

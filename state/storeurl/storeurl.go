@@ -21,51 +21,44 @@ import (
 	"bijou/state/store/trace"
 )
 
-// kind opens and makes the stores of one kind, given the whole URL and what follows the
-// scheme's colon.
+// kind opens and makes the stores of one kind, each at what names it there: an etcd's URL, a
+// file's path.
 type kind struct {
-	open   func(ctx context.Context, url, rest string) (store.Store, error)
-	create func(ctx context.Context, url, rest string) error
-	exists func(ctx context.Context, url, rest string) (bool, error)
-	remove func(ctx context.Context, url, rest string) error
+	open   func(ctx context.Context, at string) (store.Store, error)
+	create func(ctx context.Context, at string) error
+	exists func(ctx context.Context, at string) (bool, error)
+	remove func(ctx context.Context, at string) error
 }
 
 func sqliteKind() kind {
-	return kind{
-		open:   func(ctx context.Context, _, path string) (store.Store, error) { return sqlite.Open(ctx, path) },
-		create: func(ctx context.Context, _, path string) error { return sqlite.Create(ctx, path) },
-		exists: func(_ context.Context, _, path string) (bool, error) {
-			_, err := os.Lstat(path)
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
-				return err == nil, nil
-			}
-			return false, fmt.Errorf("cannot look at the store: %w", err)
-		},
-		remove: func(_ context.Context, _, path string) error { return sqlite.Remove(path) },
-	}
+	remove := func(_ context.Context, path string) error { return sqlite.Remove(path) }
+	return kind{sqlite.Open, sqlite.Create, existsFile, remove}
 }
 
-func etcdKind() kind {
-	return kind{
-		open:   func(ctx context.Context, url, _ string) (store.Store, error) { return etcd.Open(ctx, url) },
-		create: func(ctx context.Context, url, _ string) error { return etcd.Create(ctx, url) },
-		exists: func(ctx context.Context, url, _ string) (bool, error) {
-			s, err := etcd.Open(ctx, url)
-			if errors.Is(err, store.ErrNoStore) {
-				return false, nil
-			}
-			if err != nil {
-				return false, err
-			}
-			return true, s.Close()
-		},
-		remove: func(ctx context.Context, url, _ string) error { return etcd.Remove(ctx, url) },
+func existsFile(_ context.Context, path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err == nil, nil
 	}
+	return false, fmt.Errorf("cannot look at the store: %w", err)
+}
+
+func etcdKind() kind { return kind{etcd.Open, etcd.Create, existsInEtcd, etcd.Remove} }
+
+func existsInEtcd(ctx context.Context, url string) (bool, error) {
+	s, err := etcd.Open(ctx, url)
+	if errors.Is(err, store.ErrNoStore) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, s.Close()
 }
 
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-func parseURL(url string) (k kind, rest string, err error) {
+func parseURL(url string) (k kind, at string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
 		return kind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantURL)
@@ -74,7 +67,7 @@ func parseURL(url string) (k kind, rest string, err error) {
 	case "sqlite":
 		return sqliteKind(), rest, nil
 	case "etcd", "etcd+unix":
-		return etcdKind(), rest, nil
+		return etcdKind(), url, nil
 	case "mem":
 		return kind{}, "", charm.Invalidf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
 	}
@@ -84,11 +77,11 @@ func parseURL(url string) (k kind, rest string, err error) {
 // Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX" or
 // "etcd+unix:///SOCKET?prefix=/PREFIX". It never creates one: store.ErrNoStore.
 func Open(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := parseURL(url)
+	k, at, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.open(ctx, url, rest)
+	s, err := k.open(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -97,33 +90,33 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 
 // Create opens the store at the URL, and makes it if there is none.
 func Create(ctx context.Context, url string) (store.Store, error) {
-	k, rest, err := parseURL(url)
+	k, at, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.create(ctx, url, rest); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := k.create(ctx, at); err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, err
 	}
-	return k.open(ctx, url, rest)
+	return k.open(ctx, at)
 }
 
 // Exists reports whether there is a store at the URL, whatever it holds.
 func Exists(ctx context.Context, url string) (bool, error) {
-	k, rest, err := parseURL(url)
+	k, at, err := parseURL(url)
 	if err != nil {
 		return false, err
 	}
-	return k.exists(ctx, url, rest)
+	return k.exists(ctx, at)
 }
 
 // Remove removes the store at the URL with everything in it; one that is not there
 // is no error. Whoever has it open gets store.ErrStoreGone.
 func Remove(ctx context.Context, url string) error {
-	k, rest, err := parseURL(url)
+	k, at, err := parseURL(url)
 	if err != nil {
 		return err
 	}
-	return k.remove(ctx, url, rest)
+	return k.remove(ctx, at)
 }
 
 // ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.

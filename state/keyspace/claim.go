@@ -21,7 +21,11 @@ type Claim struct {
 
 	reconcileMu sync.Mutex // held by whoever finds out what has become of the claim
 
-	mu       sync.Mutex
+	mu    sync.Mutex
+	state claimState
+}
+
+type claimState struct {
 	epoch    int64
 	revision int64 // of the claim's key
 	lostErr  error // why it was lost
@@ -101,7 +105,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		if doubt = v == claimDoubtful; doubt {
 			return nil
 		}
-		return tx.Put(c.target.Key, d.nextRecord(&by, c.lastEpoch()))
+		return tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
 	})
 	if err != nil || doubt {
 		return doubt, err
@@ -129,21 +133,13 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 
 // fenceCond is the condition that nobody has written the claim since it was adopted.
 func (c *Claim) fenceCond() store.Cond {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return store.Cond{Key: c.target.Key, Revision: c.revision}
+	return store.Cond{Key: c.target.Key, Revision: c.current().revision}
 }
 
-func (c *Claim) lastEpoch() int64 {
+func (c *Claim) current() claimState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.epoch
-}
-
-func (c *Claim) lostReason() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lostErr
+	return c.state
 }
 
 func (c *Claim) adoptRevision(ctx context.Context) error {
@@ -156,7 +152,7 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.epoch, c.revision = d.Epoch, kv.Revision
+	c.state.epoch, c.state.revision = d.Epoch, kv.Revision
 	return nil
 }
 
@@ -185,17 +181,17 @@ func (c *Claim) markLost(d ClaimRecord) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lostErr == nil {
-		c.lostErr = Refuse(ErrClaimLost, "the claim was lost: %s", why)
+	if c.state.lostErr == nil {
+		c.state.lostErr = Refuse(ErrClaimLost, "the claim was lost: %s", why)
 	}
-	return c.lostErr
+	return c.state.lostErr
 }
 
 // Update is Space.Update, conditional on the claim: ErrClaimLost, and nothing is
 // written, once another holder has taken it.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
-		if err := c.lostReason(); err != nil {
+		if err := c.current().lostErr; err != nil {
 			return err
 		}
 		fence := c.fenceCond()
@@ -227,7 +223,7 @@ func (c *Claim) reconcile(ctx context.Context) error {
 		return nil
 	case c.isOwner(d):
 		return c.adoptRevision(ctx)
-	case d.Epoch < c.lastEpoch() || c.joining:
+	case d.Epoch < c.current().epoch || c.joining:
 		err := c.acquire(ctx)
 		if errors.Is(err, ErrClaimed) {
 			return c.markLost(d)

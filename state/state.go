@@ -43,7 +43,7 @@ func Open(ctx context.Context, url string) (*State, error) {
 // Create makes an environment at the URL, with machine 0, and closes it. A store
 // that is there already is refused with ErrStoreExists; one that was left empty
 // by a Create that died half-way is taken.
-func Create(ctx context.Context, url string, env Environment) (err error) {
+func Create(ctx context.Context, url string, env Environment) error {
 	if err := env.validate(); err != nil {
 		return fmt.Errorf("cannot create environment: %w", err)
 	}
@@ -51,9 +51,8 @@ func Create(ctx context.Context, url string, env Environment) (err error) {
 	if err != nil {
 		return err
 	}
-	s := OpenIn(st)
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.initialise(ctx, env)
+	s, err := CreateIn(ctx, st, env)
+	return errors.Join(err, s.Close())
 }
 
 // Close ends the sessions and watchers of this State and frees its store. It is idempotent.

@@ -5,11 +5,9 @@ package charms
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 )
 
@@ -20,34 +18,15 @@ var files embed.FS
 // their exec bits, which embedding loses. Files that are there are not
 // overwritten: that is an error.
 func Write(dir string) error {
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	err := os.CopyFS(dir, files)
+	hooks, _ := fs.Glob(files, "*/hooks/*") // the pattern is right
+	for _, hook := range hooks {
+		if err == nil {
+			err = os.Chmod(filepath.Join(dir, hook), 0o755)
 		}
-		to := filepath.Join(dir, filepath.FromSlash(name))
-		if d.IsDir() {
-			return os.MkdirAll(to, 0o755)
-		}
-		return writeFile(to, name)
-	})
+	}
 	if err != nil {
 		return fmt.Errorf("cannot write example charms: %w", err)
 	}
 	return nil
-}
-
-func writeFile(to, name string) error {
-	data, err := files.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if path.Base(path.Dir(name)) == "hooks" {
-		err = errors.Join(err, f.Chmod(0o755))
-	}
-	return errors.Join(err, f.Close())
 }

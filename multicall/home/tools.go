@@ -1,8 +1,6 @@
 package home
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -38,20 +36,11 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
 	name = t.Version + "-" + sum[:8]
-	folder := filepath.Join(dir, "tools", name)
-	if err := durable.MkdirAll(folder, 0o755); err != nil {
-		return "", fmt.Errorf("cannot make the tools folder: %w", err)
+	const failure = "cannot copy the running binary"
+	if _, err := binary.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("%s: %w", failure, err)
 	}
-	if !hasSum(filepath.Join(folder, "bijou"), sum) { // or else it would be pulled from under those who run it
-		_, err := binary.Seek(0, io.SeekStart)
-		if err == nil {
-			err = writeExecutable(binary, filepath.Join(folder, "bijou"), func() error { return nil })
-		}
-		if err != nil {
-			return "", fmt.Errorf("cannot copy the running binary: %w", err)
-		}
-	}
-	return name, linkApplets(folder, t.Links)
+	return name, keepTools(dir, Fetched{name, sum, t.Links}, binary, failure)
 }
 
 // Fetched is a binary that comes from elsewhere.
@@ -67,21 +56,18 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
 	}
+	return keepTools(dir, f, content, fmt.Sprintf("cannot keep tools %q", f.Name))
+}
+
+func keepTools(dir string, f Fetched, content io.Reader, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := durable.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
-	if !hasSum(to, f.SHA256) {
-		hash := sha256.New()
-		err := writeExecutable(io.TeeReader(content, hash), to, func() error {
-			if sum := hex.EncodeToString(hash.Sum(nil)); sum != f.SHA256 {
-				return fmt.Errorf("its sha256 is %s, and not %s", sum, f.SHA256)
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("cannot keep tools %q: %w", f.Name, err)
+	if !hasSum(to, f.SHA256) { // or else it would be pulled from under those who run it
+		if err := writeExecutable(content, to, f.SHA256); err != nil {
+			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
 	return linkApplets(folder, f.Links)
@@ -131,15 +117,15 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// writeExecutable writes beside, syncs and, if good returns nil, renames. A slow source is
-// read before forks are blocked.
-func writeExecutable(from io.Reader, to string, good func() error) error {
+// writeExecutable writes what has the sum beside, syncs and renames. A slow source is read
+// before forks are blocked.
+func writeExecutable(from io.Reader, to, sum string) error {
 	data, err := io.ReadAll(from)
-	if err == nil {
-		err = good()
-	}
 	if err != nil {
 		return err
+	}
+	if got := digest.Of(data); got != sum {
+		return fmt.Errorf("its sha256 is %s, and not %s", got, sum)
 	}
 	defer executable.BlockForks()()
 	f, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())

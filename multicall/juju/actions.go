@@ -42,22 +42,17 @@ func (c actionsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.Format != "tabular" {
-		docs := map[string]actionInfo{}
-		for name, a := range actions {
-			docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
-		}
-		return o.encode(c.Format, docs)
-	}
-	if len(actions) == 0 {
+	if len(actions) == 0 && c.Format == "tabular" {
 		o.note("the charm of service %q has no actions", c.Service)
 	}
+	docs := map[string]actionInfo{}
 	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
 		a := actions[name]
+		docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
 		t.Add("", name, paramNames(a.Params), firstLine(a.Description))
 	}
-	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, docs, t)
 }
 
 func paramInfos(s charm.Schema) map[string]paramInfo {

@@ -42,10 +42,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	if !c.Secrets {
 		hideSecrets(runs)
 	}
-	if c.Format != "tabular" {
-		return o.encode(c.Format, newHookDocs(runs, running))
-	}
-	return historyTable(runs, running).Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, newHookDocs(runs, running), historyTable(runs, running))
 }
 
 // checkUnit tells a unit that was removed from one that never was, as long as its log is kept.

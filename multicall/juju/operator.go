@@ -63,6 +63,14 @@ func (o *operator) encode(format string, data any) error {
 	return err
 }
 
+// printTable prints the table, or the data in another format than tabular.
+func (o *operator) printTable(format string, data any, table *console.Table) error {
+	if format != "tabular" {
+		return o.encode(format, data)
+	}
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
 // openChosen opens the chosen environment's state for f, and warns if no agent is there to
 // act on what f changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {

@@ -141,10 +141,7 @@ func (c resourcesCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.Format != "tabular" {
-		return o.encode(c.Format, infos)
-	}
-	if len(infos) == 0 {
+	if len(infos) == 0 && c.Format == "tabular" {
 		o.note("the charm of service %q has no resources", c.Service)
 	}
 	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")
@@ -156,7 +153,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		}
 		t.Add("", name, version, size, r.File, r.Origin, firstLine(r.Description))
 	}
-	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, infos, t)
 }
 
 // resourceInfos keeps files of a resource that the charm no longer has.

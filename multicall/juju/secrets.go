@@ -104,10 +104,7 @@ func (c secretsCmd) Run(o *operator) error {
 			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest), formatTime(r.Updated))
 		}
 	}
-	if c.Format != "tabular" {
-		return o.encode(c.Format, infos)
-	}
-	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, infos, t)
 }
 
 type showSecretCmd struct {

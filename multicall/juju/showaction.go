@@ -100,19 +100,14 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.Format != "tabular" {
-		docs := make([]actionDoc, 0, len(actions))
-		for _, a := range actions {
-			docs = append(docs, newActionDoc(a, state.Output{}))
-		}
-		return o.encode(c.Format, docs)
-	}
+	docs := make([]actionDoc, 0, len(actions))
 	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "MESSAGE")
 	for _, a := range actions {
+		docs = append(docs, newActionDoc(a, state.Output{}))
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
 			a.Enqueued.Local().Format(time.DateTime), firstLine(a.Message))
 	}
-	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(c.Format, docs, t)
 }
 
 func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {

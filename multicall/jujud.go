@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"bijou/agent/hookexec"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
+	"bijou/state/charm"
 )
 
 type jujudGrammar struct {
@@ -20,6 +20,6 @@ func runJujud(c applet.Call) int {
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
-	fmt.Fprintln(c.Streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), hookexec.JujuVersion)+"-bijou")
+	fmt.Fprintln(c.Streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), charm.JujuVersion)+"-bijou")
 	return console.ExitOK
 }

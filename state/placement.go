@@ -160,17 +160,24 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 // AllowsOtherSeries reports whether charms for other series than their machines' are run.
 func (e Environment) AllowsOtherSeries() bool { return e.Config[AllowOtherSeries] == "true" }
 
-// checkSeries refuses a charm that does not support the service's series, unless an
-// operator has forced it.
+// checkSeries refuses a charm that does not support the service's series, or its machines'
+// architecture, unless an operator has forced it.
 func (v *View) checkSeries(s Service, c Charm) error {
-	if s.ForceSeries || c.Meta.Supports(s.Series) {
-		return nil
-	}
 	env, err := v.Environment()
-	if err == nil && !env.AllowsOtherSeries() {
-		err = &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q", c.URL, s.Series, c.Meta.Series)}
+	if err != nil || s.ForceSeries || env.AllowsOtherSeries() {
+		return err
 	}
-	return err
+	arch := constraints.HostArch() // machines are not known to have another unless they are to
+	if asked := s.Constraints.Over(env.Constraints).Arch; asked != nil {
+		arch = *asked
+	}
+	switch {
+	case !c.Meta.Supports(s.Series):
+		return &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q", c.URL, s.Series, c.Meta.Series)}
+	case !c.Meta.SupportsArch(s.Series, arch):
+		return &SeriesError{fmt.Sprintf("charm %q does not support %s on series %q: it supports %q", c.URL, arch, s.Series, c.Meta.Archs[s.Series])}
+	}
+	return nil
 }
 
 // SetConstraints replaces the environment's constraints whole. Units and machines

@@ -48,6 +48,9 @@ func (o Origin) String() string {
 	return o.Path
 }
 
+// PromisedVersion returns the version of Juju that its hooks are told.
+func (s Service) PromisedVersion() string { return cmp.Or(s.JujuVersion, charm.JujuVersion) }
+
 // DialectOf returns the dialect of that charm's hooks in this service: during an
 // upgrade, units run several charms.
 func (s Service) DialectOf(c Charm) charm.Dialect { return cmp.Or(s.HookDialect, c.Dialect) }
@@ -65,7 +68,10 @@ type MissingError struct{ reason string }
 func (e *MissingError) Error() string { return e.reason }
 
 func (s Service) checkMissing(c Charm) error {
-	required, _ := charm.Unsupported(&c.Meta)
+	if c.Meta.Kubernetes != "" {
+		return fmt.Errorf("charm %q is for Kubernetes (its metadata has %s): bijou runs charms on machines", c.URL, c.Meta.Kubernetes)
+	}
+	required, _ := charm.Unsupported(&c.Meta, s.PromisedVersion())
 	if s.Force || len(required) == 0 {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"bijou/agent/hookctx"
-	"bijou/agent/hookexec"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
@@ -62,7 +61,7 @@ func (r *run) gatherUnit(v *state.View) error {
 		}
 	}
 	dialect := charm.Classic
-	r.facts.version = hookexec.JujuVersion
+	r.facts.version = charm.JujuVersion
 	if r.Unit != "" {
 		var err error
 		if dialect, err = r.facts.readUnit(v, r.Unit); err != nil {
@@ -87,7 +86,7 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	if err != nil {
 		return "", err
 	}
-	f.charmName, f.version = c.Meta.Name, cmp.Or(s.JujuVersion, f.version)
+	f.charmName, f.version = c.Meta.Name, s.PromisedVersion()
 	return s.DialectOf(c), nil
 }
 

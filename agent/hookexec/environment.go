@@ -7,11 +7,6 @@ import (
 	"strings"
 )
 
-// JujuVersion is the version that hooks see. It has no suffix: the pattern with which the
-// ops library parses it, in all its versions, allows none, and a charm that cannot parse it
-// fails in its first line.
-const JujuVersion = "3.6.0"
-
 // Facts determine a hook's environment.
 type Facts struct {
 	Unit      string // "myblog/0"

@@ -1,7 +1,6 @@
 package uniter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -36,7 +35,7 @@ type hookFacts struct {
 func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
 	f = hookFacts{
 		hook: h, unit: snap.Unit, members: hookMembers(snap, h), env: snap.Environment,
-		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: cmp.Or(snap.JujuVersion, hookexec.JujuVersion),
+		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: snap.JujuVersion,
 	}
 	if h.Kind == hook.Departed {
 		f.departing = h.RemoteUnit

@@ -82,7 +82,7 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	config, err := v.Config(service.Name)
 	s.Charm, s.ConfigVersion = service.Charm, config.Version
 	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
-	s.Environment, s.JujuVersion = env, service.JujuVersion
+	s.Environment, s.JujuVersion = env, service.PromisedVersion()
 	return service, err
 }
 

@@ -19,8 +19,8 @@ type deployCmd struct {
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
-	ForceSeries bool     `help:"Also on machines whose series the charm does not support; upgrades and units to come ask no more."`
-	Force       bool     `help:"Also a charm that needs what bijou does not have (storage); upgrades ask no more."`
+	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
+	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, a newer Juju); upgrades ask no more."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
@@ -98,8 +98,9 @@ func (c deployCmd) Run(o *operator) error {
 		}
 		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
 		o.note("%s", d.dialectNote)
-		o.noteUnsupported(found.Charm)
+		o.noteUnsupported(found.Charm, cmp.Or(spec.JujuVersion, charm.JujuVersion))
 		o.noteJujudCalls(found.Path)
+		o.noteSnaps(found.Path)
 		o.noteMissingResources(found.Meta, spec.Name, files)
 		return d.addUnits()
 	})
@@ -207,8 +208,8 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-func (o *operator) noteUnsupported(c *charm.Charm) {
-	if required, optional := charm.Unsupported(c.Meta); len(required)+len(optional) > 0 {
+func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
+	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
 		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
 	}
 }

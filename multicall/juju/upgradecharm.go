@@ -126,7 +126,7 @@ func (u *upgrade) commit() error {
 		return err
 	}
 	if u.target.found.Path != "" && !same {
-		u.o.noteUnsupported(u.target.found.Charm)
+		u.o.noteUnsupported(u.target.found.Charm, u.service.PromisedVersion())
 	}
 	u.writeRevision()
 	if err := sweep.Charms(u.o.ctx, u.state, time.Now()); err != nil {

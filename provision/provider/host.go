@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -25,7 +24,7 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	}
 	block := uint64(disk.Bsize)
 	h = constraints.Hardware{
-		Arch: ArchOf(runtime.GOARCH), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
+		Arch: constraints.HostArch(), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
 	}
 	h.Mem, err = totalMemory()
 	return h, disk.Bavail * block >> 20, err
@@ -42,16 +41,6 @@ func CheckFit(h constraints.Hardware, spec Spec) error {
 			strings.Join(unmet, " "), h.Arch, h.CPUCores, h.Mem, h.RootDisk, spec.Machine)
 	}
 	return nil
-}
-
-// ArchOf returns the name that constraints have for an architecture, which uname -m, or Go, may
-// call otherwise.
-func ArchOf(name string) string {
-	known := map[string]string{
-		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
-		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
-	}
-	return cmp.Or(known[name], name)
 }
 
 // In MB.

@@ -195,8 +195,8 @@ const minSpareDisk = 64
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	need := uint64(s.bundle.size>>20) + minSpareDisk
 	switch {
-	case h.arch != binaryArch():
-		return withHints(fmt.Errorf("host %q is %s, and the environment's binary is for %s", m.target, h.arch, binaryArch()), "name a host of the same architecture")
+	case h.arch != constraints.HostArch():
+		return withHints(fmt.Errorf("host %q is %s, and the environment's binary is for %s", m.target, h.arch, constraints.HostArch()), "name a host of the same architecture")
 	case h.free < need:
 		return withHints(fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed", m.target, h.free, p.root, need), "make room there; then: juju resolved "+s.spec.Machine)
 	}

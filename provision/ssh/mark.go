@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bijou/provision/provider"
+	"bijou/state/constraints"
 	"bijou/state/lazyregexp"
 )
 
@@ -81,7 +82,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
 		case "arch":
-			h.arch = provider.ArchOf(value)
+			h.arch = constraints.ArchOf(value)
 		case "mark":
 			h.marked = true
 			if h.mark, err = readMark(value); err != nil {

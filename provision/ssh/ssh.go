@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -84,4 +83,3 @@ func (p *Provider) machineLock(machine string) *sync.Mutex {
 }
 
 // The binary is that of this process.
-func binaryArch() string { return provider.ArchOf(runtime.GOARCH) }

@@ -58,12 +58,16 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 	defer root.Close()
-	items, err := listItems(root, opts.Tools, l)
+	made := []item{{name: revisionName, mode: 0o644, text: string(revisionText(cmp.Or(opts.Revision, c.Revision)))}}
+	if c.isSource() {
+		made = append(made, item{name: "dispatch", mode: 0o755, text: dispatchText})
+	}
+	items, err := listItems(root, made, opts.Tools, l)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
 	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
-	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize), revision: cmp.Or(opts.Revision, c.Revision)}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize)}
 	for _, it := range items {
 		if err := a.addItem(it); err != nil {
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
@@ -80,22 +84,35 @@ type item struct {
 	mode   fs.FileMode
 	target string // of a link
 	size   int64  // of a file, when it was listed
+	text   string // of a file that is made for the archive
 }
 
-// revisionItem is in every archive, whether or not the charm has the file.
-var revisionItem = item{name: "revision", mode: 0o644}
+// revisionName is a file of every archive, whether or not the charm has it.
+const revisionName = "revision"
 
-func listItems(root *os.Root, tools []string, l limits) ([]item, error) {
-	items := []item{revisionItem}
+// isSource reports whether the charm is a tree of which charmcraft would make one, and with it
+// the file that runs its program.
+func (c *Charm) isSource() bool {
+	_, hasDispatch := c.files["dispatch"]
+	return c.hasFile(entryPoint) && !hasDispatch && len(c.Hooks()) == 0
+}
+
+const (
+	entryPoint   = "src/charm.py"
+	dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./" + entryPoint + "\n"
+)
+
+// listItems lists the charm's files, and those that are made for its archive.
+func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, error) {
 	links := make(map[string]string)
 	var total int64
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case name == revisionItem.name && d.IsDir():
+		case name == revisionName && d.IsDir():
 			return errors.New(`"revision" is a folder, where a file with a number should be`)
-		case name == "." || name == revisionItem.name:
+		case name == "." || name == revisionName:
 			return nil
 		case isIgnored(d.Name()) && d.IsDir():
 			return fs.SkipDir
@@ -147,7 +164,6 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 type archiver struct {
 	root     *os.Root
 	zip      *zip.Writer
-	revision int
 	content  *bufio.Reader // of the file that is added; one for all
 	unpacked int64         // bytes of all files so far
 	limits   limits
@@ -157,7 +173,7 @@ type archiver struct {
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (a *archiver) addItem(it item) error {
-	if it.mode.IsRegular() && it.name != revisionItem.name {
+	if it.mode.IsRegular() && it.text == "" {
 		return a.addFile(it)
 	}
 	h := newHeader(it)
@@ -167,8 +183,8 @@ func (a *archiver) addItem(it item) error {
 	w, err := a.zip.CreateHeader(h)
 	switch {
 	case err != nil:
-	case it.name == revisionItem.name:
-		_, err = w.Write(revisionText(a.revision))
+	case it.text != "":
+		_, err = io.WriteString(w, it.text)
 	case it.mode.Type() == fs.ModeSymlink:
 		_, err = io.WriteString(w, it.target)
 	}

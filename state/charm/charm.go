@@ -105,7 +105,7 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 }
 
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
-// each a part, and metadata.yaml has precedence.
+// each a part, and metadata.yaml has precedence; manifest.yaml has it for bases.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	var raw metaYAML
 	last := ""
@@ -120,6 +120,16 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	}
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
+	}
+	var manifest struct {
+		Bases []baseYAML `yaml:"bases"`
+	}
+	_, err = c.parseFile("manifest.yaml", read, func(data []byte) error { return unmarshalCharm(data, &manifest) })
+	if err != nil {
+		return err
+	}
+	if len(manifest.Bases) > 0 {
+		raw.Bases, raw.Platforms = manifest.Bases, nil
 	}
 	defer wrapError(&err, "%s", last)
 	c.Meta, err = raw.toMeta()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -24,6 +25,9 @@ type Meta struct {
 	Resources      map[string]Resource `json:"resources,omitempty"`
 	ExtraBindings  []string            `json:"extra-bindings,omitempty"`
 	Storage        map[string]Storage  `json:"storage,omitempty"`
+	Assumes        []Assumption        `json:"assumes,omitempty"`
+	Archs          map[string][]string `json:"archs,omitempty"`      // by series; none: any
+	Kubernetes     string              `json:"kubernetes,omitempty"` // what says that it is for Kubernetes; empty: it is not
 
 	// Declared are the relations of the charm by name, without the implied one.
 	Declared map[string]Relation `json:"relations,omitempty"`
@@ -48,6 +52,12 @@ type metaYAML struct {
 	Resources      map[string]Resource     `yaml:"resources"`
 	ExtraBindings  map[string]yaml.Node    `yaml:"extra-bindings"`
 	Storage        map[string]Storage      `yaml:"storage"`
+	Assumes        []Assumption            `yaml:"assumes"`
+	Containers     map[string]yaml.Node    `yaml:"containers"`
+	Extensions     []string                `yaml:"extensions"`
+	Base           string                  `yaml:"base"`
+	Bases          []baseYAML              `yaml:"bases"`
+	Platforms      map[string]platformYAML `yaml:"platforms"`
 
 	modern string // a key that came after 2012
 }
@@ -70,12 +80,31 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
 		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
 		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)), Storage: raw.Storage,
-		revision: raw.Revision, modern: raw.modern,
+		Assumes: raw.Assumes, revision: raw.Revision, modern: raw.modern,
 	}
+	m.setPlatforms(raw)
+	m.Kubernetes = m.findKubernetes(raw)
 	if err := m.checkFields(raw.HookDialect); err != nil {
 		return nil, err
 	}
 	return m, m.addRelations(raw)
+}
+
+// findKubernetes returns what says that the charm is for Kubernetes. The extensions that
+// charmcraft.yaml can name make such charms only.
+func (m *Meta) findKubernetes(raw *metaYAML) string {
+	assumed := Assumption{AllOf: m.Assumes}.unmet(JujuVersion)
+	switch i := slices.IndexFunc(assumed, func(text string) bool { return strings.HasPrefix(text, "k8s-api") }); {
+	case i >= 0:
+		return "assumes " + assumed[i]
+	case len(raw.Containers) > 0:
+		return "containers"
+	case len(raw.Extensions) > 0:
+		return "the extension " + raw.Extensions[0]
+	case slices.Equal(raw.Series, seriesYAML{"kubernetes"}):
+		return "series kubernetes"
+	}
+	return ""
 }
 
 func (m *Meta) checkFields(dialect string) (err error) {

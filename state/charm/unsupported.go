@@ -38,8 +38,8 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // Unsupported returns what a charm asks for and this version of bijou does not have: what the
-// charm requires, and what it can do without.
-func Unsupported(m *Meta) (required, optional []string) {
+// charm requires, and what it can do without. jujuVersion is what its hooks are promised.
+func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		text := fmt.Sprintf("storage %q", name)
 		if m.Storage[name].Minimum > 0 {
@@ -48,5 +48,9 @@ func Unsupported(m *Meta) (required, optional []string) {
 			optional = append(optional, text)
 		}
 	}
-	return required, optional
+	assumed := m.Assumes
+	if m.MinJujuVersion != "" {
+		assumed = append(slices.Clone(assumed), Assumption{Text: "juju >= " + m.MinJujuVersion})
+	}
+	return append(required, Assumption{AllOf: assumed}.unmet(jujuVersion)...), optional
 }

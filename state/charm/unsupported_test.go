@@ -16,7 +16,7 @@ func TestMissing(t *testing.T) {
   mayone: {multiple: {range: 0-1}}
 `))
 	must(t, err)
-	required, optional := Unsupported(m)
+	required, optional := Unsupported(m, JujuVersion)
 	want := []string{`storage "always"`, `storage "some"`, `storage "two"`}
 	if diff := cmp.Diff(want, required); diff != "" {
 		t.Error(diff)

@@ -1,6 +1,8 @@
 package constraints
 
 import (
+	"cmp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -26,6 +28,19 @@ func (v Value) Hardware() Hardware {
 		InstanceType: deref(v.InstanceType), Mem: deref(v.Mem), RootDisk: deref(v.RootDisk), Tags: v.wantedTags(),
 	}
 }
+
+// ArchOf returns the name that constraints have for an architecture, which uname -m, or Go, may
+// call otherwise.
+func ArchOf(name string) string {
+	known := map[string]string{
+		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
+		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
+	}
+	return cmp.Or(known[name], name)
+}
+
+// HostArch returns the architecture of this binary.
+func HostArch() string { return ArchOf(runtime.GOARCH) }
 
 func deref[T any](p *T) (v T) {
 	if p != nil {

@@ -37,7 +37,7 @@ type Snapshot struct {
 	Action *state.Action // the next action or command of an operator; nil if there is none
 
 	Environment state.Environment
-	JujuVersion string       // that the service's hooks are promised; "": bijou's
+	JujuVersion string       // that the service's hooks are promised
 	Debug       *state.Debug // an operator's session in which hooks are run by hand; nil if there is none
 }
 

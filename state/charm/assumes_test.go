@@ -1,0 +1,60 @@
+package charm
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAssumes(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string // that is not met by Juju 3.6.0
+	}{
+		{"assumes: [juju]", nil},
+		{"assumes: [juju >= 3, juju>=3.6, juju >= 3.6.0, juju < 3.6.1, juju < 4, juju >= 3.5-beta1]", nil},
+		{"assumes: [juju >= 3.6.1, juju < 3.6, juju < 3.6.0, juju >= 3.10]", []string{"juju >= 3.6.1", "juju < 3.6", "juju < 3.6.0", "juju >= 3.10"}},
+		{"assumes: [storage, juju >= 2.9]", []string{"storage"}},
+		{"assumes: [{any-of: [juju >= 4, {all-of: [juju >= 3.1, juju < 4]}]}]", nil},
+		{"assumes:\n- any-of: [juju >= 4, popcorn]\n- all-of:\n  - juju >= 3\n  - popcorn >= 1.2\n  - any-of: [a, {all-of: [b, c]}]", []string{"(juju >= 4 or popcorn)", "popcorn >= 1.2", "(a or (b and c))"}},
+		{"min-juju-version: 2.10", nil},
+		{"min-juju-version: 3.7", []string{"juju >= 3.7"}},
+		{"min-juju-version: 2.0-beta3\nassumes: [a]", []string{"a"}},
+	} {
+		m, err := ParseMeta([]byte(tiny + tt.text + "\n"))
+		must(t, err)
+		stored, err := json.Marshal(m)
+		must(t, err)
+		var again Meta
+		must(t, json.Unmarshal(stored, &again))
+		got, _ := Unsupported(&again, JujuVersion)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", tt.text, diff)
+		}
+	}
+	for _, bad := range []string{"[juju > 3]", "[juju >= x]", "[{any-of: []}]", "[{all-of: [a], any-of: [b]}]", "[[a]]", "[{}]", "[Juju]", "juju"} {
+		if _, err := ParseMeta([]byte(tiny + "assumes: " + bad + "\n")); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("assumes %s: got %v", bad, err)
+		}
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	for text, want := range map[string]string{
+		"containers: {web: {resource: image}}":                                   "containers",
+		"assumes: [juju >= 2, k8s-api]":                                          "assumes k8s-api",
+		"assumes: [{all-of: [k8s-api >= 1.20]}]":                                 "assumes k8s-api >= 1.20",
+		"assumes: [{any-of: [k8s-api, juju >= 2]}]":                              "",
+		"series: [kubernetes]":                                                   "series kubernetes",
+		"series: [jammy, kubernetes]":                                            "",
+		"extensions: [flask-framework]\nbase: ubuntu@22.04\nplatforms: {amd64:}": "the extension flask-framework",
+	} {
+		m, err := ParseMeta([]byte(tiny + text + "\n"))
+		must(t, err)
+		if m.Kubernetes != want {
+			t.Errorf("%s: got %q, want %q", text, m.Kubernetes, want)
+		}
+	}
+}

@@ -27,6 +27,7 @@ type Service struct {
 	JujuVersion string        `json:"juju-version,omitempty"` // that its hooks are promised; empty: bijou's
 	ForceSeries bool          `json:"force-series,omitempty"` // also charms that do not support the series
 	Force       bool          `json:"force,omitempty"`        // also charms that need what bijou does not have
+	Trusted     bool          `json:"trusted,omitempty"`      // with the cloud's credential
 	Life        Life          `json:"life"`
 
 	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
@@ -91,6 +92,7 @@ type ServiceSpec struct {
 	ForceSeries bool              // also with a charm that does not support the series
 	Force       bool              // also with one that needs what bijou does not have
 	JujuVersion string            // that its hooks are promised; empty: bijou's
+	Trusted     bool              // with the cloud's credential
 }
 
 // AddService adds a service without units, its configuration, and its peer
@@ -107,7 +109,7 @@ func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
 	s := Service{
 		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: cmp.Or(spec.Series, spec.Charm.Series),
 		Subordinate: ch.Meta.Subordinate, HookDialect: spec.Dialect, Life: Alive,
-		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion,
+		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion, Trusted: spec.Trusted,
 	}
 	s.setDialect(ch)
 	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
@@ -165,6 +167,17 @@ func (tx *Tx) SetExposed(name string, exposed bool) error {
 	}
 	s.Exposed = exposed
 	return tx.keys.Put(keys.Service(name), s)
+}
+
+// SetTrusted lets a service's units have the cloud's credential, or not; they run config-changed.
+func (tx *Tx) SetTrusted(name string, trusted bool) error {
+	s, err := tx.aliveService(name)
+	if err != nil || s.Trusted == trusted {
+		return err
+	}
+	s.Trusted = trusted
+	config, err := tx.Config(name)
+	return errors.Join(err, tx.keys.Put(keys.Service(name), s), tx.keys.Put(keys.Config(name), config.nextDoc()))
 }
 
 // ServiceStatus reads the workload status that a unit set for its whole service;

@@ -52,6 +52,9 @@ type Secrets interface {
 	RevokeSecret(ctx context.Context, id string, g SecretGrant) error
 	// RemoveSecret removes a revision, or with 0 the secret.
 	RemoveSecret(ctx context.Context, id string, revision int) error
+	// CloudSpec returns how the cloud is reached, with the credential that the operators have
+	// given, as Juju's JSON has it: ErrSecretDenied to a service that they do not trust.
+	CloudSpec(ctx context.Context) (map[string]any, error)
 	// SecretInfos describes the secrets that the unit manages, by id.
 	SecretInfos(ctx context.Context) ([]SecretInfo, error)
 }

@@ -50,6 +50,7 @@ func All() []hookenv.Tool {
 		{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)},
 		{Name: "close-port", Prepare: prepareClosePort},
 		{Name: "config-get", Prepare: prepareConfigGet},
+		{Name: "credential-get", Check: unitCall(0), Prepare: prepareCredentialGet},
 		{Name: "goal-state", Check: unitCall(0), Prepare: prepareGoalState},
 		{Name: "is-leader", Check: unitCall(0), Prepare: hookenv.WithOutput(printLeadership)},
 		{Name: "juju-log", Prepare: prepareJujuLog, WorksWithoutHook: true},

@@ -11,7 +11,7 @@ import (
 // unsupportedNames lists the tools that do not work here. They are linked all the same: charm
 // libraries probe for them and expect one clear error rather than "command not found".
 func unsupportedNames() []string {
-	return []string{"credential-get", "payload-register", "payload-status-set", "payload-unregister"}
+	return []string{"payload-register", "payload-status-set", "payload-unregister"}
 }
 
 func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
@@ -21,6 +21,6 @@ func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 
 func notSupported(name string) error {
 	kind, _, _ := strings.Cut(name, "-")
-	missing := map[string]string{"credential": "cloud credentials for units", "payload": "payloads", "storage": "storage"}[kind]
+	missing := map[string]string{"payload": "payloads", "storage": "storage"}[kind]
 	return fmt.Errorf("%s is not supported by this version of bijou: it has no %s", name, missing)
 }

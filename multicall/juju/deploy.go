@@ -21,6 +21,7 @@ type deployCmd struct {
 	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
 	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, a newer Juju); upgrades ask no more."`
+	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
@@ -67,7 +68,7 @@ func (c deployCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion}
+	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion, Trusted: c.Trust}
 	if spec.Name == "" {
 		spec.Name = found.Meta.Name
 	}

@@ -130,13 +130,15 @@ type grammar struct {
 	SetConstraints setConstraintsCmd `cmd:"" help:"Say what machines of units to come have to satisfy."`
 	GetConstraints getConstraintsCmd `cmd:"" help:"Show what they have to satisfy."`
 
-	AddSecret    addSecretCmd    `cmd:"" help:"Add a secret of the operators'."`
-	UpdateSecret updateSecretCmd `cmd:"" help:"Change an operators' secret."`
-	GrantSecret  grantSecretCmd  `cmd:"" help:"Let services read an operators' secret."`
-	RevokeSecret revokeSecretCmd `cmd:"" help:"Take that right away."`
-	RemoveSecret removeSecretCmd `cmd:"" help:"Remove operators' secrets."`
-	Secrets      secretsCmd      `cmd:"" aliases:"list-secrets" help:"List the secrets, without what they hold."`
-	ShowSecret   showSecretCmd   `cmd:"" help:"Show a secret."`
+	AddSecret     addSecretCmd     `cmd:"" help:"Add a secret of the operators'."`
+	UpdateSecret  updateSecretCmd  `cmd:"" help:"Change an operators' secret."`
+	GrantSecret   grantSecretCmd   `cmd:"" help:"Let services read an operators' secret."`
+	RevokeSecret  revokeSecretCmd  `cmd:"" help:"Take that right away."`
+	RemoveSecret  removeSecretCmd  `cmd:"" help:"Remove operators' secrets."`
+	SetCredential setCredentialCmd `cmd:"" help:"Give the credential of a cloud to services that are trusted."`
+	Trust         trustCmd         `cmd:"" help:"Let a service have the cloud's credential."`
+	Secrets       secretsCmd       `cmd:"" aliases:"list-secrets" help:"List the secrets, without what they hold."`
+	ShowSecret    showSecretCmd    `cmd:"" help:"Show a secret."`
 
 	Run              runCmd              `cmd:"" aliases:"exec" help:"Run a command on units, by their agents."`
 	Actions          actionsCmd          `cmd:"" aliases:"list-actions" help:"List what actions a service's charm has."`

@@ -97,6 +97,13 @@ func isKey(key string) bool {
 // Scheme begins the URI of a secret: "secret:ID", or "secret://UUID/ID" with the environment's uuid.
 const Scheme = "secret:"
 
+// CredentialID is the id of the operators' secret that holds, under CredentialKey, how the cloud
+// is reached and a credential for it, in JSON.
+const (
+	CredentialID  = "credential0000000000"
+	CredentialKey = "cloud-spec"
+)
+
 func idEncoding() *base32.Encoding { return base32.HexEncoding.WithPadding(base32.NoPadding) }
 
 // NewID returns an id that nobody can guess: 20 characters that sort by the time.

@@ -47,6 +47,7 @@ type Service struct {
 	Series    string              `yaml:"series" json:"series"`
 	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // whatever its charm supports
 	Force     bool                `yaml:"force,omitempty" json:"force,omitempty"`               // whatever its charm needs that bijou does not have
+	Trusted   bool                `yaml:"trusted,omitempty" json:"trusted,omitempty"`           // with the cloud's credential
 	Dialect   charm.Dialect       `yaml:"hook-dialect,omitempty" json:"hook-dialect,omitempty"`
 	Mark      string              `yaml:"hook-dialect-mark,omitempty" json:"hook-dialect-mark,omitempty"` // what decided it
 	Promised  string              `yaml:"juju-version,omitempty" json:"juju-version,omitempty"`           // to its hooks, by the operator

@@ -246,7 +246,7 @@ func isLeaf(importPath string) bool {
 // fit them together.
 func compositionRoot() map[string][]string {
 	return map[string][]string{
-		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hookexec", "bijou/provision/local", "bijou/provision/local/process",
+		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/provision/local", "bijou/provision/local/process",
 			"bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"},
 		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process"},
 		"bijou/multicall/daemon": {"bijou/agent/pulse", "bijou/provision/local/process"},

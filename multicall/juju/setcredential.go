@@ -31,7 +31,7 @@ Examples:
   juju set-credential aws mine --file ~/.local/share/juju/credentials.yaml --region eu-west-1`
 }
 
-// credentialLabel is what operators call the credential among their secrets.
+// credentialLabel names the credential among the operators' secrets.
 const credentialLabel = "cloud-credential"
 
 // cloudSpec is read as clouds.yaml has a cloud, and written as Juju's hooks get it.

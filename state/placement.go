@@ -167,10 +167,7 @@ func (v *View) checkSeries(s Service, c Charm) error {
 	if err != nil || s.ForceSeries || env.AllowsOtherSeries() {
 		return err
 	}
-	arch := constraints.HostArch() // machines are not known to have another unless they are to
-	if asked := s.Constraints.Over(env.Constraints).Arch; asked != nil {
-		arch = *asked
-	}
+	arch := cmp.Or(s.Constraints.Over(env.Constraints).Hardware().Arch, constraints.HostArch())
 	switch {
 	case !c.Meta.Supports(s.Series):
 		return &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q", c.URL, s.Series, c.Meta.Series)}

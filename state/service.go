@@ -69,9 +69,6 @@ type MissingError struct{ reason string }
 func (e *MissingError) Error() string { return e.reason }
 
 func (s Service) checkMissing(c Charm) error {
-	if c.Meta.Kubernetes != "" {
-		return fmt.Errorf("charm %q is for Kubernetes (its metadata has %s): bijou runs charms on machines", c.URL, c.Meta.Kubernetes)
-	}
 	required, _ := charm.Unsupported(&c.Meta, s.PromisedVersion())
 	if s.Force || len(required) == 0 {
 		return nil

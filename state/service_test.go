@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/constraints"
 	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
@@ -43,6 +45,40 @@ func TestServiceIsRefused(t *testing.T) {
 		err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddService(spec); return err })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v; want %q", spec, err, want)
+		}
+	}
+}
+
+// What is asked of the service's machines, or of all, decides which architecture they have.
+func TestArchitectureIsRefused(t *testing.T) {
+	st := statetest.New(t)
+	host, other := constraints.HostArch(), "riscv64"
+	if host == other {
+		other = "s390x"
+	}
+	c := statetest.AddCharm(t, st, statetest.Meta("db", fmt.Sprintf("bases: [{name: ubuntu, channel: '22.04', architectures: [%s]}]\n", host)))
+	for i, tt := range []struct {
+		asked, everywhere string
+		force, want       bool
+	}{
+		{want: true}, {asked: host, want: true}, {asked: other}, {everywhere: other}, {asked: host, everywhere: other, want: true}, {asked: other, force: true, want: true},
+	} {
+		var all, own constraints.Value
+		if tt.everywhere != "" {
+			all.Arch = &tt.everywhere
+		}
+		if tt.asked != "" {
+			own.Arch = &tt.asked
+		}
+		err := st.Update(t.Context(), func(tx *state.Tx) error {
+			if err := tx.SetConstraints(all); err != nil {
+				return err
+			}
+			_, err := tx.AddService(state.ServiceSpec{Name: fmt.Sprint("db-", i), Charm: c.URL, Constraints: own, ForceSeries: tt.force})
+			return err
+		})
+		if isSeries := errors.As(err, new(*state.SeriesError)); (err == nil) != tt.want || err != nil && !isSeries {
+			t.Errorf("%+v: got %v", tt, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package hookctx
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,32 +14,29 @@ import (
 )
 
 // CloudSpec returns what the operators have given of the cloud.
-func (c *Context) CloudSpec(ctx context.Context) (spec map[string]any, err error) {
+func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	s := &cachedSecret{opened: map[int]secret.Content{}}
-	s.record, err = view(ctx, c, func(v *state.View) (r secret.Record, err error) {
-		service, err := v.Service(c.opts.Facts.Service)
-		if err == nil && !service.Trusted {
-			err = hookapi.ErrSecretDenied
+	return view(ctx, c, func(v *state.View) (spec map[string]any, err error) {
+		s, err := v.Service(c.opts.Facts.Service)
+		if err != nil || !s.Trusted {
+			return nil, cmp.Or(err, hookapi.ErrSecretDenied)
 		}
-		if err != nil {
-			return r, err
-		}
-		if r, err = secrets.Get(v, secret.CredentialID); errors.Is(err, state.ErrNotFound) {
+		r, err := secrets.Get(v, secret.CredentialID)
+		if errors.Is(err, state.ErrNotFound) {
 			err = fmt.Errorf("%w: the operators have given none: juju set-credential", hookapi.ErrSecretDenied)
 		}
-		return r, err
+		ring, kerr := c.opts.SecretKeys.Read()
+		if err != nil || kerr != nil {
+			return nil, cmp.Or(err, kerr)
+		}
+		content, err := secrets.Open(v, ring, r, r.Latest)
+		if err == nil && json.Unmarshal(content[secret.CredentialKey], &spec) != nil {
+			err = fmt.Errorf("the secret %q holds none: juju set-credential", r.Label)
+		}
+		return spec, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	content, err := c.openSecret(ctx, s, s.record.Latest)
-	if err == nil && json.Unmarshal(content[secret.CredentialKey], &spec) != nil {
-		err = fmt.Errorf("the secret %q holds none: juju set-credential", s.record.Label)
-	}
-	return spec, err
 }

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 
 	"bijou/hookenv"
@@ -24,7 +23,7 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// cloudSpecForYAML has other names than JSON has, and whatever is empty, as Juju's: charms read both.
+// cloudSpecForYAML has the names of Juju's YAML, which are not those of its JSON, and what is empty.
 func cloudSpecForYAML(spec map[string]any) map[string]any {
 	shown := map[string]any{
 		"region": "", "endpoint": "", "identityendpoint": "", "storageendpoint": "",
@@ -33,12 +32,7 @@ func cloudSpecForYAML(spec map[string]any) map[string]any {
 	for name, value := range spec {
 		shown[strings.ReplaceAll(name, "-", "")] = value
 	}
-	if credential, ok := spec["credential"].(map[string]any); ok {
-		attributes := map[string]any{}
-		if set, ok := credential["attrs"].(map[string]any); ok {
-			maps.Copy(attributes, set)
-		}
-		shown["credential"] = map[string]any{"authtype": credential["auth-type"], "attributes": attributes, "redacted": []any{}}
-	}
+	given, _ := spec["credential"].(map[string]any)
+	shown["credential"] = map[string]any{"authtype": given["auth-type"], "attributes": given["attrs"], "redacted": []any{}}
 	return shown
 }

@@ -65,14 +65,11 @@ func (c addSecretCmd) Run(o *operator) error {
 	id := secret.NewID(now)
 	err = o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		return s.Update(o.ctx, func(tx *state.Tx) error {
-			env, err := tx.Environment()
-			if err == nil {
-				err = checkSecretName(tx.View, c.Name)
-			}
+			r, err := newUserSecret(tx.View, id, c.Name, now)
 			if err != nil {
 				return err
 			}
-			r := secret.Record{ID: id, Origin: env.UUID, Label: c.Name, Description: c.Info, Created: now}
+			r.Description = c.Info
 			r.AddRevision(now)
 			return errors.Join(secrets.PutContent(tx, ring, r, content), secrets.Put(tx, r))
 		})
@@ -81,6 +78,11 @@ func (c addSecretCmd) Run(o *operator) error {
 		fmt.Fprintln(o.streams.Out, secret.Scheme+id)
 	}
 	return err
+}
+
+func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record, error) {
+	env, err := v.Environment()
+	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, errors.Join(err, checkSecretName(v, name))
 }
 
 // openSecrets opens the chosen environment's state, and reads the keys of its secrets.

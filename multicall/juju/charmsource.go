@@ -26,10 +26,7 @@ type charmSource struct {
 func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
 	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
-		if err == nil && info.Mode().IsRegular() {
-			return c.readArchive(filepath.Join(scratch, "charm"))
-		}
-		return c.readFolder()
+		return c.readPath(err == nil && info.Mode().IsRegular(), filepath.Join(scratch, "charm"))
 	}
 	if c.repository == "" && !strings.Contains(c.name, ":") {
 		return charm.Found{}, state.Origin{}, console.Hint(
@@ -66,37 +63,14 @@ func (c charmSource) chooseSeries(ref charm.Ref) (string, error) {
 	return cmp.Or(ref.Series, c.series), nil
 }
 
-func (c charmSource) readFolder() (charm.Found, state.Origin, error) {
+// readPath reads a folder, or an archive, which it unpacks into scratch with the checks that a unit makes.
+func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
+	dir := path
+	if isArchive && err == nil {
+		dir, err = scratch, c.unpack(path, scratch)
+	}
 	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
-	}
-	read, err := charm.ReadDir(path)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, err
-	}
-	return charm.Found{Charm: read, Path: path}, state.Origin{Path: path, Name: read.Meta.Name}, nil
-}
-
-// readArchive unpacks the archive into dir with the checks that a unit makes.
-func (c charmSource) readArchive(dir string) (charm.Found, state.Origin, error) {
-	path, err := filepath.Abs(c.name)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
-	}
-	if err := charm.CheckArchive(file, info.Size(), c.tools); err != nil { // it names no scratch folder
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
-	}
-	if err := charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools, Scratch: true}); err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 	}
 	read, err := charm.ReadDir(dir)
@@ -104,6 +78,22 @@ func (c charmSource) readArchive(dir string) (charm.Found, state.Origin, error) 
 		return charm.Found{}, state.Origin{}, err
 	}
 	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+}
+
+func (c charmSource) unpack(path, dir string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil {
+		err = charm.CheckArchive(file, info.Size(), c.tools) // it names no scratch folder
+	}
+	if err != nil {
+		return err
+	}
+	return charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools, Scratch: true})
 }
 
 // storeCharm checks the archive as a unit will, before it is stored.

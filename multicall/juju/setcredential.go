@@ -22,39 +22,18 @@ type setCredentialCmd struct {
 	Region     string `placeholder:"REGION" help:"The cloud's region; default: the file's default-region for the cloud."`
 }
 
-// Help shows how it is used.
-func (setCredentialCmd) Help() string {
-	return `The units of services that juju trust names get it by credential-get. It is sealed as secrets are: juju secrets lists
-it as ` + credentialLabel + `, and juju remove-secret ` + credentialLabel + ` takes it away.
-
-Examples:
-  juju set-credential aws mine --file ~/.local/share/juju/credentials.yaml --region eu-west-1`
-}
-
-// credentialLabel names the credential among the operators' secrets.
-const credentialLabel = "cloud-credential"
-
 // cloudSpec is read as clouds.yaml has a cloud, and written as Juju's hooks get it.
 type cloudSpec struct {
-	Type           string `yaml:"type" json:"type"`
-	Name           string `yaml:"-" json:"name"`
-	Region         string `yaml:"-" json:"region,omitempty"`
-	cloudEndpoints `yaml:",inline"`
-	Credential     cloudCredential           `yaml:"-" json:"credential"`
-	CACertificates []string                  `yaml:"ca-certificates" json:"cacertificates,omitempty"`
-	SkipTLSVerify  bool                      `yaml:"skip-tls-verify" json:"skip-tls-verify,omitempty"`
-	Regions        map[string]cloudEndpoints `yaml:"regions" json:"-"`
-}
-
-type cloudEndpoints struct {
-	Endpoint         string `yaml:"endpoint" json:"endpoint,omitempty"`
-	IdentityEndpoint string `yaml:"identity-endpoint" json:"identity-endpoint,omitempty"`
-	StorageEndpoint  string `yaml:"storage-endpoint" json:"storage-endpoint,omitempty"`
-}
-
-type cloudCredential struct {
-	AuthType   string            `json:"auth-type"`
-	Attributes map[string]string `json:"attrs,omitempty"`
+	Type             string               `yaml:"type" json:"type"`
+	Name             string               `yaml:"-" json:"name"`
+	Region           string               `yaml:"-" json:"region,omitempty"`
+	Endpoint         string               `yaml:"endpoint" json:"endpoint,omitempty"`
+	IdentityEndpoint string               `yaml:"identity-endpoint" json:"identity-endpoint,omitempty"`
+	StorageEndpoint  string               `yaml:"storage-endpoint" json:"storage-endpoint,omitempty"`
+	Credential       map[string]any       `yaml:"-" json:"credential"`
+	CACertificates   []string             `yaml:"ca-certificates" json:"cacertificates,omitempty"`
+	SkipTLSVerify    bool                 `yaml:"skip-tls-verify" json:"skip-tls-verify,omitempty"`
+	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // with endpoints of their own
 }
 
 // readSpec shows nothing of the file in its errors.
@@ -71,38 +50,31 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 		return cloudSpec{}, err
 	}
 	spec, ofCloud := file.Clouds[c.Cloud], file.Credentials[c.Cloud]
-	node, there := ofCloud[c.Credential]
-	var attributes map[string]string
-	if !there || node.Decode(&attributes) != nil || attributes["auth-type"] == "" {
-		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes", c.File, c.Credential, c.Cloud)
-	}
 	spec.Name, spec.Region = c.Cloud, cmp.Or(c.Region, ofCloud["default-region"].Value)
 	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
+	credential, attributes := ofCloud[c.Credential], map[string]string{}
+	if credential.Decode(&attributes) != nil || attributes["auth-type"] == "" {
+		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes", c.File, c.Credential, c.Cloud)
+	}
 	region, known := spec.Regions[spec.Region]
-	if len(spec.Regions) > 0 && !known {
+	if len(spec.Regions) > 0 && (!known || region.Decode(&spec) != nil) {
 		return spec, fmt.Errorf("%q has no region %q of cloud %q: give --region", c.File, spec.Region, c.Cloud)
 	}
-	spec.Endpoint = cmp.Or(region.Endpoint, spec.Endpoint)
-	spec.IdentityEndpoint = cmp.Or(region.IdentityEndpoint, spec.IdentityEndpoint)
-	spec.StorageEndpoint = cmp.Or(region.StorageEndpoint, spec.StorageEndpoint)
-	spec.Credential.AuthType, spec.Credential.Attributes = attributes["auth-type"], attributes
-	delete(attributes, "auth-type")
 	if path := attributes["file"]; filepath.IsAbs(path) { // Juju's clients send its content, too
 		data, err = readFile(path, secret.MaxContent)
 		attributes["file"] = string(data)
 	}
+	spec.Credential = map[string]any{"auth-type": attributes["auth-type"], "attrs": attributes}
+	delete(attributes, "auth-type")
 	return spec, err
 }
 
 // Run makes it the content of an operators' secret.
 func (c setCredentialCmd) Run(o *operator) error {
 	spec, err := c.readSpec()
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(spec)
+	text, jerr := json.Marshal(spec)
 	content := secret.Content{secret.CredentialKey: text}
-	if err = errors.Join(err, content.Check()); err != nil {
+	if err := cmp.Or(err, jerr, content.Check()); err != nil {
 		return err
 	}
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
@@ -110,10 +82,8 @@ func (c setCredentialCmd) Run(o *operator) error {
 			now := time.Now().UTC()
 			r, err := secrets.Get(tx.View, secret.CredentialID)
 			if errors.Is(err, state.ErrNotFound) {
-				var env state.Environment
-				env, err = tx.Environment()
-				r = secret.Record{ID: secret.CredentialID, Origin: env.UUID, Label: credentialLabel, AutoPrune: true, Created: now}
-				err = errors.Join(err, checkSecretName(tx.View, r.Label))
+				r, err = newUserSecret(tx.View, secret.CredentialID, "cloud-credential", now)
+				r.AutoPrune = true
 			}
 			if err != nil {
 				return err

@@ -127,7 +127,7 @@ func (u *upgrade) commit() error {
 	}
 	if u.target.found.Path != "" && !same {
 		u.o.noteUnsupported(u.target.found.Charm, u.service.PromisedVersion())
-		u.o.noteSnaps(u.target.found.Path)
+		u.o.noteCalls(u.target.found.Path)
 	}
 	u.writeRevision()
 	if err := sweep.Charms(u.o.ctx, u.state, time.Now()); err != nil {

@@ -94,13 +94,10 @@ const revisionName = "revision"
 // the file that runs its program.
 func (c *Charm) isSource() bool {
 	_, hasDispatch := c.files["dispatch"]
-	return c.hasFile(entryPoint) && !hasDispatch && len(c.Hooks()) == 0
+	return c.hasFile("src/charm.py") && !hasDispatch && len(c.Hooks()) == 0
 }
 
-const (
-	entryPoint   = "src/charm.py"
-	dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./" + entryPoint + "\n"
-)
+const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
 
 // listItems lists the charm's files, and those that are made for its archive.
 func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, error) {

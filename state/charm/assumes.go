@@ -16,76 +16,65 @@ import (
 // it fails in its first line.
 const JujuVersion = "3.6.0"
 
-// Assumption is an entry of a charm's `assumes`: what it needs of Juju.
+// Assumption is an entry of a charm's `assumes`: a feature of Juju, or several.
 type Assumption struct {
-	Text  string       `json:"text,omitempty"` // "juju >= 3.1", "k8s-api"; empty: one of the lists
-	AnyOf []Assumption `json:"any-of,omitempty"`
-	AllOf []Assumption `json:"all-of,omitempty"`
+	Text  string       `json:"text,omitempty" yaml:"-"` // "juju >= 3.1", "k8s-api"; empty: one of the lists
+	AnyOf []Assumption `json:"any-of,omitempty" yaml:"any-of"`
+	AllOf []Assumption `json:"all-of,omitempty" yaml:"all-of"`
 }
 
 var assumptionPattern = lazyregexp.New(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
 
-// UnmarshalYAML reads a feature, with a bound of its version or without, or a dictionary of lists.
+// UnmarshalYAML reads a feature, with a bound of its version or without, or a dictionary of one list.
 func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
+	type lists Assumption
 	if n.Kind == yaml.ScalarNode {
-		if a.Text = n.Value; assumptionPattern.MatchString(n.Value) {
-			return nil
-		}
-	} else {
-		var raw struct {
-			AnyOf []Assumption `yaml:"any-of"`
-			AllOf []Assumption `yaml:"all-of"`
-		}
-		if err := n.Decode(&raw); err != nil {
-			return err
-		}
-		if a.AnyOf, a.AllOf = raw.AnyOf, raw.AllOf; (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
-			return nil
-		}
+		a.Text = n.Value
+	} else if err := n.Decode((*lists)(a)); err != nil {
+		return err
+	}
+	if assumptionPattern.MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
+		return nil
 	}
 	return fmt.Errorf("line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some", n.Line, n.Value)
 }
 
-func (a Assumption) isMet(jujuVersion string) bool { return len(a.unmet(jujuVersion)) == 0 }
-
 // unmet lists what is not met, of lists what of them. Of Juju's features machines have none but
 // its version.
 func (a Assumption) unmet(jujuVersion string) (texts []string) {
-	switch {
-	case len(a.AnyOf) > 0 && slices.ContainsFunc(a.AnyOf, func(one Assumption) bool { return one.isMet(jujuVersion) }):
-		return nil
-	case len(a.AnyOf) > 0:
-		return []string{a.String()}
-	case a.Text == "":
-		for _, one := range a.AllOf {
-			texts = append(texts, one.unmet(jujuVersion)...)
-		}
-		return texts
+	for _, one := range a.AllOf {
+		texts = append(texts, one.unmet(jujuVersion)...)
 	}
-	parts := assumptionPattern.Compiled().FindStringSubmatch(a.Text)
-	if len(parts) > 0 && parts[1] == "juju" && (parts[2] == "" || isOlder(jujuVersion, parts[3]) == (parts[2] == "<")) {
-		return nil
+	isMet := func(one Assumption) bool { return len(one.unmet(jujuVersion)) == 0 }
+	if len(a.AnyOf) > 0 && !slices.ContainsFunc(a.AnyOf, isMet) || a.Text != "" && !isFeatureMet(a.Text, jujuVersion) {
+		texts = append(texts, a.String())
 	}
-	return []string{a.Text}
+	return texts
+}
+
+func isFeatureMet(text, jujuVersion string) bool {
+	parts := assumptionPattern.Compiled().FindStringSubmatch(text)
+	if len(parts) == 0 || parts[1] != "juju" {
+		return false
+	}
+	isOlder := slices.Compare(versionNumbers(jujuVersion), versionNumbers(parts[3])) < 0
+	return parts[2] == "" || isOlder == (parts[2] == "<")
 }
 
 // String writes it in one line.
 func (a Assumption) String() string {
-	list, word := a.AnyOf, " or "
-	if len(a.AllOf) > 0 {
-		list, word = a.AllOf, " and "
-	}
-	if len(list) == 0 {
-		return a.Text
-	}
 	var texts []string
-	for _, one := range list {
+	for _, one := range append(a.AnyOf, a.AllOf...) {
 		texts = append(texts, one.String())
 	}
-	return "(" + strings.Join(texts, word) + ")"
+	switch {
+	case len(a.AnyOf) > 0:
+		return "(" + strings.Join(texts, " or ") + ")"
+	case len(a.AllOf) > 0:
+		return "(" + strings.Join(texts, " and ") + ")"
+	}
+	return a.Text
 }
-
-func isOlder(a, b string) bool { return slices.Compare(versionNumbers(a), versionNumbers(b)) < 0 }
 
 func versionNumbers(version string) []int {
 	numbers := make([]int, 4)

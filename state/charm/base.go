@@ -1,6 +1,7 @@
 package charm
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -15,53 +16,48 @@ type baseYAML struct {
 	RunOn         []baseYAML `yaml:"run-on"`
 }
 
-type platformYAML struct {
-	BuildFor seriesYAML `yaml:"build-for"`
+// setPlatforms takes series and architectures from the bases, else the platforms, if there are any.
+func (m *Meta) setPlatforms(raw *metaYAML) {
+	bases := raw.Bases
+	if len(bases) == 0 {
+		bases = raw.platformBases()
+	}
+	for _, written := range bases {
+		for _, b := range append(slices.Clone(written.RunOn), written) {
+			if b.Name == "" {
+				continue
+			}
+			if m.Archs == nil {
+				m.Series, m.Archs = nil, map[string][]string{}
+			}
+			series := b.series()
+			if m.Archs[series] == nil {
+				m.Series = append(m.Series, series)
+			}
+			if len(b.Architectures) == 0 {
+				b.Architectures = []string{anyArch}
+			}
+			m.Archs[series] = append(m.Archs[series], b.Architectures...)
+		}
+	}
 }
 
-// setPlatforms takes series and architectures from the bases and platforms, if there are any.
-func (m *Meta) setPlatforms(raw *metaYAML) {
-	bases := slices.Clone(raw.Bases)
+const anyArch = "all"
+
+func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor
 		if len(targets) == 0 {
 			targets = seriesYAML{name}
 		}
-		for _, target := range targets {
-			base, arch := raw.Base, target
-			if i := strings.LastIndexByte(target, ':'); i >= 0 {
-				base, arch = target[:i], target[i+1:]
-			}
-			os, version, _ := strings.Cut(base, "@")
-			bases = append(bases, baseYAML{Name: os, Channel: version, Architectures: []string{arch}})
+		for _, target := range targets { // "arm64", "ubuntu@24.04:arm64"
+			i := strings.LastIndexByte(target, ':')
+			os, version, _ := strings.Cut(cmp.Or(target[:max(i, 0)], raw.Base), "@")
+			bases = append(bases, baseYAML{Name: os, Channel: version, Architectures: []string{target[i+1:]}})
 		}
 	}
-	archs := map[string][]string{}
-	for i := 0; i < len(bases); i++ {
-		b := bases[i]
-		if bases = append(bases, b.RunOn...); b.Name != "" {
-			archs[b.series()] = append(archs[b.series()], b.archs()...)
-		}
-	}
-	if len(archs) == 0 {
-		return
-	}
-	m.Series, m.Archs = nil, archs
-	for _, b := range bases {
-		if b.Name != "" && !slices.Contains(m.Series, b.series()) {
-			m.Series = append(m.Series, b.series())
-		}
-	}
+	return bases
 }
-
-func (b baseYAML) archs() []string {
-	if len(b.Architectures) == 0 {
-		return []string{anyArch}
-	}
-	return b.Architectures
-}
-
-const anyArch = "all"
 
 // series returns the code name, as of os-release(5); of a version that has none, or whose is not
 // known here, what providers say of such a system ("fedora40").

@@ -105,31 +105,21 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 }
 
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
-// each a part, and metadata.yaml has precedence; manifest.yaml has it for bases.
+// each a part, and metadata.yaml has precedence; manifest.yaml has the bases of what was packed.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	var raw metaYAML
 	last := ""
-	for _, name := range []string{"charmcraft.yaml", "metadata.yaml"} {
+	for _, name := range []string{"charmcraft.yaml", "metadata.yaml", "manifest.yaml"} {
 		found, err := c.parseFile(name, read, raw.merge)
 		if err != nil {
 			return err
 		}
-		if found {
+		if found && name != "manifest.yaml" {
 			last = name
 		}
 	}
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
-	}
-	var manifest struct {
-		Bases []baseYAML `yaml:"bases"`
-	}
-	_, err = c.parseFile("manifest.yaml", read, func(data []byte) error { return unmarshalCharm(data, &manifest) })
-	if err != nil {
-		return err
-	}
-	if len(manifest.Bases) > 0 {
-		raw.Bases, raw.Platforms = manifest.Bases, nil
 	}
 	defer wrapError(&err, "%s", last)
 	c.Meta, err = raw.toMeta()

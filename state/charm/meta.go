@@ -14,20 +14,17 @@ import (
 // Meta is a charm's metadata.yaml (or charmcraft.yaml, with the same keys). Keys that are
 // not named here are ignored.
 type Meta struct {
-	Name           string              `json:"name"`
-	Summary        string              `json:"summary,omitempty"`
-	Description    string              `json:"description,omitempty"`
-	Subordinate    bool                `json:"subordinate,omitempty"`
-	Series         []string            `json:"series,omitempty"` // the preferred one first; empty: any
-	Format         int                 `json:"format,omitempty"`
-	MinJujuVersion string              `json:"min-juju-version,omitempty"`
-	HookDialect    Dialect             `json:"hook-dialect,omitempty"` // usually empty
-	Resources      map[string]Resource `json:"resources,omitempty"`
-	ExtraBindings  []string            `json:"extra-bindings,omitempty"`
-	Storage        map[string]Storage  `json:"storage,omitempty"`
-	Assumes        []Assumption        `json:"assumes,omitempty"`
-	Archs          map[string][]string `json:"archs,omitempty"`      // by series; none: any
-	Kubernetes     string              `json:"kubernetes,omitempty"` // what says that it is for Kubernetes; empty: it is not
+	Name          string              `json:"name"`
+	Summary       string              `json:"summary,omitempty"`
+	Description   string              `json:"description,omitempty"`
+	Subordinate   bool                `json:"subordinate,omitempty"`
+	Series        []string            `json:"series,omitempty"`       // the preferred one first; empty: any
+	HookDialect   Dialect             `json:"hook-dialect,omitempty"` // usually empty
+	Resources     map[string]Resource `json:"resources,omitempty"`
+	ExtraBindings []string            `json:"extra-bindings,omitempty"`
+	Storage       map[string]Storage  `json:"storage,omitempty"`
+	Assumes       []Assumption        `json:"assumes,omitempty"`
+	Archs         map[string][]string `json:"archs,omitempty"` // by series; none: any
 
 	// Declared are the relations of the charm by name, without the implied one.
 	Declared map[string]Relation `json:"relations,omitempty"`
@@ -42,7 +39,6 @@ type metaYAML struct {
 	Description    string                  `yaml:"description"`
 	Subordinate    boolYAML                `yaml:"subordinate"`
 	Series         seriesYAML              `yaml:"series"`
-	Format         int                     `yaml:"format"`
 	Revision       *int                    `yaml:"revision"`
 	HookDialect    string                  `yaml:"hook-dialect"`
 	MinJujuVersion string                  `yaml:"min-juju-version"`
@@ -57,7 +53,9 @@ type metaYAML struct {
 	Extensions     []string                `yaml:"extensions"`
 	Base           string                  `yaml:"base"`
 	Bases          []baseYAML              `yaml:"bases"`
-	Platforms      map[string]platformYAML `yaml:"platforms"`
+	Platforms      map[string]struct {
+		BuildFor seriesYAML `yaml:"build-for"`
+	} `yaml:"platforms"`
 
 	modern string // a key that came after 2012
 }
@@ -77,34 +75,41 @@ func (raw *metaYAML) merge(data []byte) error {
 
 func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &Meta{
-		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate),
-		Series: raw.Series, Format: cmp.Or(raw.Format, 1), MinJujuVersion: raw.MinJujuVersion,
+		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate), Series: raw.Series,
 		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)), Storage: raw.Storage,
 		Assumes: raw.Assumes, revision: raw.Revision, modern: raw.modern,
 	}
+	if raw.MinJujuVersion != "" {
+		m.Assumes = append(m.Assumes, Assumption{Text: "juju >= " + raw.MinJujuVersion})
+	}
 	m.setPlatforms(raw)
-	m.Kubernetes = m.findKubernetes(raw)
-	if err := m.checkFields(raw.HookDialect); err != nil {
+	if err := cmp.Or(m.checkKubernetes(raw), m.checkFields(raw.HookDialect)); err != nil {
 		return nil, err
 	}
 	return m, m.addRelations(raw)
 }
 
-// findKubernetes returns what says that the charm is for Kubernetes. The extensions that
-// charmcraft.yaml can name make such charms only.
-func (m *Meta) findKubernetes(raw *metaYAML) string {
-	assumed := Assumption{AllOf: m.Assumes}.unmet(JujuVersion)
-	switch i := slices.IndexFunc(assumed, func(text string) bool { return strings.HasPrefix(text, "k8s-api") }); {
-	case i >= 0:
-		return "assumes " + assumed[i]
-	case len(raw.Containers) > 0:
-		return "containers"
-	case len(raw.Extensions) > 0:
-		return "the extension " + raw.Extensions[0]
-	case slices.Equal(raw.Series, seriesYAML{"kubernetes"}):
-		return "series kubernetes"
+// checkKubernetes refuses what says that the charm is for Kubernetes: all extensions of charmcraft's do.
+func (m *Meta) checkKubernetes(raw *metaYAML) error {
+	var signs []string
+	for _, text := range (Assumption{AllOf: m.Assumes}).unmet(JujuVersion) {
+		if strings.HasPrefix(text, "k8s-api") {
+			signs = append(signs, "assumes "+text)
+		}
 	}
-	return ""
+	if len(raw.Containers) > 0 {
+		signs = append(signs, "containers")
+	}
+	if len(raw.Extensions) > 0 {
+		signs = append(signs, "the extension "+raw.Extensions[0])
+	}
+	if slices.Equal(raw.Series, seriesYAML{"kubernetes"}) {
+		signs = append(signs, "series kubernetes")
+	}
+	if len(signs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the charm is for Kubernetes (%s): bijou runs charms on machines", strings.Join(signs, ", "))
 }
 
 func (m *Meta) checkFields(dialect string) (err error) {

@@ -37,8 +37,8 @@ tags: [misc]
 		t.Fatal(err)
 	}
 	want := &Meta{
-		Name: "blog", Summary: "A blog", Description: "It\nblogs.\n", Series: []string{"noble", "jammy"}, Format: 2,
-		MinJujuVersion: "2.10", ExtraBindings: []string{"a", "b"},
+		Name: "blog", Summary: "A blog", Description: "It\nblogs.\n", Series: []string{"noble", "jammy"},
+		Assumes: []Assumption{{Text: "juju >= 2.10"}}, ExtraBindings: []string{"a", "b"},
 		Resources: map[string]Resource{"theme": {Type: "file", Filename: "theme.zip"}},
 		Declared: map[string]Relation{
 			"website": {Name: "website", Role: Provides, Interface: "http", Scope: Global},

@@ -48,9 +48,5 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 			optional = append(optional, text)
 		}
 	}
-	assumed := m.Assumes
-	if m.MinJujuVersion != "" {
-		assumed = append(slices.Clone(assumed), Assumption{Text: "juju >= " + m.MinJujuVersion})
-	}
-	return append(required, Assumption{AllOf: assumed}.unmet(jujuVersion)...), optional
+	return append(required, Assumption{AllOf: m.Assumes}.unmet(jujuVersion)...), optional
 }

@@ -97,12 +97,9 @@ func isKey(key string) bool {
 // Scheme begins the URI of a secret: "secret:ID", or "secret://UUID/ID" with the environment's uuid.
 const Scheme = "secret:"
 
-// CredentialID is the id of the operators' secret that holds, under CredentialKey, how the cloud
-// is reached and a credential for it, in JSON.
-const (
-	CredentialID  = "credential0000000000"
-	CredentialKey = "cloud-spec"
-)
+// CredentialID is the id of the operators' secret with how the cloud is reached, and a credential
+// for it: JSON under CredentialKey.
+const CredentialID, CredentialKey = "credential0000000000", "cloud-spec"
 
 func idEncoding() *base32.Encoding { return base32.HexEncoding.WithPadding(base32.NoPadding) }
 

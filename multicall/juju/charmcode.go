@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -24,8 +25,8 @@ var (
 		`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b|\blayer:snap\b|filename: *\S+\.snap\b`)
 )
 
-// noteCalls warns of what a charm calls that is not on this host. On machines of other providers
-// jujud is there, and of snapd nothing is known here. Of snaps libraries alone are no sign.
+// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
+// and of their snapd nothing is known here. Of snaps libraries alone are no sign.
 func (o *operator) noteCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	isLocal := err == nil && e.Provider == state.ProviderLocal
@@ -33,9 +34,8 @@ func (o *operator) noteCalls(charmDir string) {
 	if names, _ := findInCode(charmDir, jujudPattern, 1); isLocal && len(links) == 0 && len(names) > 0 {
 		o.note("warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there", names[0], jujudFolder)
 	}
-	_, err = exec.LookPath("snap")
 	_, signs := findInCode(charmDir, snapPattern, 3, "charmhelpers", "operator_libs_linux", "docs", "tests", "venv", ".git")
-	if len(signs) > 0 && (!isLocal || err != nil) {
+	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
 		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
 		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
 	}
@@ -53,7 +53,10 @@ func findInCode(charmDir string, pattern lazyregexp.Regexp, maxFiles int, withou
 		case err != nil || !d.Type().IsRegular() || slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
 			return nil
 		}
-		data, _ := readFile(path, maxScanned)
+		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
+			return nil
+		}
+		data, _ := os.ReadFile(path)
 		if found := pattern.Compiled().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))

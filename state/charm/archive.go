@@ -90,8 +90,7 @@ type item struct {
 // revisionName is a file of every archive, whether or not the charm has it.
 const revisionName = "revision"
 
-// isSource reports whether the charm is a tree of which charmcraft would make one, and with it
-// the file that runs its program.
+// isSource reports whether charmcraft would make a charm of the tree, with the file that runs its program.
 func (c *Charm) isSource() bool {
 	_, hasDispatch := c.files["dispatch"]
 	return c.hasFile("src/charm.py") && !hasDispatch && len(c.Hooks()) == 0

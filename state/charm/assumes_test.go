@@ -49,7 +49,7 @@ func TestKubernetes(t *testing.T) {
 		"assumes: [{any-of: [k8s-api, juju >= 2]}]":                              "",
 		"series: [kubernetes]":                                                   "series kubernetes",
 		"series: [jammy, kubernetes]":                                            "",
-		"extensions: [flask-framework]\nbase: ubuntu@22.04\nplatforms: {amd64:}": "the extension flask-framework",
+		"extensions: [flask-framework]\nbase: ubuntu@22.04\nplatforms: {amd64:}": "flask-framework",
 	} {
 		_, err := ParseMeta([]byte(tiny + text + "\n"))
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "is for Kubernetes ("+want+")") {

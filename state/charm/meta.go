@@ -100,9 +100,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 	if len(raw.Containers) > 0 {
 		signs = append(signs, "containers")
 	}
-	if len(raw.Extensions) > 0 {
-		signs = append(signs, "the extension "+raw.Extensions[0])
-	}
+	signs = append(signs, raw.Extensions...)
 	if slices.Equal(raw.Series, seriesYAML{"kubernetes"}) {
 		signs = append(signs, "series kubernetes")
 	}

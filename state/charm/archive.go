@@ -59,10 +59,7 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 	}
 	defer root.Close()
 	made := []item{{name: revisionName, mode: 0o644, text: string(revisionText(cmp.Or(opts.Revision, c.Revision)))}}
-	if c.isSource() {
-		made = append(made, item{name: "dispatch", mode: 0o755, text: dispatchText})
-	}
-	items, err := listItems(root, made, opts.Tools, l)
+	items, err := listItems(root, append(made, c.made...), opts.Tools, l)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
@@ -89,14 +86,6 @@ type item struct {
 
 // revisionName is a file of every archive, whether or not the charm has it.
 const revisionName = "revision"
-
-// isSource reports whether charmcraft would make a charm of the tree, with the file that runs its program.
-func (c *Charm) isSource() bool {
-	_, hasDispatch := c.files["dispatch"]
-	return c.hasFile("src/charm.py") && !hasDispatch && len(c.Hooks()) == 0
-}
-
-const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
 
 // listItems lists the charm's files, and those that are made for its archive.
 func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, error) {

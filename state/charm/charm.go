@@ -19,6 +19,7 @@ type Charm struct {
 	Revision int               // from the revision file, else from metadata.yaml, else 0
 
 	files map[string]fs.FileMode // every file and link, and folders where they are known
+	made  []item                 // files that charmcraft would make of what there is
 }
 
 // ReadDir reads the charm in the directory path. It does not look at files that it does
@@ -83,7 +84,7 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
-	for _, readPart := range []func(func(string) ([]byte, error)) error{c.readMeta, c.readConfig, c.readActions, c.readRevision} {
+	for _, readPart := range []func(func(string) ([]byte, error)) error{c.readMeta, c.readConfig, c.readActions, c.readRevision, c.makeFiles} {
 		if err := readPart(read); err != nil {
 			return nil, err
 		}
@@ -127,15 +128,12 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
-	found, err := c.parseFile("config.yaml", read, func(data []byte) (err error) {
-		c.Config, err = ParseConfig(data)
-		return err
-	})
-	if found {
-		return err
+	file, parse := "config.yaml", ParseConfig
+	if !c.hasFile(file) {
+		file, parse = "charmcraft.yaml", parseCharmcraftConfig
 	}
-	_, err = c.parseFile("charmcraft.yaml", read, func(data []byte) (err error) {
-		c.Config, err = parseCharmcraftConfig(data)
+	_, err := c.parseFile(file, read, func(data []byte) (err error) {
+		c.Config, err = parse(data)
 		return err
 	})
 	return err

@@ -21,7 +21,7 @@ import (
 )
 
 func runJuju(c applet.Call) int {
-	if len(c.Args) > 0 && (c.Args[0] == "--version" || c.Args[0] == "version") {
+	if len(c.Args) > 0 && c.Args[0] == "--version" {
 		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
 	}
 	ctx, stop := applet.BeginCommand(c)

@@ -43,6 +43,9 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 		return s.View(o.ctx, func(v *state.View) error {
 			machine := name
 			if unit {
+				if name, err = findUnitName(v, name); err != nil {
+					return err
+				}
 				u, err := v.Unit(name)
 				if err != nil {
 					return err

@@ -10,11 +10,11 @@ import (
 )
 
 type addMachineCmd struct {
-	Placement   string `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
-	Number      int    `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
-	Series      string `placeholder:"SERIES" help:"Their series; default: the environment's."`
-	Constraints string `placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
-	Provisioner bool   `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
+	Placement   string   `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Number      int      `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Their series, or base (ubuntu@24.04); default: the environment's."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
+	Provisioner bool     `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
 }
 
 // Run adds the machines and prints their ids.
@@ -25,7 +25,7 @@ func (c addMachineCmd) Run(o *operator) error {
 	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
 	}
-	if c.Series != "" {
+	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
 		}
@@ -50,7 +50,7 @@ func (c addMachineCmd) Run(o *operator) error {
 }
 
 func (c addMachineCmd) machineSpec() (state.MachineSpec, error) {
-	asked, err := parseConstraints(c.Constraints)
+	asked, err := parseConstraints(c.Constraints...)
 	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}
 	if c.Provisioner {
 		spec.Jobs = []string{state.JobManage, state.JobUnits}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -27,17 +28,25 @@ const defaultEnvironment = "default"
 const defaultSeries = "noble"
 
 type bootstrapCmd struct {
+	First         string            `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model wants the name first."`
+	Second        string            `arg:"" optional:"" name:"name" help:"The same as -e."`
 	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
 	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
 	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that support it, or name none; default: the one that the provider has, or noble."`
 	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
-	Constraints   string            `placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
+	Constraints   []string          `sep:"none" placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
+	Controller    string            `short:"c" hidden:"" enum:",bijou" default:"" help:"The one that juju show-model names."`
+	NoSwitch      bool              `help:"Commands without -e go on to use the environment that they do now."`
 }
 
 // Run makes the environment and starts its background process. If that fails, it removes
 // what it made.
 func (c bootstrapCmd) Run(o *operator) error {
-	asked, err := parseConstraints(c.Constraints)
+	if slices.Contains(o.args, "add-model") {
+		c.First, c.Second = c.Second, c.First
+	}
+	c.Provider, o.name = cmp.Or(c.First, c.Provider), cmp.Or(environmentName(c.Second), o.name)
+	asked, err := parseConstraints(c.Constraints...)
 	if err != nil {
 		return err
 	}
@@ -146,8 +155,10 @@ func (b *bootstrap) run() error {
 	if err := b.o.startBackground(b.env); err != nil {
 		return err
 	}
-	if err := b.o.home.SetCurrent(b.env.Name); err != nil {
-		return err
+	if !b.cmd.NoSwitch {
+		if err := b.o.home.SetCurrent(b.env.Name); err != nil {
+			return err
+		}
 	}
 	if b.provider.Isolated {
 		b.o.note("environment %q is ready", b.env.Name)

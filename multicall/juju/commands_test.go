@@ -148,7 +148,7 @@ func TestStatusIntoFiles(t *testing.T) {
 	data, err := os.ReadFile(file)
 	info, _ := os.Lstat(link)
 	mode, _ := os.Stat(file)
-	if err != nil || !strings.HasPrefix(string(data), `{"machines"`) || info.Mode().Type() != os.ModeSymlink || mode.Mode().Perm() != 0o640 {
+	if err != nil || !strings.HasPrefix(string(data), `{"model"`) || info.Mode().Type() != os.ModeSymlink || mode.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v, %v: %s", err, info.Mode(), mode.Mode(), data)
 	}
 	w.mustRun("status", "-o", filepath.Join(dir, "new"))

@@ -20,7 +20,7 @@ type debugLogCmd struct {
 	Unit    []string `short:"u" aliases:"include" sep:"none" placeholder:"UNIT" help:"Only this unit (or machine-0), or those that a pattern matches ('wordpress/*'); may be repeated."`
 	Exclude []string `short:"x" sep:"none" placeholder:"UNIT" help:"Not this one, or those that a pattern matches; may be repeated."`
 	Level   string   `short:"l" placeholder:"LEVEL" help:"This level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
-	Lines   *int     `short:"n" placeholder:"N" help:"The last N lines; 0 is all. Default: all, with --follow 10."`
+	Lines   *int     `short:"n" aliases:"limit" placeholder:"N" help:"The last N lines; 0 is all. Default: all, with --follow 10."`
 	Since   string   `placeholder:"TIME" help:"Not older: so long ago (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or as RFC 3339 has it)."`
 	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text, or json (one object a line); default text."`
 	Secrets bool     `name:"show-secrets" help:"Show passwords and other secrets, too."`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -17,15 +18,15 @@ type deployCmd struct {
 	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Config      string   `placeholder:"FILE" type:"existingfile" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}."`
-	Series      string   `placeholder:"SERIES" help:"The series of its machines; default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}, or an option; may be repeated, a later one wins."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
 	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, a newer Juju); upgrades ask no more."`
 	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
-	Constraints string   `placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
 	placementFlags
 	waitFlags
 }
@@ -54,7 +55,7 @@ func (c deployCmd) Run(o *operator) error {
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
-	if c.Series != "" {
+	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
 		}
@@ -78,7 +79,7 @@ func (c deployCmd) Run(o *operator) error {
 	if spec.Dialect, err = c.parseDialect(); err != nil {
 		return err
 	}
-	if spec.Constraints, err = parseConstraints(c.Constraints); err != nil {
+	if spec.Constraints, err = parseConstraints(c.Constraints...); err != nil {
 		return err
 	}
 	if spec.Config, err = c.readOptions(found.Charm, spec.Name); err != nil {
@@ -126,18 +127,31 @@ func (c deployCmd) parseDialect() (charm.Dialect, error) {
 }
 
 func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any, error) {
-	if c.Config == "" {
-		return nil, nil
+	all := map[string]any{}
+	for _, word := range c.Config {
+		_, missing := os.Stat(word)
+		if name, text, isPair := strings.Cut(word, "="); isPair && missing != nil {
+			value, err := ch.Config.ParseText(name, text)
+			if err != nil {
+				return nil, err
+			}
+			all[name] = value
+			continue
+		}
+		if missing != nil {
+			return nil, console.Usage(fmt.Errorf("cannot read options: %w", missing))
+		}
+		data, err := readFile(word, charm.MaxYAML)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read options: %w", err)
+		}
+		options, err := ch.Config.ParseYAML(data, service)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read options from %q: %w", word, err)
+		}
+		maps.Copy(all, options)
 	}
-	data, err := readFile(c.Config, charm.MaxYAML)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read options: %w", err)
-	}
-	options, err := ch.Config.ParseYAML(data, service)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read options from %q: %w", c.Config, err)
-	}
-	return options, nil
+	return all, nil
 }
 
 type deployment struct {

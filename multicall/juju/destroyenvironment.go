@@ -16,14 +16,17 @@ import (
 
 type destroyEnvironmentCmd struct {
 	Name    string        `arg:"" optional:"" help:"The environment, if not given by -e."`
-	Yes     bool          `short:"y" help:"Do not ask."`
+	Yes     bool          `short:"y" aliases:"no-prompt" help:"Do not ask."`
 	Force   bool          `help:"Do not let units run their stop hooks first."`
 	Timeout time.Duration `default:"2m" help:"How long to wait for anything to go on; default 2m. A hook that runs takes its time: 0 waits without end."`
+
+	DestroyStorage bool `hidden:"" aliases:"release-storage" help:"As it is: there is no storage that could stay."`
+	NoWait         bool `hidden:"" help:"As it is with --force."`
 }
 
 // Run takes the environment down. It may be repeated until nothing is left.
 func (c destroyEnvironmentCmd) Run(o *operator) error {
-	e, err := o.home.Choose(cmp.Or(c.Name, o.name))
+	e, err := o.home.Choose(cmp.Or(environmentName(c.Name), o.name))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c switchCmd) Run(o *operator) error {
 		}
 		return err
 	}
-	e, err := o.home.Environment(c.Name)
+	e, err := o.home.Environment(environmentName(c.Name))
 	if err != nil {
 		return err
 	}

@@ -1,45 +1,75 @@
 package juju
 
 import (
+	"fmt"
+
+	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
 )
 
-type getCmd struct {
-	Service string `arg:"" help:"The service."`
+type configCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
+	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	resetFlags
+	waitFlags
+}
+
+type serviceSettings struct {
+	Service  string             `yaml:"service" json:"application"`
+	Charm    string             `yaml:"charm" json:"charm"`
+	Settings map[string]setting `yaml:"settings" json:"settings"`
 }
 
 type setting struct {
-	Type        string `yaml:"type"`
-	Description string `yaml:"description,omitempty"`
-	Value       any    `yaml:"value"`
-	Default     bool   `yaml:"default,omitempty"` // the value is the charm's default
+	Type        string `yaml:"type" json:"type"`
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	Value       any    `yaml:"value" json:"value,omitempty"`
+	Default     bool   `yaml:"default,omitempty" json:"-"` // the value is the charm's default
+	Source      string `yaml:"-" json:"source"`            // the same, in Juju 3's words: default or user
 }
 
-// Run prints every option as YAML.
-func (c getCmd) Run(o *operator) error {
-	var doc struct {
-		Service  string             `yaml:"service"`
-		Charm    string             `yaml:"charm"`
-		Settings map[string]setting `yaml:"settings"`
+// Run prints every option, or the value of one, or does what set and unset do.
+func (c configCmd) Run(o *operator) error {
+	if c.asks(c.Words) {
+		return c.show(o)
 	}
-	err := o.view(func(v *state.View) error {
+	if len(c.Words) > 0 {
+		if err := (setCmd{Service: c.Service, Options: c.Words}).Run(o); err != nil || len(c.Reset) == 0 {
+			return err
+		}
+	}
+	return unsetCmd{Service: c.Service, Options: c.Reset}.Run(o)
+}
+
+func (c configCmd) show(o *operator) error {
+	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
 		s, err := v.Service(c.Service)
 		if err != nil {
-			return err
+			return doc, err
 		}
 		ch, err := v.Charm(s.Charm)
 		if err != nil {
-			return err
+			return doc, err
 		}
 		set, err := v.Config(c.Service)
-		doc.Service, doc.Charm, doc.Settings = s.Name, s.Charm, mergeSettings(&ch.Config, set.Values)
-		return err
+		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values)}, err
 	})
 	if err != nil {
 		return err
 	}
-	return o.encode("yaml", doc)
+	if len(c.Words) == 0 {
+		return o.encode(c.Format, doc)
+	}
+	found, ok := doc.Settings[c.Words[0]]
+	if !ok {
+		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]), "juju get "+c.Service+" shows all")
+	}
+	if found.Value != nil {
+		_, err = fmt.Fprintln(o.streams.Out, found.Value)
+	}
+	return err
 }
 
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
@@ -49,6 +79,7 @@ func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting 
 		_, isSet := set[name]
 		all[name] = setting{
 			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
+			Source: map[bool]string{true: "user", false: "default"}[isSet],
 		}
 	}
 	return all

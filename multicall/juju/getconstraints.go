@@ -2,6 +2,7 @@ package juju
 
 import (
 	"fmt"
+	"slices"
 
 	"bijou/state"
 	"bijou/state/constraints"
@@ -25,6 +26,12 @@ func (c getConstraintsCmd) Run(o *operator) error {
 	switch {
 	case err != nil:
 		return err
+	case c.Format == "json" && slices.Contains(o.args, "model-constraints"):
+		return o.encode("json", struct { // Juju 3's name of cpu-cores
+			constraints.Value
+			CPUCores *uint64 `json:"cpu-cores,omitempty"`
+			Cores    *uint64 `json:"cores,omitempty"`
+		}{set, nil, set.CPUCores})
 	case c.Format != "text":
 		return o.encode(c.Format, set)
 	case set != constraints.Value{}:

@@ -7,6 +7,7 @@
 package juju
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -98,17 +99,20 @@ type Provider struct {
 
 type grammar struct {
 	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV, then the one bootstrapped last."`
+	Model       string `short:"m" placeholder:"NAME" help:"The same, by Juju 3's name for it."`
 
-	Bootstrap          bootstrapCmd          `cmd:"" help:"Make an environment and start its background process."`
+	Bootstrap          bootstrapCmd          `cmd:"" aliases:"add-model" help:"Make an environment and start its background process."`
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
 	Stop               stopCmd               `cmd:"" help:"End the background process; the state stays, and juju start goes on."`
 	MigrateState       migrateStateCmd       `cmd:"" help:"Move a stopped environment's state to another store, as from one host's file to etcd."`
 	Backup             backupCmd             `cmd:"" help:"Write all of an environment's state to one file, while units work."`
 	Restore            restoreCmd            `cmd:"" help:"Make an environment of a backup, or put one back."`
-	DestroyEnvironment destroyEnvironmentCmd `cmd:"" help:"Take an environment down: services, processes, files."`
-	Environments       environmentsCmd       `cmd:"" help:"List the environments."`
+	DestroyEnvironment destroyEnvironmentCmd `cmd:"" aliases:"destroy-model" help:"Take an environment down: services, processes, files."`
+	Environments       environmentsCmd       `cmd:"" aliases:"models,list-models" help:"List the environments."`
+	ShowModel          showModelCmd          `cmd:"" help:"Show what an environment is."`
 	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`
 	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`
+	Version            versionCmd            `cmd:"" help:"Print the version of Juju that charms and programs see."`
 
 	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service."`
 	AddUnit         addUnitCmd         `cmd:"" help:"Add units to a service."`
@@ -124,11 +128,12 @@ type grammar struct {
 	Unexpose       unexposeCmd       `cmd:"" help:"Take that mark away."`
 	Set            setCmd            `cmd:"" help:"Set configuration options of a service."`
 	Unset          unsetCmd          `cmd:"" help:"Put configuration options of a service back to their defaults."`
-	Get            getCmd            `cmd:"" help:"Show the configuration of a service."`
+	Get            configCmd         `cmd:"" aliases:"config" help:"Show the configuration of a service; config also changes it, as set and unset do."`
+	ModelConfig    modelConfigCmd    `cmd:"" help:"Show, set or put back configuration values of the environment."`
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
-	SetConstraints setConstraintsCmd `cmd:"" help:"Say what machines of units to come have to satisfy."`
-	GetConstraints getConstraintsCmd `cmd:"" help:"Show what they have to satisfy."`
+	SetConstraints setConstraintsCmd `cmd:"" aliases:"set-model-constraints" help:"Say what machines of units to come have to satisfy."`
+	GetConstraints getConstraintsCmd `cmd:"" aliases:"model-constraints" help:"Show what they have to satisfy."`
 
 	AddSecret     addSecretCmd     `cmd:"" help:"Add a secret of the operators'."`
 	UpdateSecret  updateSecretCmd  `cmd:"" help:"Change an operators' secret."`
@@ -140,7 +145,8 @@ type grammar struct {
 	Secrets       secretsCmd       `cmd:"" aliases:"list-secrets" help:"List the secrets, without what they hold."`
 	ShowSecret    showSecretCmd    `cmd:"" help:"Show a secret."`
 
-	Run              runCmd              `cmd:"" aliases:"exec" help:"Run a command on units, by their agents."`
+	Run              runCmd              `cmd:"" help:"Run an action of a charm on units and wait for it; behind two dashes, a command."`
+	Exec             execCmd             `cmd:"" help:"Run a command on units, by their agents."`
 	Actions          actionsCmd          `cmd:"" aliases:"list-actions" help:"List what actions a service's charm has."`
 	RunAction        runActionCmd        `cmd:"" help:"Run an action of a charm on units."`
 	ShowActionOutput showActionOutputCmd `cmd:"" aliases:"show-action,show-operation,show-task" help:"Show what came of an action."`
@@ -149,7 +155,8 @@ type grammar struct {
 	Resources        resourcesCmd        `cmd:"" aliases:"list-resources" help:"List the resources of a service's charm."`
 	AttachResource   attachResourceCmd   `cmd:"" help:"Give a service files for resources of its charm."`
 
-	Status      statusCmd      `cmd:"" help:"Show machines, services, units and relations."`
+	Status      statusCmd      `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
+	ShowUnit    showUnitCmd    `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
 	Wait        waitCmd        `cmd:"" help:"Wait until units have settled, are active, or are gone."`
 	Machines    machinesCmd    `cmd:"" help:"List the machines."`
 	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
@@ -157,7 +164,7 @@ type grammar struct {
 	SCP         scpCmd         `cmd:"" name:"scp" help:"Copy files to a machine, or from there."`
 	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
 	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
-	DebugLog    debugLogCmd    `cmd:"" help:"Show what the units' hooks and agents say."`
+	DebugLog    debugLogCmd    `cmd:"" aliases:"logs" help:"Show what the units' hooks and agents say."`
 	Interrupt   interruptCmd   `cmd:"" help:"End the hook, action or command that a unit runs."`
 	Resolved    resolvedCmd    `cmd:"" help:"Let a unit, relation or machine in error go on."`
 
@@ -170,6 +177,9 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 }
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
+	if err := refuseMissing(args); err != nil {
+		return err
+	}
 	args, tail := cutCommand(args)
 	var g grammar
 	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts()}, args)
@@ -183,7 +193,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	bar := console.NewProgress(s.Err, time.Now)
 	defer bar.End()
 	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
-	o := &operator{ctx: ctx, streams: s, home: h, name: g.Environment, parts: parts, args: args, command: tail}
+	o := &operator{ctx: ctx, streams: s, home: h, name: environmentName(cmp.Or(g.Environment, g.Model)), parts: parts, args: args, command: tail}
 	err = parsed.Run(o)
 	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
 		err = o.awaitAffected(c.flags())
@@ -201,7 +211,7 @@ func cutCommand(args []string) (own, command []string) {
 	words := args[:i]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1
-		if words[0] == "-e" || words[0] == "--environment" {
+		if slices.Contains([]string{"-e", "--environment", "-m", "--model"}, words[0]) {
 			n = min(2, len(words))
 		}
 		words = words[n:]

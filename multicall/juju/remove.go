@@ -16,6 +16,9 @@ import (
 type removalFlags struct {
 	DryRun bool   `help:"Only say what would be done."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+
+	NoPrompt       bool `hidden:"" help:"As it is: it never asks."`
+	DestroyStorage bool `hidden:"" help:"As it is: there is no storage that could stay."`
 }
 
 type removalKind struct {

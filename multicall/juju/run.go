@@ -13,28 +13,70 @@ import (
 	"bijou/state/charm"
 )
 
-type runCmd struct {
-	Units   []string      `arg:"" optional:"" name:"unit" help:"The units."`
+type execCmd struct {
+	Units   []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
 	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
 	Service []string      `aliases:"application" placeholder:"SERVICE" help:"All units of a service; several with commas."`
 	All     bool          `help:"All units of the environment."`
-	Timeout time.Duration `default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; what has not ended by then is ended. 0: without end. Default 5m."`
+	Machine string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
+	Timeout time.Duration `aliases:"wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
 	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
+
+type runCmd struct {
+	execCmd
+	Params string `placeholder:"FILE" help:"YAML file with an action's parameters; those of the command line win."`
+}
+
+// Run runs an action if there is no command.
+func (c runCmd) Run(o *operator) error {
+	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, func(w string) bool { return !isUnitWord(w) }) {
+		return c.execCmd.Run(o)
+	}
+	if c.Format == "json" {
+		c.Format = taskFormat
+	}
+	return runActionCmd{Words: c.Units, Params: c.Params, Wait: waitFlag{true, c.Timeout}, Format: c.Format}.Run(o)
+}
+
+func isUnitWord(word string) bool { return charm.IsUnit(word) || strings.HasSuffix(word, leaderSuffix) }
+
+const leaderSuffix = "/leader"
+
+// findUnitName returns the unit that leads for SERVICE/leader.
+func findUnitName(v *state.View, word string) (string, error) {
+	service, ok := strings.CutSuffix(word, leaderSuffix)
+	if !ok {
+		return word, nil
+	}
+	unit, err := v.Leader(service)
+	if err == nil && unit == "" {
+		err = fmt.Errorf("there is no service %q, or none of its units leads just now", service)
+	}
+	return unit, err
 }
 
 // cancelTimeout is longer than an agent takes to kill what it was told to end.
 const cancelTimeout = 15 * time.Second
 
 // Run queues the command on all units, waits for its end, and prints what came of it.
-func (c runCmd) Run(o *operator) error {
-	if len(o.command) == 0 {
+func (c execCmd) Run(o *operator) error {
+	switch {
+	case len(o.command) == 0:
 		return console.Hint(console.Usage(errors.New("it is not said what to run")),
-			"put the command behind two dashes: juju run UNIT... -- COMMAND [ARG...]",
-			"an action of a charm is run with: juju run-action UNIT ACTION")
+			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
+			"an action of a charm is run with: juju run UNIT ACTION")
+	case c.Machine != "" && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
+		return c.runOnMachine(o)
+	case c.Machine != "":
+		return console.Usage(errors.New("--machine cannot be used with units: they have machines of their own"))
 	}
 	return o.openChosen(func(s *state.State) error {
 		to, err := c.findTargets(o.ctx, s)
 		if err != nil {
+			if c.Format == "json" {
+				err = taskError(err, false)
+			}
 			return err
 		}
 		actions, err := enqueueCommand(o, s, to.units, o.command)
@@ -57,13 +99,20 @@ type runTargets struct {
 	down  []error
 }
 
-func (c runCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
+func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
 	err = s.View(ctx, func(v *state.View) (err error) {
-		units := slices.Clone(names)
+		var units []string
+		for _, word := range names {
+			unit, err := findUnitName(v, word)
+			if err != nil {
+				return err
+			}
+			units = append(units, unit)
+		}
 		services := c.Service
 		if c.All {
 			services = []string{""} // the units of all

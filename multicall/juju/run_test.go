@@ -39,18 +39,18 @@ func TestTargetsOfRun(t *testing.T) {
 	}
 	statetest.Session(t, st, state.UnitAgent("mysql/0"))
 	for _, tc := range []struct {
-		cmd         runCmd
+		cmd         execCmd
 		units, down []string
 		err         string
 	}{
-		{runCmd{All: true}, []string{"mysql/0", "mysql/2"}, []string{`cannot run on unit "mysql/1": its agent is down`}, ""},
-		{runCmd{Units: []string{"mysql/0"}, Unit: []string{"mysql/0"}, Service: []string{"mysql"}}, []string{"mysql/0", "mysql/2"},
+		{execCmd{All: true}, []string{"mysql/0", "mysql/2"}, []string{`cannot run on unit "mysql/1": its agent is down`}, ""},
+		{execCmd{Units: []string{"mysql/0"}, Unit: []string{"mysql/0"}, Service: []string{"mysql"}}, []string{"mysql/0", "mysql/2"},
 			[]string{`cannot run on unit "mysql/1": its agent is down`}, ""},
-		{runCmd{Units: []string{"mysql/2"}}, []string{"mysql/2"}, nil, ""},
-		{runCmd{Units: []string{"mysql/1"}}, nil, nil, "its agent is down"},
-		{runCmd{Units: []string{"mysql/0", "mysql/7", "mysql/8"}}, nil, nil, "unit \"mysql/7\" not found\nerror: unit \"mysql/8\" not found"},
-		{runCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
-		{runCmd{}, nil, nil, "where to run"},
+		{execCmd{Units: []string{"mysql/2"}}, []string{"mysql/2"}, nil, ""},
+		{execCmd{Units: []string{"mysql/1"}}, nil, nil, "its agent is down"},
+		{execCmd{Units: []string{"mysql/0", "mysql/7", "mysql/8"}}, nil, nil, "unit \"mysql/7\" not found\nerror: unit \"mysql/8\" not found"},
+		{execCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
+		{execCmd{}, nil, nil, "where to run"},
 	} {
 		to, err := tc.cmd.findTargets(t.Context(), st)
 		if tc.err != "" {

@@ -60,6 +60,9 @@ func (c runActionCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		actions, err := call.enqueue(o, s)
 		if err != nil {
+			if c.Format == taskFormat {
+				err = taskError(err, false)
+			}
 			return err
 		}
 		if !c.Wait.set {
@@ -77,7 +80,7 @@ type actionRequest struct {
 }
 
 func (c runActionCmd) parseWords() (call actionRequest, err error) {
-	i := slices.IndexFunc(c.Words, func(w string) bool { return !charm.IsUnit(w) })
+	i := slices.IndexFunc(c.Words, func(w string) bool { return !isUnitWord(w) })
 	switch {
 	case i == 0:
 		return call, fmt.Errorf("%q is not a unit's name", c.Words[0])
@@ -104,7 +107,11 @@ func readParams(path string) (map[string]any, error) {
 func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		all = nil
-		for _, unit := range call.units {
+		for _, word := range call.units {
+			unit, err := findUnitName(tx.View, word)
+			if err != nil {
+				return err
+			}
 			params, err := call.mergeParams(tx.View, unit)
 			if err != nil {
 				return err
@@ -118,7 +125,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 		return nil
 	})
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
-		err = console.Hint(err, "juju actions lists what there is: juju actions SERVICE")
+		err = console.Hint(err, "juju actions lists what there is: juju actions SERVICE", "put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
 	}
 	return all, err
 }
@@ -206,7 +213,11 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	return errors.Join(printActions(o, w.actions, format), w.outcomeError(timeout))
+	err := w.outcomeError(timeout)
+	if format == taskFormat {
+		return errors.Join(printTasks(o, "json", w.actions), taskError(err, !w.allSettled()))
+	}
+	return errors.Join(printActions(o, w.actions, format), err)
 }
 
 // outcomeError returns nil if all have completed.

@@ -18,36 +18,21 @@ type runResult struct {
 	down []error // of units on which it was not run
 }
 
-type unitResult struct {
-	Unit    string `json:"unit" yaml:"unit"`
-	ID      int    `json:"id" yaml:"id"`
-	Status  string `json:"status" yaml:"status"`
-	Code    *int   `json:"code,omitempty" yaml:"code,omitempty"`
-	Stdout  string `json:"stdout" yaml:"stdout"`
-	Stderr  string `json:"stderr,omitempty" yaml:"stderr,omitempty"`
-	Message string `json:"message,omitempty" yaml:"message,omitempty"`
-}
-
 // print returns the exit code as an error.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
 	}
-	units := make([]unitResult, 0, len(r.actions))
+	errs := r.down
 	for _, a := range r.actions {
-		u := unitResult{
-			Unit: a.action.Unit, ID: a.action.ID, Status: string(a.action.Status), Code: a.action.Code,
-			Stdout: string(a.output.Stdout), Stderr: string(a.output.Stderr),
+		if a.action.Status != state.ActionCompleted {
+			errs = append(errs, fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)))
 		}
-		if u.Message = a.action.Message; !a.action.Ended() || a.action.Status == state.ActionCancelled {
-			u.Message = cmp.Or(a.stuckReason, r.cancelReason)
-		}
-		units = append(units, u)
 	}
-	if err := r.o.encode(format, units); err != nil {
+	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
 		return err
 	}
-	return r.exitError(r.down)
+	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
 }
 
 // printPlain prefixes each line with its unit's name if there are several units.

@@ -8,17 +8,24 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/state/charm"
 )
 
 type scpCmd struct {
 	Recursive bool   `short:"r" help:"Copy folders with all that is in them."`
 	From      string `arg:"" help:"A file of this host, or UNIT:FILE, or MACHINE:FILE."`
 	To        string `arg:"" help:"Where it goes, written in the same way."`
+	Last      string `arg:"" optional:"" hidden:"" help:"Where it goes, if -r stands behind two dashes."`
+	containerFlags
 }
 
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
+	if c.From == "-r" && c.Last != "" {
+		c.Recursive, c.From, c.To, c.Last = true, c.To, c.Last, ""
+	}
+	if c.Last != "" {
+		return console.Usage(errors.New("cannot copy: want what to copy and where it goes, and no option but -r"))
+	}
 	place, file, from := cutRemote(c.From)
 	if !from {
 		var to bool
@@ -52,7 +59,7 @@ func (c scpCmd) Run(o *operator) error {
 func cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
 	machine := place != "" && strings.Trim(place, "0123456789") == ""
-	return place, file, ok && (machine || charm.IsUnit(place))
+	return place, file, ok && (machine || isUnitWord(place))
 }
 
 // localName keeps scp from taking a colon in a local file's name for a host's.

@@ -33,7 +33,9 @@ type secretInfo struct {
 
 type revisionInfo struct {
 	Revision int    `json:"revision" yaml:"revision"`
+	Backend  string `json:"backend" yaml:"backend"`
 	Created  string `json:"created" yaml:"created"`
+	Updated  string `json:"updated" yaml:"updated"`
 	Expires  string `json:"expires,omitempty" yaml:"expires,omitempty"`
 }
 
@@ -61,7 +63,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	}
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 		if rev := r.Revisions[n]; revisions {
-			info.Revisions = append(info.Revisions, revisionInfo{n, formatTime(rev.Created), formatOptionalTime(rev.Expires)})
+			info.Revisions = append(info.Revisions, revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatOptionalTime(rev.Expires)})
 		}
 	}
 	for _, g := range r.Grants {

@@ -5,8 +5,15 @@ import (
 	"strings"
 )
 
+// containerFlags are of programs that know Juju, where charms may be on Kubernetes.
+type containerFlags struct {
+	Container       string `hidden:"" enum:",charm" default:"" help:"Where the charm is: on its unit's machine."`
+	NoHostKeyChecks bool   `hidden:"" help:"As it is: hosts are those that the environment knows."`
+}
+
 type sshCmd struct {
-	Target  string   `arg:"" help:"A unit, or a machine's number."`
+	containerFlags
+	Target  string   `arg:"" help:"A unit (SERVICE/leader: the one that leads), or a machine's number."`
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"What to run there; default: a shell."`
 }
 

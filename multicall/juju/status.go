@@ -52,7 +52,11 @@ func (c statusCmd) Run(o *operator) error {
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
-	return status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Globs), Secrets: c.Secrets})
+	s, err := status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Globs), Secrets: c.Secrets})
+	if err == nil && c.Format == "json" {
+		s.Environment, err = v.Environment()
+	}
+	return s, err
 }
 
 func unmatchedError(globs []string) error {
@@ -74,7 +78,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	case "yaml":
 		return writeStatusYAML(w, s)
 	case "json":
-		text, err := json.Marshal(s)
+		text, err := json.Marshal(newJujuStatus(s))
 		if err == nil {
 			_, err = io.WriteString(w, sanitize.EscapeJSON(string(text))+"\n")
 		}

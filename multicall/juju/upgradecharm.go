@@ -15,10 +15,10 @@ import (
 type upgradeCharmCmd struct {
 	Service     string `arg:"" help:"The service."`
 	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch      string `placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Switch      string `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
 	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force       bool   `help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
-	ForceSeries bool   `help:"Also a charm that does not support the series of the service's machines."`
+	Force       bool   `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
+	ForceSeries bool   `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
 	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
 	DryRun      bool   `help:"Only say what would be done."`
 	waitFlags

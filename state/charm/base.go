@@ -74,6 +74,16 @@ func (b baseYAML) series() string {
 	return b.Name + strings.ReplaceAll(version, ".", "")
 }
 
+// SeriesOfBase returns the series of a base NAME@VERSION, as ubuntu@24.04; what is none is left
+// as it is.
+func SeriesOfBase(text string) string {
+	name, version, isBase := strings.Cut(text, "@")
+	if !isBase {
+		return text
+	}
+	return baseYAML{Name: name, Channel: version}.series()
+}
+
 // SupportsArch reports whether the charm runs on that architecture of that series.
 func (m *Meta) SupportsArch(series, arch string) bool {
 	archs := m.Archs[series]

@@ -17,6 +17,8 @@ type Status struct {
 	Relations map[string]Relation `yaml:"relations" json:"relations"` // by "relation-N"
 	// Provisioner is the provisioner's trouble; nil: none.
 	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
+	// Environment is whose status it is, where the reader has added it.
+	Environment state.Environment `yaml:"-" json:"-"`
 }
 
 // Machine is a machine in Status.

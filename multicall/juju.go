@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"bijou/agent"
@@ -56,6 +57,11 @@ func (localAgents) Start(e home.Environment) (alive func() bool, err error) {
 }
 
 func (localAgents) Halt(ctx context.Context, dir string, grace time.Duration) error {
+	for _, i := range findAgents(dir) {
+		if err := process.Stop(ctx, i, grace); err != nil {
+			return err
+		}
+	}
 	return local.Halt(ctx, dir, grace)
 }
 
@@ -83,6 +89,20 @@ func (localAgents) Running(dir string) (pid int, err error) {
 		return 0, nil
 	}
 	return i.PID, err
+}
+
+func (a localAgents) Process(dir string) (pid int, err error) {
+	pid, err = a.Running(dir)
+	if all := findAgents(dir); pid == 0 && err == nil && len(all) > 0 {
+		pid = all[0].PID
+	}
+	return pid, err
+}
+
+// Whoever has just been started for that folder has not taken it yet.
+func findAgents(dir string) []process.Identity {
+	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
+	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir)).Args)
 }
 
 // services implements juju.Services.

@@ -10,33 +10,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
+
+	"bijou/testscripts/terminal"
 )
 
-// openTerminal opens a pseudo terminal of that size: what is written to its inner
-// side can be read at the outer.
 func openTerminal(t *testing.T, s Size) (outer, inner *os.File) {
 	t.Helper()
-	outer, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	outer, inner, err := terminal.Open(uint16(s.Height), uint16(s.Width))
 	if err != nil {
-		t.Skipf("skip: there are no pseudo terminals: %v", err)
+		t.Skip("skip:", err)
 	}
-	t.Cleanup(func() { outer.Close() })
-	fd := int(outer.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(s.Height), Col: uint16(s.Width)})
-	}
-	if err != nil {
-		t.Skipf("skip: no pseudo terminal: %v", err)
-	}
-	if inner, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Skipf("skip: no pseudo terminal: %v", err)
-	}
-	t.Cleanup(func() { inner.Close() })
+	t.Cleanup(func() { outer.Close(); inner.Close() })
 	return outer, inner
 }
 

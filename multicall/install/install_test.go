@@ -2,20 +2,17 @@ package install
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/multicall/console"
+	"bijou/testscripts/terminal"
 )
 
 // On a terminal it asks, and takes only a yes.
 func TestInstallAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {
-		outer, inner, err := openTerminal()
+		outer, inner, err := terminal.Open(24, 80)
 		if err != nil {
 			t.Skip(err)
 		}
@@ -30,18 +27,4 @@ func TestInstallAsks(t *testing.T) {
 		outer.Close()
 		inner.Close()
 	}
-}
-
-func openTerminal() (outer, inner *os.File, err error) {
-	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
-		return nil, nil, err
-	}
-	n, err := unix.IoctlGetInt(int(outer.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(outer.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		inner, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	return outer, inner, err
 }

@@ -20,6 +20,7 @@ type serviceSettings struct {
 	Service  string             `yaml:"service" json:"application"`
 	Charm    string             `yaml:"charm" json:"charm"`
 	Settings map[string]setting `yaml:"settings" json:"settings"`
+	Juju     map[string]setting `yaml:"-" json:"application-config"` // what Juju keeps of it beside the charm's options
 }
 
 type setting struct {
@@ -54,7 +55,8 @@ func (c configCmd) show(o *operator) error {
 			return doc, err
 		}
 		set, err := v.Config(c.Service)
-		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values)}, err
+		trust := setting{Type: "bool", Description: "Do its units get the cloud's credential", Value: s.Trusted, Source: settingSource(s.Trusted)}
+		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values), map[string]setting{"trust": trust}}, err
 	})
 	if err != nil {
 		return err
@@ -79,8 +81,15 @@ func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting 
 		_, isSet := set[name]
 		all[name] = setting{
 			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
-			Source: map[bool]string{true: "user", false: "default"}[isSet],
+			Source: settingSource(isSet),
 		}
 	}
 	return all
+}
+
+func settingSource(isSet bool) string {
+	if isSet {
+		return "user"
+	}
+	return "default"
 }

@@ -40,7 +40,9 @@ type Agents interface {
 	// Running returns the id of the process that runs the local machine of that
 	// folder, 0 if none does.
 	Running(dir string) (pid int, err error)
-	// Halt ends the process that runs the local machine of that folder, and
+	// Process is Running, but for a process, too, that is about to run it or has just done so.
+	Process(dir string) (pid int, err error)
+	// Halt ends the process that runs the local machine of that folder, or is about to, and
 	// returns when none does.
 	Halt(ctx context.Context, dir string, grace time.Duration) error
 	// Holder returns a folder of this host, as machines' claims name it.

@@ -125,7 +125,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	for _, dir := range dirs {
-		pid, perr := o.parts.Agents.Running(dir)
+		pid, perr := o.parts.Agents.Process(dir)
 		if perr != nil {
 			return perr
 		}

@@ -49,7 +49,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		return 0, err
 	}
 	for _, dir := range dirs {
-		pid, err := o.parts.Agents.Running(dir)
+		pid, err := o.parts.Agents.Process(dir)
 		if err != nil {
 			return stopped, err
 		}

@@ -96,6 +96,8 @@ func (w testAgents) Running(dir string) (int, error) {
 	return 0, nil
 }
 
+func (w testAgents) Process(dir string) (int, error) { return w.Running(dir) }
+
 func (w testAgents) Halt(ctx context.Context, dir string, _ time.Duration) error {
 	b := w.backgrounds[dir]
 	if b == nil {

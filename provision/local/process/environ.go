@@ -7,17 +7,34 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // FindByEnviron returns the processes of this user whose environment has that NAME=VALUE word, but for
 // this process and those it descends from. They are found as they are now; new ones may come.
 func FindByEnviron(word string) []Identity {
+	return find("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
+}
+
+// FindByArgs returns the processes that were called with these arguments, the first as a name or a
+// path, and see the same root folder as this one; otherwise it is as FindByEnviron.
+func FindByArgs(args []string) []Identity {
+	root, _ := os.Stat("/") // which is there
+	return find("cmdline", func(pid int, words []string) bool {
+		if len(words) != len(args) || filepath.Base(words[0]) != args[0] || !slices.Equal(words[1:], args[1:]) {
+			return false
+		}
+		theirs, err := os.Stat(fmt.Sprintf("/proc/%d/root", pid))
+		return err == nil && os.SameFile(theirs, root)
+	})
+}
+
+func find(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	ours := findAncestors()
-	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
-	var found []Identity
+	files, _ := filepath.Glob("/proc/[0-9]*/" + file) // the pattern is right
 	for _, f := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		if err != nil || ours[pid] || !slices.ContainsFunc(bytes.Split(readEnviron(pid), []byte{0}), func(w []byte) bool { return string(w) == word }) {
+		if err != nil || ours[pid] || !matches(pid, strings.Split(strings.TrimSuffix(string(readWords(pid, f)), "\x00"), "\x00")) {
 			continue
 		}
 		if i, err := Find(pid); err == nil {
@@ -27,10 +44,9 @@ func FindByEnviron(word string) []Identity {
 	return found
 }
 
-// A process that is just going over to another program has no environment, which is waited for, for
-// a moment.
-func readEnviron(pid int) []byte {
-	file := fmt.Sprintf("/proc/%d/environ", pid)
+// A process that is just going over to another program has no environment and no arguments, which
+// is waited for, for a moment.
+func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {
 		return data

@@ -1,0 +1,55 @@
+package multicall
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// As a machine agent this binary is one that never takes its folder.
+func init() {
+	if filepath.Base(os.Args[0]) == "machine-agent" {
+		time.Sleep(time.Minute)
+		os.Exit(0)
+	}
+}
+
+// An agent that was started and has not come up yet is seen, and ended, as one that runs.
+func TestAgentThatComesUp(t *testing.T) {
+	env := t.TempDir()
+	dir := filepath.Join(env, "machines", "1")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(machine string) *exec.Cmd {
+		cmd := &exec.Cmd{Path: self, Args: []string{"/tools/machine-agent", "--machine", machine, "--env", env}}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // or it was waited for already
+		return cmd
+	}
+	start("2")
+	if pid, err := (localAgents{}).Process(dir); pid != 0 || err != nil {
+		t.Errorf("before its start: process %d, error %v", pid, err)
+	}
+	cmd := start("1")
+	if pid, err := (localAgents{}).Process(dir); pid != cmd.Process.Pid || err != nil {
+		t.Errorf("process %d, error %v: want %d", pid, err, cmd.Process.Pid)
+	}
+	if pid, err := (localAgents{}).Running(dir); pid != 0 || err != nil {
+		t.Errorf("it runs already: process %d, error %v", pid, err)
+	}
+	if err := (localAgents{}).Halt(t.Context(), dir, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if pid, err := (localAgents{}).Process(dir); pid != 0 || err != nil {
+		t.Errorf("after its end: process %d, error %v", pid, err)
+	}
+}

@@ -1,0 +1,81 @@
+// Package terminal gives tests a terminal of their own, and scripts a program that runs
+// others on one.
+//
+// It imports nothing of bijou. Tests import it.
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a pseudo terminal of that size: what is written to its inner side can be
+// read at the outer one, and the other way round. An error means that the machine has
+// none.
+func Open(rows, columns uint16) (outer, inner *os.File, err error) {
+	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
+		return nil, nil, fmt.Errorf("there are no pseudo terminals: %w", err)
+	}
+	fd := int(outer.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+	}
+	if err == nil {
+		inner, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("cannot open a pseudo terminal: %w", err), outer.Close())
+	}
+	return outer, inner, nil
+}
+
+// Main is the program "terminal FILE PROG ARG...": it runs PROG on a terminal of its own,
+// types what the file has, and then the end of input. Whatever is to be seen on the
+// terminal is its stdout, to the last byte; its exit code is the program's. The command
+// ttyin of testscript drops what it has not read yet when the program ends.
+func Main() {
+	exit, err := run(os.Args[1], os.Args[2:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		exit = 125
+	}
+	os.Exit(exit)
+}
+
+func run(file string, argv []string) (exit int, err error) {
+	typed, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	outer, inner, err := Open(24, 80)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = inner, inner, inner
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	inner.Close()
+	const endOfInput = 4
+	go func() { _, _ = outer.Write(append(typed, endOfInput)) }()          // it may end before it has read all
+	if _, err := io.Copy(os.Stdout, outer); !errors.Is(err, syscall.EIO) { // as when nobody has it open any more
+		return 0, err
+	}
+	err = cmd.Wait()
+	if errors.As(err, new(*exec.ExitError)) {
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	return 0, err
+}

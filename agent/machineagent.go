@@ -232,8 +232,5 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	err := m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
 		return tx.SetMachineDead(m.Machine)
 	})
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	return err
+	return state.IgnoreNotFound(err)
 }

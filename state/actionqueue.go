@@ -133,7 +133,7 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Time) error {
 	a, err := tx.Action(id)
 	if err != nil || a.Ended() {
-		return ignoreNotFound(err)
+		return IgnoreNotFound(err)
 	}
 	a.Status, a.ActionEnd, a.Completed = status, end, now.UTC()
 	if a.Output, err = tx.putOutput(end.Output); err != nil {

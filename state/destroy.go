@@ -71,7 +71,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
 	if err != nil || s.Life == Alive {
-		return ignoreNotFound(err)
+		return IgnoreNotFound(err)
 	}
 	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
 		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {

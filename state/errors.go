@@ -61,8 +61,8 @@ func wrapError(err *error, format string, args ...any) {
 	}
 }
 
-// ignoreNotFound is for what may have gone by itself meanwhile.
-func ignoreNotFound(err error) error {
+// IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
+func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}

@@ -139,7 +139,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		}
 	}
 	err = s.Update(ctx, func(tx *Tx) error { return tx.endMachine(id) })
-	return ignoreNotFound(err) // the provisioner was quicker
+	return IgnoreNotFound(err) // the provisioner was quicker
 }
 
 // endMachine leaves a machine that has an instance dead, for the provisioner to remove.

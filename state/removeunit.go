@@ -116,7 +116,7 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
 		left, err := removeUnitBatch(ctx, update, name)
 		if err != nil {
-			err = ignoreNotFound(err)
+			err = IgnoreNotFound(err)
 			wrapError(&err, "cannot remove unit %q", name)
 			return err
 		}
@@ -124,7 +124,7 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 			break
 		}
 	}
-	return ignoreNotFound(update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) }))
+	return IgnoreNotFound(update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) }))
 }
 
 // removeUnitBatch leaves some of the unit's relations and removes some of its agent's

@@ -93,7 +93,7 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 func (tx *Tx) ClearResolved(unit string, relation int) error {
 	u, err := tx.Unit(unit)
 	if err != nil {
-		return ignoreNotFound(err)
+		return IgnoreNotFound(err)
 	}
 	if relation == NoRelation {
 		u.Resolved = Unresolved

@@ -52,7 +52,7 @@ func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 
 func (tx *Tx) destroySubordinates(u Unit) error {
 	for _, name := range u.Subordinates {
-		if err := ignoreNotFound(tx.DestroyUnit(name)); err != nil {
+		if err := IgnoreNotFound(tx.DestroyUnit(name)); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 	}
 	p, err := tx.Unit(u.Principal)
 	if err != nil {
-		return ignoreNotFound(err)
+		return IgnoreNotFound(err)
 	}
 	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
 	return tx.keys.Put(keys.Unit(p.Name), p)

@@ -2,7 +2,6 @@ package hookctx
 
 import (
 	"context"
-	"errors"
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
@@ -113,8 +112,5 @@ func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 		return nil
 	}
 	_, err := tx.MergeUnitState(f.Unit, changes)
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	return err
+	return state.IgnoreNotFound(err)
 }

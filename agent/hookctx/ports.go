@@ -114,10 +114,7 @@ func (p *unitPorts) commit(tx *state.Tx, unit string) error {
 	if err == nil {
 		err = tx.SetPorts(unit, p.apply(open))
 	}
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	return err
+	return state.IgnoreNotFound(err)
 }
 
 // PortChange is a range that a hook has opened or closed.

@@ -90,10 +90,7 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 	} else {
 		changed, err = tx.MergeSettings(at.Relation, at.Unit, changes)
 	}
-	if errors.Is(err, state.ErrNotFound) {
-		return nil, nil
-	}
-	return changed, err
+	return changed, state.IgnoreNotFound(err)
 }
 
 // maxLoggedValue bounds how much of a value is logged, in bytes.

@@ -245,11 +245,7 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, er
 	u.killHook()
 	if !snap.Gone {
 		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
-			err := tx.SetUnitDead(u.Unit)
-			if errors.Is(err, state.ErrNotFound) {
-				return nil
-			}
-			return err
+			return state.IgnoreNotFound(tx.SetUnitDead(u.Unit))
 		})
 		if err == nil {
 			err = state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit)

@@ -31,10 +31,7 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 		}
 	}
 	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error { return recordRestart(tx, u.Unit) })
-	if errors.Is(err, state.ErrNotFound) {
-		return nil // the unit is gone, as the first step will find
-	}
-	return err
+	return state.IgnoreNotFound(err) // the first step will find that the unit is gone
 }
 
 // recordRestart has config-changed owed, as charms expect it after a restart.

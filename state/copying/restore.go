@@ -191,8 +191,5 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 		}
 		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	})
-	if errors.Is(err, state.ErrNotFound) {
-		return nil
-	}
-	return err
+	return state.IgnoreNotFound(err)
 }

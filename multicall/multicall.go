@@ -62,7 +62,7 @@ func isBijouArg(arg string) bool {
 
 func reportUnknown(c applet.Call, name string) int {
 	hint := "bijou --list names all applets"
-	if meant := nearestWord(name, appletNames()); meant != "" {
+	if meant := console.NearestWord(name, appletNames()); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
 	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))

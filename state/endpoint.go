@@ -34,6 +34,12 @@ func relationLimit(rel charm.Relation, s Service) int {
 	return rel.Limit
 }
 
+// Related is a service as what it can be related by.
+type Related struct {
+	Service Service
+	Meta    *charm.Meta // of the charm that it runs, or is to run
+}
+
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	all, err := v.candidateEndpoints(e.String())
 	if err != nil {
@@ -44,32 +50,43 @@ func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 
 // candidateEndpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
 func (v *View) candidateEndpoints(text string) ([]charmEndpoint, error) {
-	service, name, named := strings.Cut(text, ":")
+	r, err := v.findRelated(text)
+	if err != nil {
+		return nil, err
+	}
+	return r.candidateEndpoints(text)
+}
+
+func (v *View) findRelated(text string) (Related, error) {
+	service, _, _ := strings.Cut(text, ":")
 	s, err := v.aliveService(service)
 	if err != nil {
-		return nil, err
+		return Related{}, err
 	}
 	ch, err := v.Charm(s.Charm)
-	if err != nil {
-		return nil, err
-	}
+	return Related{s, &ch.Meta}, err
+}
+
+func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
+	service, name, named := strings.Cut(text, ":")
+	s := r.Service
 	var out []charmEndpoint
-	for _, rel := range ch.Meta.Relations() {
+	for _, rel := range r.Meta.Relations() {
 		if named && rel.Name != name {
 			continue
 		}
-		_, explicit := ch.Meta.Declared[rel.Name]
+		_, explicit := r.Meta.Declared[rel.Name]
 		out = append(out, charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(rel, s)})
 	}
 	if len(out) == 0 {
-		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, charmRelationNames(ch))
+		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, charmRelationNames(r.Meta))
 	}
 	return out, nil
 }
 
-func charmRelationNames(c Charm) string {
+func charmRelationNames(m *charm.Meta) string {
 	var names []string
-	for _, rel := range c.Meta.Relations() {
+	for _, rel := range m.Relations() {
 		names = append(names, rel.Name)
 	}
 	return strings.Join(names, ", ")
@@ -79,17 +96,24 @@ func charmRelationNames(c Charm) string {
 // "SERVICE" or "SERVICE:RELATION", can be related by: provides with requires of
 // one interface. The implied juju-info counts only where nothing else matches.
 // If there is none, or more than one, the error lists the candidates.
-func (v *View) InferEndpoints(a, b string) (_ []Endpoint, err error) {
+func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
+	return InferEndpoints(v.findRelated, a, b)
+}
+
+// InferEndpoints is View.InferEndpoints for services that find finds by such texts.
+func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []Endpoint, err error) {
 	defer wrapError(&err, "cannot relate %q and %q", a, b)
-	as, err := v.candidateEndpoints(a)
-	if err != nil {
-		return nil, err
+	var sides [2][]charmEndpoint
+	for i, text := range []string{a, b} {
+		r, err := find(text)
+		if err != nil {
+			return nil, err
+		}
+		if sides[i], err = r.candidateEndpoints(text); err != nil {
+			return nil, err
+		}
 	}
-	bs, err := v.candidateEndpoints(b)
-	if err != nil {
-		return nil, err
-	}
-	return inferPair(as, bs)
+	return inferPair(sides[0], sides[1])
 }
 
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {

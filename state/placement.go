@@ -24,6 +24,7 @@ const PlaceNew = "new"
 // something, elsewhere a machine of its own, added before or new.
 type Placement struct {
 	Machine string
+	Place   string // the machine's number in the bundle that adds the unit; empty: none
 }
 
 // placeUnit returns the id of a new unit's machine, which it adds where none fits.
@@ -83,7 +84,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	u := Unit{Service: service, Series: s.Series, Constraints: s.Constraints.Over(env.Constraints)}
+	u := Unit{Service: service, Series: s.Series, Place: p.Place, Constraints: s.Constraints.Over(env.Constraints)}
 	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
 		return Unit{}, err
 	}

@@ -34,6 +34,8 @@ type Unit struct {
 	Series  string `json:"series"`
 	Life    Life   `json:"life"`
 
+	Place string `json:"place,omitempty"` // as Placement's
+
 	// Constraints are the service's over the environment's, as they were when the
 	// unit was added. They are for placing it, and shown to nobody.
 	Constraints constraints.Value `json:"constraints,omitzero"`

@@ -15,7 +15,7 @@ import (
 )
 
 type deployCmd struct {
-	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME."`
+	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a folder with bundle.yaml."`
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}, or an option; may be repeated, a later one wins."`
@@ -29,6 +29,10 @@ type deployCmd struct {
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
 	placementFlags
 	waitFlags
+
+	Overlay []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Of a bundle: a file that is laid over it; may be repeated."`
+	DryRun  bool     `help:"Of a bundle: only show what would be done."`
+	Format  string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"How the steps of a bundle are shown: tabular, yaml or json; default tabular."`
 }
 
 // Help shows how it is used.
@@ -39,6 +43,9 @@ A unit goes to the machine that --to names. Otherwise, if it asks for anything, 
 it takes a machine made by add-machine that satisfies it and has never had a unit, else a new one. Units that
 ask for nothing share machine 0 on "local".
 
+A bundle says which applications, units, machines and relations there are to be. What lacks is added, what
+differs is changed, nothing is removed; a deployment that was cut off goes on when it is run again.
+
 ` + constraintsHelp + `
 Examples:
   juju deploy ./charms/mysql
@@ -47,12 +54,16 @@ Examples:
   juju deploy mysql --repository ~/charms
   juju deploy ./charms/website --resource site=./site.zip
   juju deploy ./charms/redis --to new
-  juju deploy ./charms/wordpress --constraints "mem=2G cpu-cores=2" --series noble`
+  juju deploy ./charms/wordpress --constraints "mem=2G cpu-cores=2" --series noble
+  juju deploy ./bundle.yaml --overlay ./mine.yaml --dry-run`
 }
 
 // Run reads and checks the charm, stores its archive, and adds the service with its units.
 func (c deployCmd) Run(o *operator) error {
-	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
+	if path, isBundle := findBundle(c.Charm); isBundle {
+		return c.deployBundle(o, path)
+	}
+	if err := errors.Join(c.check(), c.checkJujuVersion(), c.refuseBundleFlags()); err != nil {
 		return err
 	}
 	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
@@ -65,46 +76,53 @@ func (c deployCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	defer os.RemoveAll(scratch)
-	found, origin, err := charmSource{c.Charm, c.Repository, c.Series, o.parts.HookTools}.find(scratch)
+	d, err := c.newDeployment(o, scratch)
 	if err != nil {
 		return err
+	}
+	return o.openChosen(func(s *state.State) error {
+		d.state = s
+		o.affect(untilIdle, d.spec.Name)
+		if err := d.run(); err != nil {
+			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+		}
+		return d.addUnits()
+	})
+}
+
+func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
+	found, origin, err := charmSource{c.Charm, c.Repository, c.Series, o.parts.HookTools}.find(scratch)
+	if err != nil {
+		return nil, err
 	}
 	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion, Trusted: c.Trust}
 	if spec.Name == "" {
 		spec.Name = found.Meta.Name
 	}
 	if err := charm.CheckService(spec.Name); err != nil {
-		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	if spec.Dialect, err = c.parseDialect(); err != nil {
-		return err
+		return nil, err
 	}
 	if spec.Constraints, err = parseConstraints(c.Constraints...); err != nil {
-		return err
+		return nil, err
 	}
 	if spec.Config, err = c.readOptions(found.Charm, spec.Name); err != nil {
-		return err
+		return nil, err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
-		return fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
+		return nil, fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
 	}
 	files, err := parseResourceFiles(found.Meta, c.Resource)
 	if err != nil {
-		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	return o.openChosen(func(s *state.State) error {
-		o.affect(untilIdle, spec.Name)
-		d := deployment{o: o, state: s, found: found, spec: spec, files: files, placementFlags: c.placementFlags}
-		if err := d.run(c.Series); err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-		o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
-		o.note("%s", d.dialectNote)
-		o.noteUnsupported(found.Charm, cmp.Or(spec.JujuVersion, charm.JujuVersion))
-		o.noteCalls(found.Path)
-		o.noteMissingResources(found.Meta, spec.Name, files)
-		return d.addUnits()
-	})
+	d := &deployment{o: o, found: found, spec: spec, series: c.Series, files: files, placement: c.placement()}
+	if !found.Meta.Subordinate {
+		d.units = c.NumUnits
+	}
+	return d, nil
 }
 
 // checkJujuVersion refuses what charm libraries cannot parse as a version.
@@ -154,37 +172,47 @@ func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any,
 	return all, nil
 }
 
+// deployment is a service that is to be added.
 type deployment struct {
-	o     *operator
-	state *state.State
-	found charm.Found
-	spec  state.ServiceSpec
-	files map[string]string // of resources, by name
-	placementFlags
+	o         *operator
+	state     *state.State
+	found     charm.Found
+	spec      state.ServiceSpec
+	series    string            // of its machines; empty: as charmURL says
+	files     map[string]string // of resources, by name
+	units     int
+	placement state.Placement
 
 	dialectNote string // which dialect, and why, once it is deployed
 }
 
-func (d *deployment) run(series string) error {
-	url, err := d.charmURL(series)
+// run adds the service with its first unit, and says so.
+func (d *deployment) run() error {
+	url, err := d.charmURL()
 	if err != nil {
 		return err
 	}
-	for {
-		err := d.addService(url)
-		if !errors.Is(err, errRevisionTaken) {
-			return err
-		}
-		// Another charm, or other content of this one, has that revision.
-		url.Revision++
+	err = d.addService(url)
+	for errors.Is(err, errRevisionTaken) {
+		url.Revision++ // another charm, or other content of this one, has that revision
+		err = d.addService(url)
 	}
+	if err != nil {
+		return err
+	}
+	d.o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+	d.o.note("%s", d.dialectNote)
+	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.spec.JujuVersion, charm.JujuVersion))
+	d.o.noteCalls(d.found.Path)
+	d.o.noteMissingResources(d.found.Meta, d.spec.Name, d.files)
+	return nil
 }
 
 // errRevisionTaken means that another archive has the charm URL.
 var errRevisionTaken = errors.New("the charm's revision is taken by other content")
 
 // charmURL takes the series from the operator, else the repository, else as ChooseSeries says.
-func (d *deployment) charmURL(series string) (charm.URL, error) {
+func (d *deployment) charmURL() (charm.URL, error) {
 	var env state.Environment
 	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {
 		if env, err = v.Environment(); err != nil {
@@ -198,7 +226,7 @@ func (d *deployment) charmURL(series string) (charm.URL, error) {
 	if err != nil {
 		return charm.URL{}, err
 	}
-	series = cmp.Or(series, d.found.Series)
+	series := cmp.Or(d.series, d.found.Series)
 	if series != "" {
 		err = charm.CheckSeries(series)
 	}
@@ -253,19 +281,16 @@ func (d *deployment) addService(url charm.URL) error {
 			return err
 		}
 		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
-		if err := putResources(tx, d.spec.Name, resources); err != nil || d.found.Meta.Subordinate {
+		if err := putResources(tx, d.spec.Name, resources); err != nil || d.units == 0 {
 			return err
 		}
-		_, err = tx.AddUnit(d.spec.Name, d.placement())
+		_, err = tx.AddUnit(d.spec.Name, d.placement)
 		return err
 	})
 }
 
 // addUnits adds the units after the first. A subordinate's come with their principals.
 func (d *deployment) addUnits() error {
-	if d.found.Meta.Subordinate {
-		return nil
-	}
-	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, d.NumUnits-1, d.placement())
+	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, max(0, d.units-1), d.placement)
 	return err
 }

@@ -116,7 +116,9 @@ type grammar struct {
 	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`
 	Version            versionCmd            `cmd:"" help:"Print the version of Juju that charms and programs see."`
 
-	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service."`
+	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service, or a bundle of them."`
+	DiffBundle      diffBundleCmd      `cmd:"" help:"Show how a bundle and the environment differ."`
+	ExportBundle    exportBundleCmd    `cmd:"" help:"Write the environment as a bundle."`
 	AddUnit         addUnitCmd         `cmd:"" help:"Add units to a service."`
 	AddRelation     addRelationCmd     `cmd:"" aliases:"relate,integrate" help:"Relate two services."`
 	DestroyRelation destroyRelationCmd `cmd:"" aliases:"remove-relation" help:"End a relation."`

@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/digest"
 )
 
 // parseResourceFiles checks what can be checked before anything is stored.
@@ -43,6 +44,15 @@ func checkResourceFile(path string) error {
 		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)", path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
 	}
 	return nil
+}
+
+// sumResource returns the sum that the file would be stored under.
+func sumResource(path string) (string, error) {
+	if err := checkResourceFile(path); err != nil {
+		return "", err
+	}
+	sum, _, err := digest.OfFile(path)
+	return sum, err
 }
 
 func (o *operator) storeResources(s *state.State, files map[string]string) (all []state.Resource, err error) {

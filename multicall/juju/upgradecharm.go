@@ -30,14 +30,18 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
 	}
 	return o.openChosen(func(s *state.State) error {
-		for {
-			err := c.upgrade(o, s)
-			if !errors.Is(err, errServiceMoved) {
-				o.affect(untilIdle, c.Service)
-				return o.withForceHint(err)
-			}
-		}
+		o.affect(untilIdle, c.Service)
+		return o.withForceHint(c.settle(o, s))
 	})
+}
+
+// settle upgrades until nobody else has meanwhile.
+func (c upgradeCharmCmd) settle(o *operator, s *state.State) error {
+	err := c.upgrade(o, s)
+	for errors.Is(err, errServiceMoved) {
+		err = c.upgrade(o, s)
+	}
+	return err
 }
 
 func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {

@@ -84,14 +84,20 @@ func (u *upgrade) lookupSeries() string {
 // bumpRevision gives files whose revision is not newer than the service's charm the next
 // revision, unless they are that charm's own files.
 func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
-	opts := charm.ArchiveOptions{Tools: u.o.parts.HookTools, Revision: u.current.URL.Revision}
-	info, err := charm.Archive(t.found.Path, io.Discard, opts)
+	isSame, err := u.o.isSameCharm(t.found, u.current)
 	if err != nil {
 		return upgradeTarget{}, err
 	}
-	if info.SHA256 == u.current.SHA256 {
+	if isSame {
 		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
 	}
 	t.url.Revision, t.bumped = u.current.URL.Revision+1, true
 	return t, nil
+}
+
+// isSameCharm reports whether the files are the charm's own.
+func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
+	opts := charm.ArchiveOptions{Tools: o.parts.HookTools, Revision: c.URL.Revision}
+	info, err := charm.Archive(found.Path, io.Discard, opts)
+	return info.SHA256 == c.SHA256, err
 }

@@ -64,7 +64,7 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 func (b baseYAML) series() string {
 	version, _, _ := strings.Cut(b.Channel, "/")
 	known := map[string]string{
-		"ubuntu14.04": "trusty", "ubuntu16.04": "xenial", "ubuntu18.04": "bionic", "ubuntu20.04": "focal", "ubuntu22.04": "jammy",
+		"ubuntu12.04": "precise", "ubuntu14.04": "trusty", "ubuntu16.04": "xenial", "ubuntu18.04": "bionic", "ubuntu20.04": "focal", "ubuntu22.04": "jammy",
 		"ubuntu23.10": "mantic", "ubuntu24.04": "noble", "ubuntu24.10": "oracular", "ubuntu25.04": "plucky", "ubuntu25.10": "questing",
 		"ubuntu26.04": "resolute", "debian10": "buster", "debian11": "bullseye", "debian12": "bookworm", "debian13": "trixie",
 	}

@@ -46,16 +46,25 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	}
 	values := make(map[string]any, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		opt, err := c.findOption(name)
-		if err != nil {
-			return nil, err
-		}
 		node := nodes[name]
-		if values[name], err = opt.fromNode(&node); err != nil {
-			return nil, fmt.Errorf("option %q: %w", name, err)
+		if values[name], err = c.ParseNode(name, &node); err != nil {
+			return nil, err
 		}
 	}
 	return values, nil
+}
+
+// ParseNode is ParseYAML for one value.
+func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
+	opt, err := c.findOption(name)
+	if err != nil {
+		return nil, err
+	}
+	value, err := opt.fromNode(n)
+	if err != nil {
+		return nil, fmt.Errorf("option %q: %w", name, err)
+	}
+	return value, nil
 }
 
 // An option that is called like the service has a scalar, never a mapping.

@@ -26,18 +26,23 @@ func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(dat
 // unmarshalDocument reads one YAML document of bounded size; yaml.v3 itself bounds depth
 // and what aliases expand to.
 func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
-	if len(data) > MaxYAML {
-		return fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
+	docs, err := ParseYAML(data)
+	if err != nil || len(docs) == 0 {
+		return err
 	}
+	if len(docs) > 1 {
+		return fmt.Errorf("line %d: a second document begins; there may be one", docs[1].Line)
+	}
+	if change != nil {
+		change(docs[0])
+	}
+	return DecodeYAML(docs[0], into)
+}
+
+// DecodeYAML is n.Decode with errors that fit into a line, and speak of YAML's types.
+func DecodeYAML(n *yaml.Node, into any) (err error) {
 	defer recoverParser(&err)
-	doc, err := parseDocument(data)
-	if err == nil && doc != nil {
-		if change != nil {
-			change(doc)
-		}
-		err = doc.Decode(into)
-	}
-	return shortenError(err)
+	return shortenError(n.Decode(into))
 }
 
 // recoverParser is deferred: a parser that panics on hostile bytes must not take an agent
@@ -48,27 +53,29 @@ func recoverParser(err *error) {
 	}
 }
 
-// parseDocument returns nil for an empty document, which is an empty dictionary.
-func parseDocument(data []byte) (*yaml.Node, error) {
-	var doc, second yaml.Node
+// ParseYAML reads the documents of a file of bounded size, without those that are empty.
+func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
+	if len(data) > MaxYAML {
+		return nil, fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
+	}
+	defer recoverParser(&err)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	err := decoder.Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return nil, nil
+	for {
+		var doc yaml.Node
+		err := decoder.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err == nil {
+			err = checkKeys(&doc)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(doc.Content) == 1 && doc.Content[0].ShortTag() != "!!null" {
+			docs = append(docs, &doc)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	err = decoder.Decode(&second)
-	switch {
-	case errors.Is(err, io.EOF):
-		return &doc, checkKeys(&doc)
-	case err != nil:
-		return nil, err
-	case second.ShortTag() == "!!null" || len(second.Content) == 1 && second.Content[0].ShortTag() == "!!null":
-		return &doc, checkKeys(&doc) // a line "---" at the end
-	}
-	return nil, fmt.Errorf("line %d: a second document begins; there may be one", second.Line)
 }
 
 // maxKeys bounds a dictionary: yaml.v3 compares each key with all others.

@@ -1,7 +1,7 @@
-package multicall
+package console
 
-// nearestWord returns "" if all words are too far for a slip of the fingers.
-func nearestWord(name string, words []string) string {
+// NearestWord returns the one of the words that was probably meant; "" if all words are too far for a slip of the fingers.
+func NearestWord(name string, words []string) string {
 	best, fewest := "", 1+len(name)/3
 	for _, w := range words {
 		if d := editDistance(name, w); d <= fewest && (best == "" || d < editDistance(name, best)) {

@@ -1,4 +1,4 @@
-package multicall
+package console
 
 import "testing"
 
@@ -15,7 +15,7 @@ func TestNearest(t *testing.T) {
 		{"kubectl", ""},
 	}
 	for _, tt := range tests {
-		if got := nearestWord(tt.name, words); got != tt.want {
+		if got := NearestWord(tt.name, words); got != tt.want {
 			t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)
 		}
 	}

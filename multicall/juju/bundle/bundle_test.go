@@ -1,0 +1,163 @@
+package bundle_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/multicall/juju/bundle"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"gopkg.in/yaml.v3"
+)
+
+// parseFiles parses what stands in files of these names, in their order: "b/x.yaml: text".
+func parseFiles(files map[string]string, names ...string) (*bundle.Bundle, error) {
+	read := func(path string) ([]byte, error) {
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, os.ErrNotExist
+	}
+	return bundle.Parse(read, names...)
+}
+
+const base = `
+variables: {v: &v varied}
+series: jammy
+services:
+  old: {charm: local:old}
+applications:
+  db:
+    charm: ./db
+    num_units: 2
+    to: [1, 2]
+    options: {a: *v, b: include-file://b.txt, c: 1.10, d: d}
+    resources: {r: r.bin}
+    constraints: mem=1G
+  web: {charm: ../web, num_units: 1, to: db/1, expose: true}
+  gone: {charm: /gone}
+machines: {1: , 2: {series: noble}}
+relations: [[web, [db, "old:x"]], ["gone:y", "db:y"]]
+`
+
+func TestParse(t *testing.T) {
+	files := map[string]string{
+		"/b/bundle.yaml": base + "---\napplications: {db: {num_units: 3}}\n",
+		"/b/b.txt":       "B",
+		"/o/over.yaml":   "applications: {gone: , db: {options: {d: , e: include-base64://e}}, web: {charm: ./other, expose: false}}\nrelations: [[web, \"db:z\"]]",
+		"/o/e":           "\xff\x00",
+	}
+	got, err := parseFiles(files, "/b/bundle.yaml", "/o/over.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	no, constraints := false, "mem=1G"
+	text := func(value string) yaml.Node { return yaml.Node{Kind: yaml.ScalarNode, Value: value} }
+	want := &bundle.Bundle{
+		Series: "jammy",
+		Applications: map[string]*bundle.Application{
+			"old": {Charm: "local:old"},
+			"db": {
+				Charm: "/b/db", NumUnits: 3, To: []string{"1", "2"}, Constraints: &constraints, Resources: map[string]string{"r": "/b/r.bin"},
+				Options: map[string]yaml.Node{"a": text("varied"), "b": text("B"), "c": text("1.10"), "e": text("/wA=")},
+			},
+			"web": {Charm: "/o/other", NumUnits: 1, To: []string{"db/1"}, Expose: &no},
+		},
+		Machines:  map[string]bundle.Machine{"1": {}, "2": {Series: "noble"}},
+		Relations: [][2]string{{"web", "db"}, {"web", "old:x"}, {"web", "db:z"}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(yaml.Node{}, "Tag", "Line", "Column", "Anchor", "Style")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	app := func(rest string) string { return "applications: {a: {charm: ./a" + rest + "}}\n" }
+	for text, want := range map[string]string{
+		"":                              "no application",
+		"applications: [a]":             "is not a dictionary",
+		"applications: {a: {}}":         "it has no charm",
+		"applications: {A: {charm: x}}": `invalid service name "A"`,
+		app(", num_unit: 1"):            `line 1: application "a" has an unknown key "num_unit"; did you mean "num_units"?`,
+		app(", xyzzy: 1"):               `unknown key "xyzzy"` + "\n",
+		app(", num_units: -1"):          "num_units is -1",
+		app(", num_units: 10001"):       "num_units is 10001",
+		app(", num_units: many"):        `"many" is not an int`,
+		app(", to: [new]"):              "to has 1 places, and there are 0 units",
+		app(", num_units: 1, to: x"):    "no such machine or application",
+		app("") + "machines: {1: {}}":   `machine "1"`,
+		app(", num_units: 1, to: m") + "machines: {m: }": `machine "m": want a number`,
+		app("") + "relations: [[a]]":                     "line 2: a relation is a list of two",
+		app("") + "relations: [[a, b]]":                  `no application "b"`,
+		app(", options: {o: include-file://none}"):       `option "o": file does not exist`,
+		app("") + "---\napplications: {a: }":             "no application",
+		strings.Repeat("[", 20000):                       "exceeded max depth",
+		bomb():                                           "excessive aliasing",
+		"applications: " + strings.Repeat(" ", 1<<20):    "too big",
+	} {
+		_, err := parseFiles(map[string]string{"/b.yaml": text}, "/b.yaml")
+		if err == nil || !strings.Contains(err.Error()+"\n", want) {
+			t.Errorf("%.80q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestManyErrors wants no more of them than somebody reads.
+func TestManyErrors(t *testing.T) {
+	_, err := parseFiles(map[string]string{"/b.yaml": strings.Repeat("--- []\n", 1000)}, "/b.yaml")
+	if err == nil || strings.Count(err.Error(), "a list is not a dictionary") != 100 {
+		t.Errorf("%.500v", err)
+	}
+}
+
+// bomb merges dictionaries of dictionaries, nine by nine.
+func bomb() string {
+	text, last := "variables:\n  a: &a {k: v}\n", "a"
+	for _, next := range strings.Split("bcdefghijkl", "") {
+		text += "  " + next + ": &" + next + " {<<: [" + strings.TrimSuffix(strings.Repeat("*"+last+",", 9), ",") + "]}\n"
+		last = next
+	}
+	return text + "applications: {x: {charm: ./x, options: *" + last + "}}\n"
+}
+
+func TestMissing(t *testing.T) {
+	b, err := parseFiles(map[string]string{"/b.yaml": `
+name: n
+saas: {s: {url: u}}
+applications:
+  a: {charm: ./a, num_units: 2, to: ["lxd:0", kvm:new], trust: false, channel: stable, storage: {s: 1G}, resources: {r: 3}, annotations: {x: y}}
+`}, "/b.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"the bundle: saas: ", `application "a": storage: `, `application "a": resource "r": revision 3`, `application "a": to "lxd:0": `, `application "a": to "kvm:new": `,
+	}
+	for i, text := range b.Missing {
+		if len(b.Missing) != len(want) || !strings.HasPrefix(text, want[i]) {
+			t.Fatalf("missing %q, want %q", b.Missing, want)
+		}
+	}
+	if diff := cmp.Diff([]string{`application "a": annotations`, `application "a": channel`}, b.Ignored); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"new", "new"}, []string(b.Applications["a"].To)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzParse wants neither panics nor unbounded work of whatever is handed in.
+func FuzzParse(f *testing.F) {
+	f.Add(base)
+	f.Add("applications: {a: {charm: &x ./a, <<: *x}}")
+	f.Add("- relations\n--- {}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := bundle.Parse(func(path string) ([]byte, error) { return []byte(text), nil }, filepath.FromSlash("/b.yaml"))
+		if err == nil && len(b.Applications) == 0 {
+			t.Error("a bundle without applications is taken")
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package bundle
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	placeNew  = state.PlaceNew // of a unit with a machine of its own
+	maxErrors = 100
+	maxUnits  = 10_000 // of a bundle: a slip of the finger is not to fill the store
+)
+
+// noEffect is the reason of keys that bijou can do without.
+const noEffect = "no effect"
+
+// foreignKeys are the keys of Juju's bundles that do nothing here, with the reason; those
+// that are for readers have none.
+func foreignKeys() map[string]string {
+	const kubernetes, offers = "there is no Kubernetes", "nothing is offered between environments"
+	return map[string]string{
+		"name": "", "description": "", "tags": "", "docs": "", "website": "", "issues": "", "source": "", "variables": "",
+		"annotations": noEffect, "channel": noEffect, "revision": noEffect, "plan": noEffect, "bindings": noEffect,
+		"bundle": kubernetes, "scale": kubernetes, "placement": kubernetes, "devices": "there are none", "saas": offers, "offers": offers,
+		"exposed-endpoints": "a service is exposed whole", "storage": "this version has none",
+	}
+}
+
+// checkKeys refuses keys that nobody knows, and notes those that do nothing.
+func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
+	foreign := foreignKeys()
+	words := slices.Sorted(maps.Keys(foreign))
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(known)) {
+		word, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		words = append(words, word)
+	}
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		node := rest[key]
+		switch reason, isForeign := foreign[key]; {
+		case !isForeign:
+			hint := ""
+			if meant := console.NearestWord(key, words); meant != "" {
+				hint = fmt.Sprintf("; did you mean %q?", meant)
+			}
+			p.refuse("%s: line %d: %s has an unknown key %q%s", p.path, node.Line, where, key, hint)
+		case reason == noEffect:
+			p.Ignored = append(p.Ignored, where+": "+key)
+		case reason != "" && !isNull(&node) && node.Value != "false":
+			p.Missing = append(p.Missing, fmt.Sprintf("%s: %s: %s", where, key, reason))
+		}
+	}
+}
+
+// check holds the parts against one another.
+func (p *parser) check() {
+	if len(p.Applications) == 0 {
+		p.refuse("there is no application in it")
+	}
+	used, units := map[string]bool{}, 0
+	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
+		a := p.Applications[name]
+		switch err := charm.CheckService(name); {
+		case err != nil:
+			p.refuse("%w", err)
+		case a.Charm == "":
+			p.refuse("application %q: it has no charm", name)
+		case a.NumUnits < 0 || a.NumUnits > maxUnits-units:
+			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name, a.NumUnits, maxUnits)
+		case len(a.To) > a.NumUnits:
+			p.refuse("application %q: to has %d places, and there are %d units (num_units)", name, len(a.To), a.NumUnits)
+		}
+		units += a.NumUnits
+		p.checkPlaces(name, a, used)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Machines)) {
+		if n, err := strconv.Atoi(id); err != nil || n < 0 || !used[id] {
+			p.refuse("machine %q: want a number that an application's \"to\" names", id)
+		}
+	}
+	for _, r := range p.Relations {
+		for _, end := range r {
+			if name, _, _ := strings.Cut(end, ":"); p.Applications[name] == nil {
+				p.refuse("relation %q: the bundle has no application %q", r, name)
+			}
+		}
+	}
+}
+
+func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) {
+	for i, to := range a.To {
+		other, _, _ := strings.Cut(to, "/")
+		if kind, machine, isContainer := strings.Cut(to, ":"); isContainer {
+			used[machine] = true
+			p.Missing = append(p.Missing, fmt.Sprintf("application %q: to %q: there are no containers (%q) in machines: it gets a machine of its own", name, to, kind))
+			a.To[i] = placeNew
+		} else if _, isMachine := p.Machines[to]; !isMachine && to != placeNew && p.Applications[other] == nil {
+			p.refuse("application %q: to %q: the bundle has no such machine or application", name, to)
+		}
+		used[to] = true
+	}
+}
+
+func isNull(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n.ShortTag() == "!!null"
+}
+
+// isOf reports whether an endpoint is of the application.
+func isOf(application, endpoint string) bool {
+	return endpoint == application || strings.HasPrefix(endpoint, application+":")
+}

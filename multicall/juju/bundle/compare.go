@@ -1,0 +1,195 @@
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/constraints"
+)
+
+// Found has the files that an application names.
+type Found struct {
+	charm.Found
+	Origin    state.Origin
+	IsSame    bool                      // the service runs these files
+	Resources map[string]state.Resource // with their sums (SHA256), by name
+}
+
+// Force lists the obstacles that are none to the operator.
+type Force struct {
+	Series  bool // charms that do not support the series of the machines
+	Missing bool // what needs what bijou does not have
+	Trust   bool // services that get the cloud's credential
+}
+
+// Comparison is a bundle held against an environment.
+type Comparison struct {
+	*Bundle
+	Found  map[string]Found // by application
+	env    Environment
+	force  Force
+	wanted map[string]*wanted // by application
+	names  []string           // of the applications, sorted
+	matching
+
+	relations [][]state.Endpoint
+}
+
+// wanted is an application as the bundle wants it, with what there is of it.
+type wanted struct {
+	*Application
+	Found
+	have        Service
+	isThere     bool
+	series      string
+	options     map[string]any
+	constraints *constraints.Value // nil: those that there are
+}
+
+// Compare holds a bundle, whose files were found, against an environment. It returns all
+// that cannot be done, in one error.
+func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
+	c := &Comparison{Bundle: b, Found: found, env: env, force: force, wanted: map[string]*wanted{}, names: slices.Sorted(maps.Keys(b.Applications))}
+	p := placer{b, map[string][]string{}, map[string]bool{}}
+	var errs []error
+	for _, name := range c.names {
+		w := &wanted{Application: b.Applications[name], Found: found[name], options: map[string]any{}}
+		w.have, w.isThere = env.Services[name]
+		c.wanted[name] = w
+		_, err := p.place(name)
+		for _, err := range append(c.checkApplication(w), err) {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
+			}
+		}
+	}
+	c.matching = env.match(b, p.places)
+	for _, id := range slices.Sorted(maps.Keys(b.Machines)) {
+		if _, err := c.machineSpec(id); err != nil {
+			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
+		}
+	}
+	for _, r := range b.Relations {
+		ends, err := state.InferEndpoints(c.findRelated, r[0], r[1])
+		if old, isThere := c.findRelation(ends); err == nil && isThere && old.Life != state.Alive {
+			err = fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r)
+		}
+		if errs = append(errs, err); err == nil && !slices.ContainsFunc(c.relations, func(other []state.Endpoint) bool { return isSame(ends, other) }) {
+			c.relations = append(c.relations, ends)
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Comparison) checkApplication(w *wanted) (errs []error) {
+	series, err := c.chooseSeries(w)
+	if w.series = series; err == nil && !w.Meta.Supports(series) && !c.force.Series && !w.have.ForceSeries && !c.env.AllowsOtherSeries() {
+		err = fmt.Errorf("its charm does not support series %q: it supports %q (--force-series)", series, w.Meta.Series)
+	}
+	errs = append(errs, err)
+	if lacks, _ := charm.Unsupported(w.Meta, charm.JujuVersion); len(lacks) > 0 && !c.force.Missing && !w.have.Force {
+		errs = append(errs, fmt.Errorf("its charm needs %s, which this version of bijou does not have (--force)", strings.Join(lacks, ", ")))
+	}
+	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
+		errs = append(errs, errors.New("it is to have the cloud's credential (--trust)"))
+	}
+	if w.Meta.Subordinate && w.NumUnits > 0 {
+		errs = append(errs, errors.New("it is a subordinate, whose units come with others: it has no num_units"))
+	}
+	if w.Constraints != nil {
+		asked, err := constraints.Parse(*w.Constraints)
+		w.constraints, errs = &asked, append(errs, err)
+	}
+	for _, option := range slices.Sorted(maps.Keys(w.Options)) {
+		node := w.Options[option]
+		w.options[option], err = w.Config.ParseNode(option, &node)
+		errs = append(errs, err)
+	}
+	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
+		_, err := w.Meta.ResourceFile(resource)
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+func (c *Comparison) chooseSeries(w *wanted) (string, error) {
+	series, err := seriesOf(w.Application.Series, w.Base)
+	if err == nil && series == "" {
+		series = w.Found.Series
+	}
+	if err == nil && series == "" {
+		series, err = seriesOf(c.Bundle.Series, c.Base)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case w.isThere && w.have.Life != state.Alive:
+		return "", errors.New("the service is still being destroyed: wait until it is gone")
+	case w.isThere && series == "":
+		return w.have.Series, nil
+	}
+	series, err = c.env.ChooseSeries(series, w.Meta.Series, c.force.Series || w.have.ForceSeries)
+	if err == nil && w.isThere && series != w.have.Series {
+		err = fmt.Errorf("it has series %q, and is to have %q: that is decided when a service is deployed", w.have.Series, series)
+	}
+	return series, err
+}
+
+// machineSpec returns a machine as it is to be made, with the series of what is put there.
+func (c *Comparison) machineSpec(id string) (state.MachineSpec, error) {
+	m := c.Machines[id]
+	asked, err := constraints.Parse(m.Constraints)
+	series, seriesErr := seriesOf(m.Series, m.Base)
+	if series != "" && seriesErr == nil {
+		series, seriesErr = c.env.ChooseSeries(series, nil, c.force.Series)
+	}
+	err = errors.Join(err, seriesErr)
+	for _, name := range c.names {
+		other := c.wanted[name].series
+		if !slices.Contains(c.places[name], id) || c.machines[id] != "" || err != nil || other == "" {
+			continue
+		}
+		if series != "" && series != other {
+			err = fmt.Errorf("it is to have series %q, and application %q, which is put there, %q", series, name, other)
+		}
+		series = other
+	}
+	return state.MachineSpec{Constraints: asked, Series: series}, err
+}
+
+func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
+	name, _, _ := strings.Cut(endpoint, ":")
+	w := c.wanted[name]
+	return state.Related{Service: state.Service{Name: name, Series: w.series, Subordinate: w.Meta.Subordinate}, Meta: w.Meta}, nil
+}
+
+func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, isThere bool) {
+	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return isSame(r.Endpoints, ends) })
+	if i < 0 {
+		return r, false
+	}
+	return c.env.Relations[i], true
+}
+
+// isSame reports whether two relations have the same endpoints, in any order.
+func isSame(ends, others []state.Endpoint) bool {
+	return len(ends) == len(others) && !slices.ContainsFunc(ends, func(e state.Endpoint) bool { return !slices.Contains(others, e) })
+}
+
+// seriesOf reads a series, or a base as "ubuntu@22.04/stable".
+func seriesOf(series, base string) (string, error) {
+	named := cmp.Or(charm.SeriesOfBase(base), series)
+	switch {
+	case named == "":
+		return "", nil
+	case series != "" && series != named:
+		return "", fmt.Errorf("series %q and base %q are not the same", series, base)
+	}
+	return named, charm.CheckSeries(named)
+}

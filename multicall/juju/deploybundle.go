@@ -1,0 +1,144 @@
+package juju
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"bijou/multicall/console"
+	"bijou/multicall/juju/bundle"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/progress"
+)
+
+// refuseBundleFlags refuses flags that are of bundles.
+func (c deployCmd) refuseBundleFlags() error {
+	if len(c.Overlay) > 0 || c.DryRun || c.Format != "tabular" {
+		return console.Usage(fmt.Errorf("--overlay, --dry-run and --format are of bundles, and %q is none: that is a file *.yaml, or a folder with bundle.yaml", c.Charm))
+	}
+	return nil
+}
+
+// deployBundle shows what is to be done, and does it step by step.
+func (c deployCmd) deployBundle(o *operator, path string) error {
+	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" || len(c.Config)+len(c.Constraints)+len(c.Resource) > 0 || c.NumUnits != 1 {
+		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --dry-run and --format only: what else there is stands in it, or in an overlay"))
+	}
+	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
+		steps := b.Plan()
+		if err := o.showSteps(c.Format, steps); err != nil || c.DryRun {
+			return err
+		}
+		o.affect(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
+		e := bundleExecutor{o, s, c, b}
+		for i, step := range steps {
+			progress.Report(o.ctx, progress.Steps{What: "steps done", Done: i, Total: len(steps)})
+			if o.parts.Fault != nil {
+				o.parts.Fault("bundle-step")
+			}
+			if err := e.execute(step); err != nil {
+				return console.Hint(fmt.Errorf("cannot %s %s: %w", step.Action, step.What, err), "what was done stays; the same command does the rest")
+			}
+		}
+		return nil
+	}))
+}
+
+func (o *operator) showSteps(format string, steps []bundle.Step) error {
+	if format != "tabular" {
+		return o.encode(format, steps)
+	}
+	if len(steps) == 0 {
+		o.note("all is as the bundle says: there is nothing to do")
+	}
+	t := console.NewTable("ACTION", "WHAT", "HOW")
+	for _, step := range steps {
+		t.Add("", string(step.Action), step.What, step.How)
+	}
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+// bundleExecutor does the steps.
+type bundleExecutor struct {
+	o     *operator
+	state *state.State
+	cmd   deployCmd
+	*bundle.Comparison
+}
+
+func (e bundleExecutor) execute(step bundle.Step) error {
+	service, files := step.What, map[string]string{}
+	for _, resource := range step.Resources {
+		files[resource] = e.Applications[service].Resources[resource]
+	}
+	switch step.Action {
+	case bundle.Deploy:
+		spec := state.ServiceSpec{Name: service, Origin: e.Found[service].Origin, Config: step.Options, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
+		if step.Constraints != nil {
+			spec.Constraints = *step.Constraints
+		}
+		d := deployment{o: e.o, state: e.state, found: e.Found[service].Found, spec: spec, series: step.Series, files: files}
+		return d.run()
+	case bundle.Upgrade:
+		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries}
+		return c.settle(e.o, e.state)
+	case bundle.Change:
+		return e.change(step, files)
+	case bundle.AddRelation:
+		return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
+			_, err := tx.AddRelation(step.Relation...)
+			return err
+		})
+	}
+	return e.addUnits(step)
+}
+
+// change is one transaction.
+func (e bundleExecutor) change(step bundle.Step, files map[string]string) error {
+	resources, err := e.o.storeResources(e.state, files)
+	if err != nil {
+		return err
+	}
+	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
+		_, err := tx.SetConfig(step.What, step.Options)
+		if err == nil && step.Constraints != nil {
+			err = tx.SetServiceConstraints(step.What, *step.Constraints)
+		}
+		if err == nil && step.Exposed != nil {
+			err = tx.SetExposed(step.What, *step.Exposed)
+		}
+		if err == nil && step.Trusted != nil {
+			err = tx.SetTrusted(step.What, *step.Trusted)
+		}
+		return errors.Join(err, putResources(tx, step.What, resources))
+	})
+}
+
+// addUnits adds a machine of the bundle with the first unit there, in one transaction: by
+// that unit whoever goes on finds it.
+func (e bundleExecutor) addUnits(step bundle.Step) error {
+	machines := e.MachinesThere()
+	p := state.Placement{Machine: cmp.Or(machines[step.Place], step.Place)}
+	if step.Machine != nil {
+		p.Place = step.Place
+	}
+	if p.Place == "" || machines[step.Place] != "" {
+		units, err := e.state.AddUnits(e.o.ctx, step.What, len(step.Units), p)
+		for i, u := range units {
+			machines[charm.UnitName(step.What, step.Units[i])] = u.Machine
+		}
+		return err
+	}
+	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
+		m, err := tx.AddMachine(*step.Machine)
+		if err != nil {
+			return err
+		}
+		p.Machine, machines[step.Place] = m.ID, m.ID
+		_, err = tx.AddUnit(step.What, p)
+		return err
+	})
+}

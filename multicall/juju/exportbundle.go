@@ -1,0 +1,94 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"bijou/multicall/console"
+	"bijou/multicall/juju/bundle"
+	"bijou/state"
+	"bijou/state/sanitize"
+
+	"github.com/google/renameio/v2"
+)
+
+type exportBundleCmd struct {
+	Filename string `placeholder:"FILE" help:"Write the bundle there; default: print it."`
+	Charms   string `placeholder:"DIR" help:"Write it as DIR/bundle.yaml, with its charms and resources below DIR; default: it names the files that they were taken from."`
+}
+
+// Run writes the bundle, and tells what it does not have.
+func (c exportBundleCmd) Run(o *operator) error {
+	if c.Filename != "" && c.Charms != "" {
+		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))
+	}
+	return o.openChosen(func(s *state.State) error {
+		env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
+		if err != nil {
+			return err
+		}
+		b, unsaid := bundle.Export(env)
+		for _, text := range unsaid {
+			o.note("warning: the bundle does not say this: %s", text)
+		}
+		if c.Charms == "" {
+			o.note("its charms and resources are where they were taken from, and may be others by now: --charms DIR writes those of the environment")
+		} else if err := c.writeFiles(o, s, b, env); err != nil {
+			return fmt.Errorf("cannot write charms: %w", err)
+		}
+		text, err := sanitize.MarshalYAML(b)
+		switch {
+		case err != nil:
+			return fmt.Errorf("internal error: %w", err)
+		case c.Charms != "":
+			return writeOutput(o, filepath.Join(c.Charms, "bundle.yaml"), text)
+		case c.Filename != "":
+			return writeOutput(o, c.Filename, text)
+		}
+		_, err = o.streams.Out.Write(text)
+		return err
+	})
+}
+
+// writeFiles writes the charms and resources, and names them in the bundle.
+func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
+	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
+		a, url := b.Applications[name], env.Services[name].Charm.URL
+		a.Charm = fmt.Sprintf("./charms/%s/%s-%d.charm", url.Series, url.Name, url.Revision)
+		err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm)
+		for resource, r := range env.Services[name].Resources {
+			a.Resources[resource] = "./resources/" + name + "/" + resource + "/" + r.File
+			err = errors.Join(err, c.writeBlob(o, s, r.SHA256, a.Resources[resource]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string) error {
+	content, err := s.OpenBlob(o.ctx, sum)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	path := filepath.Join(c.Charms, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666))
+	if err != nil {
+		return err
+	}
+	defer file.Cleanup()
+	if _, err := io.Copy(file, content); err != nil {
+		return err
+	}
+	return file.CloseAtomicallyReplace()
+}

@@ -2,7 +2,10 @@ package hookenv
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
+	"strings"
 )
 
 // Tool describes one hook tool.
@@ -64,4 +67,76 @@ func WithOutput(run func(context.Context, *Invocation, *FormatOption) error) fun
 		o.AddFlag(f)
 		return func(ctx context.Context, inv *Invocation) error { return run(ctx, inv, o) }
 	}
+}
+
+// The exit codes of hook tools. charm-helpers takes exitUsage of relation-get
+// for "no value", so no error may change its code.
+const (
+	exitFailure = 1 // it failed while running, or in transport
+	exitUsage   = 2 // wrong usage or arguments
+)
+
+// errHelp ends parsing: the caller wants the tool's help.
+var errHelp = errors.New("internal error: help was printed as an error")
+
+// usageError is wrong usage: exit code 2.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// UsageErrorf returns an error for which a tool exits with 2: wrong usage or arguments.
+func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// IsUsageError reports whether UsageErrorf made the error, or what it wraps.
+func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
+
+func exitCode(err error) int {
+	if IsUsageError(err) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// ErrorResult returns what a caller gets of an error that no tool has met.
+func ErrorResult(err error) Result {
+	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
+}
+
+// Help returns the text that the tool prints for --help. It panics without the tool's text.
+func (t Tool) Help() string {
+	text, examples, _ := strings.Cut(t.manual(), "\nExamples:\n")
+	var b strings.Builder
+	b.WriteString(text + "\nOptions:\n")
+	flags, _ := t.declareFlags()
+	for _, o := range flags.options {
+		if o.help != "" {
+			fmt.Fprintf(&b, "  %s\n        %s\n", formatOption(o), o.help)
+		}
+	}
+	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n" + examples)
+	return b.String()
+}
+
+func (t Tool) manual() string {
+	text, err := fs.ReadFile(t.Manuals, "help/"+t.Name+".txt")
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	return string(text)
+}
+
+// Summary returns what the tool does in one line, as a part of a sentence: "print a secret".
+func (t Tool) Summary() string {
+	_, text, _ := strings.Cut(t.manual(), "\n\n")
+	sentence, _, _ := strings.Cut(text, ".\n")
+	return strings.ToLower(sentence[:1]) + sentence[1:]
+}
+
+// formatOption returns an option as it is typed: "-r, --relation VALUE".
+func formatOption(o option) string {
+	var names []string
+	for _, name := range o.names {
+		names = append(names, withDashes(name))
+	}
+	return strings.TrimSpace(strings.Join(names, ", ") + " " + o.arg)
 }

@@ -15,6 +15,9 @@ import (
 
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
+	"bijou/multicall/neco"
+	"bijou/multicall/necodaemon"
+	"bijou/multicall/tour"
 )
 
 // Options give a test main what users do not get.
@@ -67,4 +70,14 @@ func reportUnknown(c applet.Call, name string) int {
 	}
 	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))
 	return console.ExitUnknown
+}
+
+func runNeco(c applet.Call) int {
+	manifest, version, err := necodaemon.OwnManifest()
+	if err != nil {
+		return console.Report(c.Streams.Err, err)
+	}
+	ctx, stop := applet.BeginCommand(c)
+	defer stop()
+	return neco.Main(ctx, c.Streams, neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server{}, Demo: tour.Demo}, c.Args)
 }

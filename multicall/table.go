@@ -1,12 +1,15 @@
 package multicall
 
 import (
+	"slices"
+	"strings"
+
+	"bijou/hookenv/client"
+	"bijou/hookenv/tools"
 	"bijou/multicall/agents"
 	"bijou/multicall/applet"
 	"bijou/multicall/necodaemon"
 	"bijou/multicall/providers"
-	"slices"
-	"strings"
 )
 
 // Applets lists every applet, by name. Links, `bijou --list` and the test
@@ -46,4 +49,34 @@ func appletNames() []string {
 		all = append(all, a.Name)
 	}
 	return all
+}
+
+// hookToolApplets do not run inside a hook: there hookenv/client has answered and ended
+// the process before main.
+func hookToolApplets() []applet.Applet {
+	var applets []applet.Applet
+	for _, tool := range tools.All() {
+		applets = append(applets, applet.Applet{Name: tool.Name, Summary: "hook tool: " + tool.Summary(), Run: runHookTool})
+	}
+	return applets
+}
+
+func hookToolNames() []string {
+	var names []string
+	for _, tool := range tools.All() {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// runHookTool answers what needs no hook, or speaks to the agent that the arguments name
+// (--socket, --client-id).
+func runHookTool(c applet.Call) int {
+	argv := append([]string{c.Name}, c.Args...)
+	if r, done := tools.RunWithoutHook(argv); done {
+		c.Streams.Out.Write(r.Stdout)
+		c.Streams.Err.Write(r.Stderr)
+		return r.Exit
+	}
+	return client.Run(argv)
 }

@@ -2,8 +2,11 @@ package provision
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
+	"bijou/provision/provider"
 	"bijou/state"
 )
 
@@ -76,4 +79,149 @@ func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 		}
 	}
 	return first
+}
+
+// instanceOwners says which machine has which instance, as recorded or about to be. Its methods may
+// be called from several goroutines.
+type instanceOwners struct {
+	mu       sync.Mutex
+	machines map[string]string // by instance
+}
+
+// What was reserved for machines that have none recorded yet stays; what dead ones have may be
+// another's by now.
+func (o *instanceOwners) setRecorded(recorded []Wanted) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	reserved := map[string]string{}
+	for instance, machine := range o.machines {
+		reserved[machine] = instance
+	}
+	o.machines = map[string]string{}
+	for _, m := range recorded {
+		if m.Instance == "" {
+			m.Instance = reserved[m.ID]
+		}
+		if m.Instance != "" && m.Life != state.Dead {
+			o.machines[m.Instance] = m.ID
+		}
+	}
+}
+
+func (o *instanceOwners) reserve(instance, machine string) (other string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if other, taken := o.machines[instance]; taken && other != machine {
+		return other, false
+	}
+	o.machines[instance] = machine
+	return "", true
+}
+
+func (o *instanceOwners) isTaken(instance string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, taken := o.machines[instance]
+	return taken
+}
+
+// listFailure says for how long the provider has not listed its instances, and why.
+type listFailure struct {
+	retryBackoff
+	err error
+}
+
+// After an error the provider is asked again later and later, whatever changes meanwhile.
+func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error) {
+	if l.Now().Before(l.listFailure.due) {
+		return nil, l.listFailure.err
+	}
+	asked, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	have, err := l.Provider.Instances(asked)
+	switch {
+	case err == nil:
+		l.listFailure = listFailure{}
+		return have, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case asked.Err() != nil:
+		err = fmt.Errorf("the provider has not answered for %s", listTimeout)
+	}
+	n := l.listFailure.attempts
+	l.listFailure = listFailure{
+		retryBackoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
+		fmt.Errorf("cannot list instances, so none is started or stopped: %w", err),
+	}
+	return nil, l.listFailure.err
+}
+
+const (
+	// agentGrace is how long an agent that is gone may take to come back by itself,
+	// as one does that is restarted in order.
+	agentGrace = time.Second
+	// absentShare: of the time, a part of so many at most is spent on asking for the
+	// sake of agents that are gone. Many hosts take long to ask.
+	absentShare = 5
+)
+
+// absentAgents holds the machines whose agents have gone, so that the provider is asked soon what
+// became of their instances. It is asked later and later, since an instance may end after its
+// agent's presence; in the end planInterval is often enough. It is for one goroutine.
+type absentAgents map[string]absence
+
+// absence holds since when an agent is gone, and when the provider is asked next.
+type absence struct{ since, due time.Time }
+
+func (a absentAgents) noteGone(machine string, now time.Time) {
+	a[machine] = absence{now, now.Add(agentGrace)}
+}
+
+func (a absentAgents) noteBack(machine string) { delete(a, machine) }
+
+// Asking counts also if the provider would not have answered.
+func (a absentAgents) noteAsked(at time.Time) {
+	for machine, gone := range a {
+		if at.Before(gone.due) {
+			continue
+		}
+		again := at.Sub(gone.since)
+		if again >= planInterval {
+			delete(a, machine)
+			continue
+		}
+		a[machine] = absence{gone.since, at.Add(again)}
+	}
+}
+
+func (a absentAgents) untilDue(now time.Time, limit time.Duration) time.Duration {
+	for _, gone := range a {
+		limit = min(limit, gone.due.Sub(now))
+	}
+	return limit
+}
+
+func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duration {
+	rest := l.last.at.Add(absentShare * l.planDuration).Sub(now)
+	return min(max(l.absentAgents.untilDue(now, limit), rest), limit)
+}
+
+// noteAgents reports whether records have changed that the last plan did not know. Agents that no
+// start would bring back are passed over.
+func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
+	now := l.Now()
+	for _, c := range changes {
+		machine, agent := state.AgentOf(c.Key)
+		switch {
+		case !agent:
+			records = records || c.Revision > l.last.revision
+		case !c.Deleted:
+			l.absentAgents.noteBack(machine)
+		case l.last.want.startsInstance(machine):
+			l.absentAgents.noteGone(machine, now)
+			// The session was not lost before: until then its start has helped.
+			l.backoffs.forgetIfHelped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
+		}
+	}
+	return records
 }

@@ -3,8 +3,11 @@ package updater
 import (
 	"context"
 	"errors"
+	"time"
 
 	"bijou/state/keyspace"
+	"bijou/updater/keys"
+	"bijou/updater/record"
 )
 
 // ChangeFeed collects changes below some prefixes until its owner takes them: for owners
@@ -46,4 +49,44 @@ func (f *ChangeFeed) watch(ctx context.Context) error {
 	defer w.Close()
 	f.Invalidate()
 	return f.Collect(ctx, w)
+}
+
+// Change is one key to write; a nil Value removes it. All changes of one decision are one
+// transaction, conditional on all that the decision was made on.
+type Change struct {
+	Key   string
+	Value any
+}
+
+// Put returns the change that writes the key.
+func Put(key string, value any) Change { return Change{Key: key, Value: value} }
+
+// Remove returns the change that removes the key.
+func Remove(key string) Change { return Change{Key: key} }
+
+// Apply puts a decision's changes into a transaction.
+func Apply(tx *keyspace.Tx, changes []Change) error {
+	for _, c := range changes {
+		if c.Value == nil {
+			tx.Remove(c.Key)
+			continue
+		}
+		if err := tx.Put(c.Key, c.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Audit records what somebody does, in the transaction that does it.
+func Audit(tx *keyspace.Tx, a record.Audit) error {
+	last, err := ReadKey[int](tx.View, keys.AuditCounter)
+	if err != nil {
+		return err
+	}
+	if a.ID = 1; last != nil {
+		a.ID = *last + 1
+	}
+	a.At = time.Now().UTC()
+	return errors.Join(tx.Put(keys.AuditCounter, a.ID), tx.Put(keys.Audit(a.ID), a))
 }

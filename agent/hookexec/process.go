@@ -2,13 +2,20 @@ package hookexec
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
 	"bijou/state/executable"
@@ -83,4 +90,164 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	_ = killGroup(p.cmd.Process.Pid)
 	<-ended
 	return Outcome{Interrupted: true}
+}
+
+// killTimeout is how long killGroup waits for a group's end.
+const killTimeout = 30 * time.Second
+
+// TerminateTimeout is how long a hook that is told to end may take to do so.
+const TerminateTimeout = 10 * time.Second
+
+func terminateGroup(ctx context.Context, pgid int) {
+	_ = unix.Kill(-pgid, unix.SIGTERM)
+	for end := time.Now().Add(TerminateTimeout); isGroupRunning(pgid) && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// killGroup blocks until no process of the group runs any more: a hook is not to meet what
+// is left of its predecessor.
+func killGroup(pgid int) error {
+	for end := time.Now().Add(killTimeout); isGroupRunning(pgid); time.Sleep(10 * time.Millisecond) {
+		if err := unix.Kill(-pgid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("cannot kill the hook's process group %d: %w", pgid, err)
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("cannot kill the hook's process group %d: it does not die", pgid)
+		}
+	}
+	return nil
+}
+
+// isGroupRunning leaves out processes that are dead but not collected by their parent,
+// which the kernel would count.
+func isGroupRunning(pgid int) bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return unix.Kill(-pgid, 0) == nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if st, err := readStat(pid); err == nil && st.group == strconv.Itoa(pgid) {
+			return true
+		}
+	}
+	return false
+}
+
+// processStat is a part of /proc/PID/stat.
+type processStat struct {
+	group string // field 5
+	start string // field 22
+}
+
+// readStat takes a process that is dead but not collected by its parent for gone. The
+// second field is a name in parentheses that may hold anything, so counting starts behind
+// it.
+func readStat(pid int) (processStat, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return processStat{}, err
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 20 {
+		return processStat{}, fmt.Errorf("unknown form of /proc/%d/stat", pid)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return processStat{}, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
+	}
+	return processStat{group: fields[2], start: fields[19]}, nil
+}
+
+// record says which process runs which hook, so that an agent that starts after a crash
+// finds it. The start time makes the process id unique, the boot id a start time that is
+// counted from the machine's boot.
+type record struct {
+	ID    string `json:"id"`
+	PID   int    `json:"pid"`
+	Start string `json:"start"` // field 22 of /proc/PID/stat
+	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
+}
+
+// recordSize is every record's: what follows the JSON is blank.
+const recordSize = 256
+
+// writeRecord overwrites the record before in one write: a new file for each hook would cost
+// more than all else of its begin. Only the first is a new one. The others need not be
+// durable, since no process outlives a loss of power.
+func writeRecord(path, id string, pid int) error {
+	st, err := readStat(pid)
+	if err != nil {
+		return fmt.Errorf("cannot note the hook's process: %w", err)
+	}
+	data, err := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()})
+	if err == nil {
+		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note the hook's process: %w", err)
+	}
+	return nil
+}
+
+func overwrite(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() == recordSize {
+			_, err = f.WriteAt(data, 0)
+			return err
+		}
+	}
+	return renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
+}
+
+// Reap looks for the process that was released for the run with that id by an agent that
+// has died since. If it still lives, its process group is killed and waited for, and killed
+// is true. Daemons whose leading process is gone are left alone. No record, or one of
+// another run, means that it was never released.
+//
+// A record that cannot be read is an error: it was not written by an agent, so that nothing
+// says whether the process still runs.
+func Reap(path, id string) (killed bool, err error) {
+	r, lives, err := findRun(path, id)
+	if err != nil || !lives {
+		return false, err
+	}
+	return true, killGroup(r.PID)
+}
+
+func findRun(path, id string) (r record, lives bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("cannot read the note about the last hook: %w", err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
+			"end what still runs of it, then remove that file: %w", path, err)
+	}
+	return r, r.ID == id && r.Boot == bootID() && r.alive(), nil
+}
+
+// LastRun returns the id of the run whose process was released last; empty if none was.
+func LastRun(path string) (id string, err error) {
+	r, _, err := findRun(path, "")
+	return r.ID, err
+}
+
+// alive reports whether that very process runs, not another one with its id.
+func (r record) alive() bool {
+	st, err := readStat(r.PID)
+	return err == nil && st.start == r.Start
+}
+
+func bootID() string {
+	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data))
 }

@@ -3,9 +3,11 @@ package uniter
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
 	"bijou/state"
 )
 
@@ -70,3 +72,47 @@ func readNextSeq(v *state.View, unit string) (int64, error) {
 	}
 	return runs[len(runs)-1].Seq + 1, nil
 }
+
+func beginLine(op state.Op) string {
+	text := op.Hook.String() + " begins"
+	if op.Hook.Relation != state.NoRelation {
+		text += ", in " + state.Relation{ID: op.Hook.Relation}.String()
+	}
+	if member := hook.Member(op.Hook); member != "" {
+		text += ", about " + member
+	}
+	if op.Holder != "" {
+		text += ", held by " + op.Holder
+	}
+	return text
+}
+
+func (u *uniter) logEnd(r *runningHook, failure string) {
+	if r.outcome.Missing {
+		return // it has not begun
+	}
+	name := r.op.Hook.Name
+	if o := r.outcome; o.Held > 0 {
+		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open", formatDuration(o.Held))
+		if o.Left {
+			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
+				"what it prints from now on is in no log", formatDuration(o.Held))
+		}
+		u.output.Write("WARNING", name, text)
+	}
+	took := formatDuration(r.endedAt.Sub(r.op.Started))
+	if failure != "" {
+		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, took, failure))
+		return
+	}
+	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
+}
+
+// logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
+func (u *uniter) logUnrecordedEnd(op state.Op) {
+	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
+		u.output.Write("WARNING", op.Hook.Name, fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
+	}
+}
+
+func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -1,9 +1,19 @@
+// Package uniter takes one unit through its life: it deploys the charm, runs the
+// hooks in their order, keeps the queue of relation hooks, and resumes what an
+// agent that died was in the middle of.
+//
+// Package decide says what is next; Run is the loop that reads what decides it, and
+// executes its steps. The package knows neither machines nor sessions: agent hands it a way to commit that holds only
+// while the process holds the machine's claim. Only package agent imports it.
 package uniter
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"bijou/agent/hookexec"
@@ -16,6 +26,7 @@ import (
 	"bijou/state"
 	"bijou/state/backoff"
 	"bijou/state/secretkeys"
+	"bijou/state/secrets"
 )
 
 // Options say which unit is taken through its life, and where.
@@ -165,4 +176,44 @@ func (u *uniter) releaseTicket() {
 		u.Limiter.release(u.ticket)
 		u.ticket = nil
 	}
+}
+
+// waitForChange also returns at the end of the hook in flight, at until (unless it is
+// zero), and when t is granted (unless it is nil).
+func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until time.Time, t ticket) error {
+	var timeout <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	var ended <-chan struct{}
+	if u.running != nil {
+		ended = u.running.done
+	}
+	u.Loop.MarkUnbounded()
+	select {
+	case <-u.watch.Events():
+	case <-t:
+	case <-ended:
+	case <-timeout:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
+	scopes := []state.Scope{
+		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),
+	}
+	var about []string
+	for _, id := range slices.Sorted(maps.Keys(snap.Relations)) {
+		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
+		about = append(about, strconv.Itoa(id))
+	}
+	if ids := snap.Secrets.IDs(); len(ids) > 0 {
+		scopes, about = append(scopes, secrets.Watch(ids)), append(about, ids...)
+	}
+	return u.watch.Renew(ctx, u.State, revision, about, scopes...)
 }

@@ -1,6 +1,10 @@
 package client
 
-import "os"
+import (
+	"os"
+	"strconv"
+	"syscall"
+)
 
 func clientID(argv []string) string {
 	if id := findOption(argv, "--client-id", "--client_id"); id != "" {
@@ -58,4 +62,127 @@ func joinArgs(argv []string) string {
 		joined = append(joined, arg...)
 	}
 	return string(joined)
+}
+
+// ToolNames are the names that the client answers to: one constant, so that looking a name
+// up costs nothing at start. A test holds that of hookenv/tools against it.
+const ToolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
+	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
+	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +
+	"relation-set resource-get secret-add secret-get secret-grant secret-ids secret-info-get secret-remove secret-revoke " +
+	"secret-set state-delete state-get state-set status-get status-set storage-add storage-get storage-list unit-get " +
+	"unit-relations"
+
+// callerDescriptor returns the caller's descriptor that a path means, if it means one: opened by
+// its name it would be a second terminal or pipe, a truncated file, or a socket that cannot be
+// opened at all.
+func callerDescriptor(path string) (fd int, ok bool) {
+	switch path {
+	case "/dev/stdin":
+		return 0, true
+	case "/dev/stdout", "-":
+		return 1, true
+	case "/dev/stderr":
+		return 2, true
+	}
+	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		if len(path) > len(folder) && path[:len(folder)] == folder {
+			return inheritedDescriptor(path[len(folder):]), true
+		}
+	}
+	return 0, false
+}
+
+// Descriptors opened here are closed on exec; those that came through an exec are not. Only those
+// were there when the process began; any other is -1.
+func inheritedDescriptor(number string) int {
+	fd, err := strconv.Atoi(number)
+	if err != nil {
+		return -1
+	}
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
+	if errno != 0 || flags&syscall.FD_CLOEXEC != 0 {
+		return -1
+	}
+	return fd
+}
+
+func readFile(path string) (data []byte, problem string) {
+	if path == "-" {
+		path = "/dev/stdin"
+	}
+	fd, ok := callerDescriptor(path)
+	if !ok {
+		var err error
+		if fd, err = openFile(path, syscall.O_RDONLY); err != nil {
+			return nil, "open " + path + ": " + err.Error()
+		}
+		defer syscall.Close(fd)
+	}
+	return readAll(fd, path)
+}
+
+func readAll(fd int, path string) (data []byte, problem string) {
+	buf := make([]byte, 0, bufferSize(fd))
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := readSome(fd, buf[len(buf):cap(buf)])
+		if err != nil {
+			return nil, "read " + path + ": " + err.Error()
+		}
+		if n == 0 {
+			return buf, ""
+		}
+		buf = buf[:len(buf)+n]
+		if len(buf) > MaxFile {
+			return nil, "read " + path + ": it has more than 17 MiB, and a value may have 16 MiB"
+		}
+	}
+}
+
+// A file gets one byte more, in which its end is met.
+func bufferSize(fd int) int {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return 64 << 10
+	}
+	return int(min(st.Size, MaxFile)) + 1
+}
+
+func openFile(path string, flags int) (int, error) {
+	for {
+		fd, err := syscall.Open(path, flags|syscall.O_CLOEXEC, 0o666)
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// The agent must know whether reading stdin unasked would hang or eat somebody's input.
+func stdinKind() string {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(0, &st); err != nil {
+		return StdinNone
+	}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFIFO:
+		return StdinFIFO
+	case syscall.S_IFREG:
+		return StdinFile
+	case syscall.S_IFCHR:
+		if st.Rdev != nullDevice(os.DevNull) {
+			return StdinTerminal
+		}
+	}
+	return StdinNone
+}
+
+func nullDevice(path string) uint64 {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		return 0
+	}
+	return uint64(st.Rdev)
 }

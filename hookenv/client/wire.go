@@ -1,5 +1,12 @@
 package client
 
+import (
+	"strconv"
+	"syscall"
+
+	"bijou/hookenv/amp"
+)
+
 // The words of the conversation between the thin client and the server. The
 // client asks CommandTool; each answer holds either KeyWant (a path, or "-" for
 // stdin), which the client answers by asking CommandFile with KeyValue or
@@ -48,3 +55,134 @@ const MaxFile = 17 << 20
 
 // maxAnswer bounds what the client believes of its own agent, in bytes.
 const maxAnswer = 1 << 30
+
+// writeAll goes on past interruptions, short writes and descriptors that somebody else has made
+// non-blocking.
+func writeAll(fd int, p []byte) error {
+	for len(p) > 0 {
+		n, err := syscall.Write(fd, p)
+		if n > 0 {
+			p = p[n:]
+		}
+		switch err {
+		case nil, syscall.EINTR:
+		case syscall.EAGAIN:
+			awaitReady(nil, singleFdSet(fd), fd)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// No bytes without an error are the end.
+func readSome(fd int, p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, p)
+		switch err {
+		case nil:
+			return n, nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			awaitReady(singleFdSet(fd), nil, fd)
+		default:
+			return 0, err
+		}
+	}
+}
+
+// A descriptor that is too high for select(2) is waited for by a millisecond: whoever calls tries
+// again anyway.
+func awaitReady(readable, writable *syscall.FdSet, fd int) {
+	if readable == nil && writable == nil {
+		rest := syscall.NsecToTimespec(1_000_000)
+		syscall.Nanosleep(&rest, nil)
+		return
+	}
+	syscall.Select(fd+1, readable, writable, nil, nil)
+}
+
+func singleFdSet(fd int) *syscall.FdSet {
+	var set syscall.FdSet
+	word := syscall.FD_SETSIZE / len(set.Bits)
+	if fd >= syscall.FD_SETSIZE {
+		return nil
+	}
+	set.Bits[fd/word] |= 1 << (fd % word)
+	return &set
+}
+
+// answer is one box of the agent's, taken pair by pair: what goes to stdout is passed on as it
+// comes, so that a large setting needs no memory here. The agent sends it last.
+type answer struct {
+	box     amp.Box // all but what goes to stdout
+	opened  bool    // stderr is printed, and out is open
+	out     int
+	problem string // why out cannot be written, for people
+}
+
+func (a *answer) addPair(key, value []byte) {
+	if first, _, _ := cutByte(string(key), '.'); first != KeyStdout {
+		a.box[string(key)] = string(value)
+		return
+	}
+	a.openOutput()
+	a.writePart(value)
+}
+
+// stderr is printed before the caller's file, if one is meant, is opened.
+func (a *answer) openOutput() {
+	if a.opened {
+		return
+	}
+	a.opened = true
+	writeAll(2, []byte(a.box.Value(KeyStderr)))
+	fd, ok := callerDescriptor(a.outputPath())
+	if !ok {
+		var err error
+		if fd, err = openFile(a.outputPath(), syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC); err != nil {
+			a.problem = "open " + a.outputPath() + ": " + err.Error()
+		}
+	}
+	a.out = fd
+}
+
+func (a *answer) outputPath() string {
+	if path := a.box.Value(KeyWrite); path != "" {
+		return path
+	}
+	return "/dev/stdout"
+}
+
+// A reader that has gone had what it wanted (relation-get | head -1); the tool's own answer stands.
+func (a *answer) writePart(part []byte) {
+	if a.problem != "" {
+		return
+	}
+	if err := writeAll(a.out, part); err != nil && err != syscall.EPIPE {
+		a.problem = "write " + a.outputPath() + ": " + err.Error()
+	}
+}
+
+func (a *answer) finish() int {
+	code, err := strconv.Atoi(a.box.Value(KeyExit))
+	if err != nil {
+		return fail("cannot understand the agent's answer")
+	}
+	a.openOutput()
+	if _, ok := callerDescriptor(a.outputPath()); !ok && a.problem == "" {
+		if err := syscall.Close(a.out); err != nil {
+			a.problem = "write " + a.outputPath() + ": " + err.Error()
+		}
+	}
+	if a.problem != "" {
+		return fail(a.problem)
+	}
+	return code
+}
+
+// fail returns the exit code for what fails in transport.
+func fail(message string) int {
+	writeAll(2, []byte("ERROR "+message+"\n"))
+	return 1
+}

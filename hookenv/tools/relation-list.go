@@ -158,3 +158,63 @@ func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.
 	}
 	return v.listUnits(relations)
 }
+
+func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+	name, err := relationName(ctx, inv)
+	if err != nil {
+		return err
+	}
+	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
+	if err != nil {
+		return err
+	}
+	ids := []string{}
+	for _, r := range relations {
+		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
+			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
+		}
+	}
+	return o.Print(inv, ids)
+}
+
+func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
+	if len(inv.Args) > 0 {
+		return inv.Args[0], nil
+	}
+	if inv.Facts.Relation == hookapi.NoRelation {
+		return "", hookenv.UsageErrorf("no endpoint name specified")
+	}
+	r, err := inv.Hook.Relation(ctx, inv.Facts.Relation)
+	if err != nil {
+		return "", err
+	}
+	end, _ := findEnd(r, inv.Facts.Service)
+	return end.Name, nil
+}
+
+func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
+	w, o := &relationFlag{}, &hookenv.FormatOption{}
+	w.addFlags(f)
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
+}
+
+func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.FormatOption) error {
+	if err := w.checkRelation(ctx, inv); err != nil {
+		return err
+	}
+	id, err := w.resolveRelation(ctx, inv, inv.Facts.Unit)
+	if err != nil {
+		return err
+	}
+	if _, err := inv.Hook.Relation(ctx, id); err != nil {
+		return err
+	}
+	return o.Print(inv, inv.Facts.Model)
+}
+
+func prepareUnitRelations(f *hookenv.FlagSet) hookenv.Runner {
+	l := &relationLister{listed: typeRelationID}
+	l.FormatOption.AddFlag(f)
+	return l.run
+}

@@ -10,12 +10,17 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/agent"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
+	"bijou/multicall/home"
+	"bijou/multicall/systemd"
+	"bijou/provision/local"
+	"bijou/provision/local/process"
 	"bijou/state"
 	"bijou/state/durable"
 )
@@ -90,3 +95,50 @@ func endSession(ctx context.Context, session *state.SharedSession) {
 }
 
 const sessionCloseTimeout = 5 * time.Second
+
+// refuseCopy refuses an environment in a file whose machine 0 is another folder's.
+func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
+	if !strings.HasPrefix(e.State, "sqlite:") {
+		return nil
+	}
+	here, err := daemon.HolderOf(e.MachineDir("0"))
+	if err != nil {
+		return err
+	}
+	return withMovedHint(daemon.RetryWhileAway(ctx, func() error {
+		return s.View(ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
+	}))
+}
+
+func withMovedHint(err error) error {
+	if !errors.Is(err, state.ErrClaimed) {
+		return err
+	}
+	return console.Hint(err, `if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`)
+}
+
+// takeoverTimeout bounds the end of a process whose machine a service takes over: its
+// hooks in flight have ten seconds.
+const takeoverTimeout = 30 * time.Second
+
+// holdMachineFolder locks the folder of a machine for this process; the machine's claim, in the
+// store, is another thing. A daemon that systemd has started takes over from a process that systemd
+// does not know, as bootstrap starts one; two services never do so to each other.
+func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
+	hold, err := process.Take(dir)
+	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {
+		return hold, err
+	}
+	holder, gone := process.Holder(dir)
+	if gone != nil {
+		return nil, err
+	}
+	if service := systemd.ServiceOf(holder.PID); service != "" {
+		return nil, fmt.Errorf("%w: process %d of %s", err, holder.PID, service)
+	}
+	slog.Info("the machine's process is asked to end: from now on it is systemd's", "pid", holder.PID)
+	if err := local.Halt(ctx, dir, takeoverTimeout); err != nil {
+		return nil, err
+	}
+	return process.Take(dir)
+}

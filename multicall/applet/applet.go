@@ -3,7 +3,20 @@
 // import it.
 package applet
 
-import "bijou/multicall/console"
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"bijou/multicall/console"
+)
 
 // Version is bijou's own version, as `bijou version` prints it.
 const Version = "0.1.0"
@@ -22,4 +35,52 @@ type Call struct {
 	Streams console.Streams
 	Applets []string           // the names of all applets, for whoever links them
 	Fault   func(point string) // called at named points, for tests; may be nil
+}
+
+// commandGCPercent lets most commands end before their first collection.
+const commandGCPercent = 400
+
+// BeginCommand prepares a command that an operator waits for. Its context is done once the
+// process is told to end.
+func BeginCommand(c Call) (ctx context.Context, stop func()) {
+	SetLogOutput(c.Streams.Err)
+	collectLater()
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// collectLater puts the first collection off; from then on memory is kept as tight as
+// elsewhere.
+func collectLater() {
+	before := debug.SetGCPercent(commandGCPercent)
+	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, before)
+}
+
+// ExecutablePath returns the path of the running binary.
+func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
+
+// findExecutable falls back on the name that the program was called by, as where there is
+// no /proc.
+func findExecutable(executable func() (string, error), argv0 string) (string, error) {
+	path, err := executable()
+	if err == nil {
+		return path, nil
+	}
+	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
+		if path, lookErr = filepath.EvalSymlinks(path); lookErr == nil {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("cannot find the running binary, nor %q: %w", argv0, err)
+}
+
+// IsSameFile reports whether both paths are there and lead to one file.
+func IsSameFile(a, b string) bool {
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// IsBijouName reports whether a file of that name is taken for this program, of whatever version.
+func IsBijouName(name string) bool {
+	return strings.HasPrefix(name, "bijou")
 }

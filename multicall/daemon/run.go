@@ -8,16 +8,20 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
+	"time"
 
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
 	"bijou/state"
+	"bijou/state/backoff"
 )
 
 // Daemon is one daemon that runs.
@@ -79,4 +83,60 @@ type Reexec interface {
 // however often it is started.
 func isFinished(err error) bool {
 	return err == nil || errors.Is(err, home.ErrRemoving) || errors.Is(err, home.ErrNoEnvironment) || errors.Is(err, state.ErrNotFound)
+}
+
+// Role is one part of a process; it returns when ctx is done, or its work is.
+type Role func(ctx context.Context) error
+
+// RunRoles runs a process's roles until all have ended. It cancels the other roles when one
+// ends, for whatever reason. A store that is gone ends all, and is returned as one error.
+func RunRoles(ctx context.Context, roles []Role) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(roles))
+	var running sync.WaitGroup
+	for i, r := range roles {
+		running.Go(func() {
+			defer cancel()
+			errs[i] = r(ctx)
+		})
+	}
+	running.Wait()
+	for _, err := range errs {
+		if errors.Is(err, state.ErrStoreGone) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ReadRetrying is state.Read as soon as the store answers.
+func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.View) (T, error)) (result T, err error) {
+	err = RetryWhileAway(ctx, func() (err error) {
+		result, err = state.Read(ctx, s, f)
+		return err
+	})
+	return result, err
+}
+
+// RetryInterval is between two tries at what is away.
+const RetryInterval = time.Second
+
+// RetryWhileAway calls f until the store answers. It logs once that the store is away.
+func RetryWhileAway(ctx context.Context, f func() error) error {
+	for logged := false; ; logged = true {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, state.ErrAway) {
+			return fmt.Errorf("cannot begin: %w", err)
+		}
+		if !logged {
+			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
+		}
+		if err := backoff.Sleep(ctx, RetryInterval); err != nil {
+			return err
+		}
+	}
 }

@@ -1,15 +1,22 @@
 package juju
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/lazyregexp"
 )
 
 // charmSource is how an operator named a charm, and where it is looked up.
@@ -124,4 +131,72 @@ func (o *operator) storeCharm(s *state.State, found charm.Found, url charm.URL) 
 		return state.Charm{}, err
 	}
 	return state.NewCharm(url, packed, sum, size), nil
+}
+
+// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
+// bounds the files of a charm that are searched, in bytes: code is smaller.
+const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
+
+var (
+	jujudPattern = lazyregexp.New(regexp.QuoteMeta(jujudFolder))
+	snapPattern  = lazyregexp.New(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
+		`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b|\blayer:snap\b|filename: *\S+\.snap\b`)
+)
+
+// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
+// and of their snapd nothing is known here. Of snaps libraries alone are no sign.
+func (o *operator) noteCalls(charmDir string) {
+	e, err := o.home.Choose(o.name)
+	isLocal := err == nil && e.Provider == state.ProviderLocal
+	links, _ := filepath.Glob(jujudFolder + "*/jujud")
+	if names, _ := findInCode(charmDir, jujudPattern, 1); isLocal && len(links) == 0 && len(names) > 0 {
+		o.note("warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there", names[0], jujudFolder)
+	}
+	_, signs := findInCode(charmDir, snapPattern, 3, "charmhelpers", "operator_libs_linux", "docs", "tests", "venv", ".git")
+	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
+		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
+		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
+	}
+}
+
+// findInCode returns the names of up to maxFiles files in which the pattern is found, and with each
+// what was found. Folders of the names without are left out.
+func findInCode(charmDir string, pattern lazyregexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
+	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case len(names) == maxFiles:
+			return filepath.SkipAll
+		case err == nil && d.IsDir() && slices.Contains(without, d.Name()):
+			return filepath.SkipDir
+		case err != nil || !d.Type().IsRegular() || slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
+			return nil
+		}
+		data, _ := os.ReadFile(path)
+		if found := pattern.Compiled().Find(data); found != nil {
+			name, _ := filepath.Rel(charmDir, path)
+			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
+		}
+		return nil
+	})
+	return names, signs
+}
+
+// readFile is bounded, since the operator may name a device or a pipe that never ends.
+func readFile(path string, maxSize int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > maxSize {
+		return nil, fmt.Errorf("%q has more than %d bytes", path, maxSize)
+	}
+	return data, nil
 }

@@ -1,12 +1,15 @@
 package juju
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/constraints"
 	"bijou/state/status"
 )
 
@@ -90,4 +93,96 @@ func machineState(v *state.View, m state.Machine) (string, error) {
 		return string(state.MachineDown), nil
 	}
 	return string(m.Status), nil
+}
+
+type addMachineCmd struct {
+	Placement   string   `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Number      int      `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Their series, or base (ubuntu@24.04); default: the environment's."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
+	Provisioner bool     `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
+}
+
+// Run adds the machines and prints their ids.
+func (c addMachineCmd) Run(o *operator) error {
+	if c.Number < 1 {
+		return console.Usage(fmt.Errorf("cannot add %d machines", c.Number))
+	}
+	if err := checkCount(c.Number, "machine"); err != nil {
+		return err
+	}
+	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
+		if err := charm.CheckSeries(c.Series); err != nil {
+			return console.Usage(err)
+		}
+	}
+	if c.Placement != "" && c.Number != 1 {
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
+	}
+	spec, err := c.machineSpec()
+	if err != nil {
+		return err
+	}
+	return o.openChosen(func(s *state.State) error {
+		machines, err := s.AddMachines(o.ctx, c.Number, spec)
+		for _, m := range machines {
+			fmt.Fprintln(o.streams.Out, m.ID)
+		}
+		if errors.Is(err, state.ErrOtherProvider) {
+			return console.Hint(err, "juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another")
+		}
+		return err
+	})
+}
+
+func (c addMachineCmd) machineSpec() (state.MachineSpec, error) {
+	asked, err := parseConstraints(c.Constraints...)
+	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}
+	if c.Provisioner {
+		spec.Jobs = []string{state.JobManage, state.JobUnits}
+	}
+	return spec, err
+}
+
+type retryProvisioningCmd struct {
+	Machines    []string `arg:"" name:"machine" help:"The machines' ids."`
+	Constraints *string  `placeholder:"\"K=V ...\"" help:"What they have to satisfy from now on, instead of all they had to."`
+}
+
+// Run marks the machines, all or none. A machine that needs no retry is a line of output,
+// not an error.
+func (c retryProvisioningCmd) Run(o *operator) error {
+	replace, err := parseOptionalConstraints(c.Constraints)
+	if err != nil {
+		return err
+	}
+	var output string
+	err = o.update(func(tx *state.Tx) error {
+		output = ""
+		var refused []error
+		for _, id := range c.Machines {
+			err := tx.ResolveMachine(id, replace)
+			switch {
+			case errors.Is(err, state.ErrNotInError):
+				output += err.Error() + "\n"
+			case err == nil:
+				output += fmt.Sprintf("machine %s is marked as resolved\n", id)
+			default:
+				refused = append(refused, err)
+			}
+		}
+		return joinErrors(refused)
+	})
+	if err == nil {
+		fmt.Fprint(o.streams.Out, output)
+	}
+	return err
+}
+
+func parseOptionalConstraints(text *string) (*constraints.Value, error) {
+	if text == nil {
+		return nil, nil
+	}
+	v, err := parseConstraints(*text)
+	return &v, err
 }

@@ -3,6 +3,7 @@ package juju
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -68,4 +69,97 @@ func (c versionCmd) Run(o *operator) error {
 		return err
 	}
 	return o.encode(c.Format, map[string]string{"version": version, "bijou-version": o.parts.Version})
+}
+
+// resetFlags put values back to their defaults beside those that are set.
+type resetFlags struct {
+	Reset []string `placeholder:"KEY,..." help:"Put these back to their defaults."`
+}
+
+// asks reports whether nothing is to be changed.
+func (f resetFlags) asks(words []string) bool {
+	return len(f.Reset) == 0 && (len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "="))
+}
+
+type modelConfigCmd struct {
+	Words  []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: print its value. None: show all."`
+	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	resetFlags
+}
+
+// modelStatusInterval is Juju's name of state.StatusInterval.
+const modelStatusInterval = "update-status-hook-interval"
+
+// Run does what get-environment and set-environment do.
+func (c modelConfigCmd) Run(o *operator) error {
+	words := c.Words
+	for _, key := range c.Reset {
+		words = append(words, key+"=")
+	}
+	for i, word := range words {
+		if rest, ok := strings.CutPrefix(word, modelStatusInterval); ok {
+			words[i] = state.StatusInterval + rest
+		}
+	}
+	switch {
+	case !c.asks(c.Words):
+		return setEnvironmentCmd{words}.Run(o)
+	case len(words) == 1:
+		return getEnvironmentCmd{words[0]}.Run(o)
+	}
+	e, err := readChosen(o, (*state.View).Environment)
+	if err != nil {
+		return err
+	}
+	all := map[string]map[string]any{}
+	for key, value := range environmentValues(e) {
+		all[key] = map[string]any{"Value": value, "Source": "default"}
+		if _, set := e.Config[key]; set {
+			all[key]["Source"] = "model"
+		}
+	}
+	all[modelStatusInterval] = all[state.StatusInterval]
+	return o.encode(c.Format, all)
+}
+
+type environmentsCmd struct{}
+
+// Run prints the names, the one in use marked by a star.
+func (environmentsCmd) Run(o *operator) error {
+	names, err := o.home.Names()
+	if err != nil {
+		return err
+	}
+	current := o.home.Current()
+	for _, name := range names {
+		mark := " "
+		if name == current {
+			mark = "*"
+		}
+		fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
+	}
+	return nil
+}
+
+type switchCmd struct {
+	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
+}
+
+// Run makes the environment the one in use. $JUJU_ENV takes precedence over it.
+func (c switchCmd) Run(o *operator) error {
+	if c.Name == "" {
+		e, err := o.home.Choose(o.name)
+		if err == nil {
+			fmt.Fprintln(o.streams.Out, e.Name)
+		}
+		return err
+	}
+	e, err := o.home.Environment(environmentName(c.Name))
+	if err != nil {
+		return err
+	}
+	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
+		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
+	}
+	return o.home.SetCurrent(e.Name)
 }

@@ -3,9 +3,11 @@ package juju
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -145,5 +147,59 @@ func (c showSecretCmd) Run(o *operator) error {
 			return err
 		}
 		return o.encode(c.Format, info)
+	})
+}
+
+type secretGrantArgs struct {
+	Secret   string `arg:"" help:"Its name, or its URI."`
+	Services string `arg:"" name:"service,..." help:"The services, all or none."`
+}
+
+type grantSecretCmd struct{ secretGrantArgs }
+
+// Run lets the services read the secret.
+func (c grantSecretCmd) Run(o *operator) error { return c.setGranted(o, true) }
+
+func (c secretGrantArgs) setGranted(o *operator, may bool) error {
+	return o.update(func(tx *state.Tx) error {
+		for service := range strings.SplitSeq(c.Services, ",") {
+			r, err := findOwnSecret(tx.View, c.Secret)
+			if err == nil {
+				err = secrets.Grant(tx, r, service, may)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+type revokeSecretCmd struct{ secretGrantArgs }
+
+// Run ends the services' grants.
+func (c revokeSecretCmd) Run(o *operator) error { return c.setGranted(o, false) }
+
+type removeSecretCmd struct {
+	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed, or none."`
+	Revision int      `placeholder:"N" help:"This revision only."`
+}
+
+// Run removes the secrets.
+func (c removeSecretCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error {
+		for _, name := range c.Secrets {
+			r, err := findOwnSecret(tx.View, name)
+			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
+				err = fmt.Errorf("secret %q revision %d not found", name, c.Revision)
+			}
+			if err == nil {
+				_, err = secrets.Remove(tx, r, c.Revision)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

@@ -1,10 +1,18 @@
 package juju
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/progress"
+	"bijou/state/status"
 )
 
 // waitFlags let a command return once what follows from it is done.
@@ -48,4 +56,155 @@ func (c waitCmd) Run(o *operator) error {
 		w := settleWaiter{o: o, state: s, globs: c.Globs, until: c.For, timeout: c.Timeout}
 		return w.wait()
 	})
+}
+
+// What units are waited for to be.
+const (
+	untilIdle   = "idle"
+	untilActive = "active"
+	untilGone   = "gone"
+)
+
+// exitTimeout is the exit code of a wait whose time is up.
+const exitTimeout = 3
+
+// settleWaiter waits until units have come where an operator wants them.
+type settleWaiter struct {
+	o       *operator
+	state   *state.State
+	globs   []string // none: everything
+	until   string
+	timeout time.Duration // 0: none
+
+	seen    settlement
+	most    int       // the most units that there were
+	changed time.Time // when what is waited for was seen to change last
+	noted   bool      // since then
+}
+
+// settlement is how far the units are, at one moment.
+type settlement struct {
+	units     int
+	failed    []string // what is in error, and why
+	pending   []string // what is not there yet, and why
+	unmatched []string
+}
+
+func (w *settleWaiter) wait() error {
+	ctx, stop := withTimeout(w.o.ctx, w.timeout)
+	defer stop()
+	f := follower{
+		o: w.o, state: w.state, scopes: []state.Scope{state.WatchAll()}, settleInterval: settleInterval,
+		pollTimeout: func() time.Duration { return silenceTimeout },
+	}
+	f.read = func(v *state.View) (func() error, error) {
+		now, err := w.readSettlement(v)
+		return func() error { return w.note(now, stop) }, err
+	}
+	err := f.follow(ctx)
+	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: w.most, Total: w.most}) // or else the bar would stay
+	switch {
+	case err != nil:
+		return err
+	case len(w.seen.unmatched) > 0:
+		return unmatchedError(w.seen.unmatched)
+	case len(w.seen.failed) > 0:
+		return fmt.Errorf("in error: %s", listReasons(w.seen.failed))
+	case len(w.seen.pending) == 0 && !w.changed.IsZero():
+		return nil
+	case w.o.ctx.Err() != nil && w.changed.IsZero():
+		return w.o.ctx.Err()
+	case w.o.ctx.Err() != nil:
+		return fmt.Errorf("interrupted while it waited for %s", listReasons(w.seen.pending))
+	case w.changed.IsZero():
+		return console.Exit(exitTimeout, fmt.Errorf("after %s the state had not been read", w.timeout))
+	}
+	return console.Exit(exitTimeout, fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
+}
+
+// note stops the wait once there is nothing to wait for any more.
+func (w *settleWaiter) note(now settlement, stop func()) error {
+	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
+		w.changed, w.noted = time.Now(), false
+	}
+	w.seen, w.most = now, max(w.most, now.units)
+	if len(now.pending) == 0 || len(now.failed)+len(now.unmatched) > 0 {
+		stop()
+		return nil
+	}
+	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: max(0, w.most-len(now.pending)), Total: w.most})
+	if !w.noted && time.Since(w.changed) >= silenceTimeout {
+		w.o.note("waiting for %s", listReasons(now.pending))
+		w.noted = true
+	}
+	return nil
+}
+
+func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
+	all, err := status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(w.globs)})
+	if err != nil {
+		return now, err
+	}
+	chosen := selectStatus(all, w.globs)
+	if w.until != untilGone {
+		now.unmatched = chosen.unmatched
+	}
+	units := allUnits(chosen.status)
+	now.units = len(units)
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		u := units[name]
+		why, failed := waitReason(u)
+		if m := chosen.status.Machines[u.Machine]; m.State == state.MachineError {
+			why, failed = fmt.Sprintf("(machine %s: %s)", u.Machine, firstLine(m.Error)), true
+		}
+		switch {
+		case failed:
+			now.failed = append(now.failed, name+" "+why)
+		case w.until == untilGone || u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying:
+			now.pending = append(now.pending, name+" "+why)
+		case w.until == untilActive && (u.Workload == nil || u.Workload.Current != "active"):
+			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
+		}
+	}
+	if w.until == untilGone {
+		for _, name := range slices.Sorted(maps.Keys(chosen.status.Services)) {
+			if len(chosen.status.Services[name].Units) == 0 {
+				now.pending = append(now.pending, name)
+			}
+		}
+		return now, nil
+	}
+	return now, w.addOwed(v, units, &now)
+}
+
+// addOwed asks the units' agents, in effect, once all look settled: that costs more reads.
+func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now *settlement) error {
+	if len(now.pending)+len(now.failed) > 0 {
+		return nil
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		owed, err := w.o.parts.Agents.Owed(v, name)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if owed != "" {
+			now.pending = append(now.pending, name+" (next: "+owed+")")
+		}
+	}
+	return nil
+}
+
+func workloadReason(w *status.Workload) string {
+	if w == nil {
+		return "(it has not said how its workload is)"
+	}
+	return "(" + strings.TrimSuffix(w.Current+": "+firstLine(w.Message), ": ") + ")"
+}
+
+func listReasons(reasons []string) string {
+	const enough = 10
+	if more := len(reasons) - enough; more > 0 {
+		return strings.Join(reasons[:enough], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(reasons, "; ")
 }

@@ -7,14 +7,18 @@ package neco
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"bijou/multicall/console"
 	"bijou/state/keyspace"
+	"bijou/state/sanitize"
 	"bijou/updater"
 	"bijou/updater/decide"
 	"bijou/updater/record"
@@ -188,4 +192,72 @@ func (o *operator) note(format string, args ...any) {
 func (o *operator) print(text string) error {
 	_, err := io.WriteString(o.streams.Out, text)
 	return err
+}
+
+type demoCmd struct{}
+
+// Run runs the demo.
+func (demoCmd) Run(o *operator) error {
+	if o.parts.Demo == nil {
+		return errors.New("this program has no demo")
+	}
+	return o.parts.Demo(o.streams)
+}
+
+// Server is the machine that neco is called on, as the daemons there see it.
+type Server interface {
+	// LRN returns the boot server's number; the error says why this machine has none.
+	LRN() (int, error)
+	// Diagnose diagnoses the components of the manifest, the disks that the worker writes to,
+	// and the clock; dir is the worker's own folder. It changes nothing.
+	Diagnose(ctx context.Context, dir string, m release.Manifest) ([]record.Diagnosis, error)
+	// Journal returns the last lines that a unit of systemd's has logged, or why there are none.
+	Journal(ctx context.Context, unit string, lines int) string
+	// Notify sends an alert to all configured places, and returns the names of those that
+	// have got it. It returns updater.ErrNoReceiver if there are none.
+	Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error)
+}
+
+// encode prints data as YAML, or as JSON if that is the format; both name things by their
+// JSON tags.
+func (o *operator) encode(format string, data any) error {
+	text, err := encodeText(format, data)
+	if err != nil {
+		return err
+	}
+	return o.print(text)
+}
+
+// printTable prints the table, or the data in another format than text.
+func (o *operator) printTable(format string, data any, table *console.Table) error {
+	if format != "text" {
+		return o.encode(format, data)
+	}
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+func encodeText(format string, data any) (string, error) {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("internal error: %w", err)
+	}
+	text := sanitize.EscapeJSON(string(encoded))
+	if format == "json" {
+		return text + "\n", nil
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil { // JSON is YAML; its order stays
+		return "", fmt.Errorf("internal error: %w", err)
+	}
+	clearStyle(&node)
+	out, err := sanitize.MarshalYAML(&node)
+	return string(out), err
+}
+
+// clearStyle drops JSON's braces and quotes.
+func clearStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		clearStyle(c)
+	}
 }

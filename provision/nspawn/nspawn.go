@@ -1,3 +1,14 @@
+// Package nspawn is the provider for which a machine is a system container of
+// this host: its own systemd, processes and addresses, and an overlay over one
+// tree of files that all of them share. It runs as root.
+//
+// Everything of an environment is in its folder, below nspawn/: a folder a
+// machine, and the record of its network. Nothing is kept in memory, and no
+// container needs the process that started it: it is found by its control groups,
+// or as systemd's unit where systemd manages the host.
+//
+// It is no provisioner, and knows nothing of what is in the state. It imports
+// provision/provider and state/durable only; multicall chooses it.
 package nspawn
 
 import (
@@ -11,9 +22,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"bijou/provision/provider"
+	"bijou/state/backoff"
 	"bijou/state/durable"
+	"bijou/state/filelock"
 )
 
 // Name is the provider's name.
@@ -168,3 +182,57 @@ func withAdvice(err error) error {
 	}
 	return err
 }
+
+// containerManager holds a container's processes together, so that they are found and ended whoever
+// has started them, and knows of nothing but their instance's id.
+type containerManager interface {
+	// start starts the command, which outlives this process. It returns once the
+	// manager knows of it, with the limits that cannot be enforced here.
+	start(ctx context.Context, id string, c command) (unlimited []string, err error)
+	// isRunning reports whether any process of it lives.
+	isRunning(id string) (bool, error)
+	// kill kills all of its processes, and blocks until there are none.
+	kill(ctx context.Context, id string) error
+	// close frees what the manager has beside its containers.
+	close() error
+}
+
+// command describes a container to start.
+type command struct {
+	args   []string // of boot.sh, behind the groups
+	log    string   // where it prints
+	lock   *os.File // kept until the container has taken its place
+	limits limits
+}
+
+// Until the file that it returns, and every copy of it that a child has, is closed, nobody else has
+// the lock. The folder is made.
+func lockFolder(ctx context.Context, path string) (*os.File, error) {
+	for {
+		f, err := tryLock(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot lock %q: %w", path, err)
+		}
+		if f != nil {
+			return f, nil
+		}
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
+			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, err)
+		}
+	}
+}
+
+// tryLock returns nil if another one has the lock, or the folder went away meanwhile.
+func tryLock(path string) (*os.File, error) {
+	if err := durable.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := filelock.TryLock(path, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, filelock.ErrLocked) {
+		return nil, nil
+	}
+	return f, err
+}
+
+// pollInterval is for what nobody tells of: a lock that is free, a process that ends.
+const pollInterval = 10 * time.Millisecond

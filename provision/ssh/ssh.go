@@ -1,12 +1,24 @@
+// Package ssh is the provider for which a machine is a host that is there
+// already, and reached by ssh: from a pool, or named by the operator. The agent
+// is copied there, and runs as a service.
+//
+// It never makes hosts, and never trusts one whose key nobody has vouched for.
+// A host is one machine's at a time: a mark on the host itself says whose, so
+// that no two environments, and no two provisioners, share one by accident. It
+// imports provision/provider, state/constraints and state/durable only; multicall
+// chooses it.
 package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -83,3 +95,93 @@ func (p *Provider) machineLock(machine string) *sync.Mutex {
 }
 
 // The binary is that of this process.
+
+// Client describes how the system's own ssh and scp reach an instance.
+type Client struct {
+	Destination string   // user@host
+	Options     []string // that ssh and scp understand alike
+	Dir         string   // the environment's folder on the host
+}
+
+// Client returns how to reach an instance: with the keys that this provider logs in with, and the
+// host keys that it trusts, and no others. A password is asked for: ssh takes none from files.
+func (p *Provider) Client(instance string) (Client, error) {
+	t, machine, err := parseID(instance)
+	if err != nil {
+		return Client{}, err
+	}
+	if t, err = p.withKnownKey(t, machine); err != nil {
+		return Client{}, err
+	}
+	known, err := p.knownHostsFile()
+	if err != nil {
+		return Client{}, err
+	}
+	kept := p.keyPath(t)
+	if _, err := os.Stat(kept); err == nil && t.Fingerprint != "" {
+		known = kept
+	}
+	c := Client{Destination: t.User + "@" + t.Host, Dir: p.remoteDir(), Options: []string{
+		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + known, "-o", "ServerAliveInterval=10",
+	}}
+	if named := p.env.Config["identity"]; named != "" {
+		path, err := expandPath(named)
+		if err != nil {
+			return Client{}, err
+		}
+		c.Options = append(c.Options, "-o", "IdentityFile="+path)
+	}
+	return c, nil
+}
+
+// target is a host, and how it is reached.
+type target struct {
+	User, Host  string
+	Port        string
+	Fingerprint string // of the host's key, "SHA256:..."; empty: known_hosts vouches for it
+}
+
+var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")
+
+func parseTarget(text string) (target, error) {
+	where, fingerprint, pinned := strings.Cut(text, "#")
+	user, address, ok := strings.Cut(where, "@")
+	t := target{User: user, Port: "22", Fingerprint: fingerprint}
+	t.Host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		t.Host, t.Port = host, port
+	}
+	port, err := strconv.ParseUint(t.Port, 10, 16)
+	odd := strings.ContainsFunc(where, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r) })
+	switch {
+	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0:
+		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
+	case user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
+		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
+	case pinned && !strings.HasPrefix(fingerprint, "SHA256:"):
+		return target{}, fmt.Errorf("cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it", fingerprint, where)
+	}
+	return t, nil
+}
+
+func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
+
+// String names the host, without the fingerprint.
+func (t target) String() string { return t.User + "@" + t.address() }
+
+func instanceID(t target, machine string) string { return t.String() + "/" + machine }
+
+func parseID(id string) (t target, machine string, err error) {
+	where, machine, ok := strings.Cut(id, "/")
+	if t, err = parseTarget(where); err != nil || !ok {
+		return target{}, "", fmt.Errorf("%q is no instance of this provider", id)
+	}
+	return t, machine, checkID(machine)
+}
+
+func checkID(machine string) error {
+	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine {
+		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
+	}
+	return nil
+}

@@ -1,6 +1,15 @@
+// Package charm reads charms: their metadata, configuration schema, archives,
+// names and URLs. A charm is a directory or a zip archive of one.
+//
+// It knows files and bytes, never the store, a unit or an environment, and imports nothing
+// of bijou. The operator's commands, state and the agents import it.
+//
+// Charms come from outside, so everything here is bounded (limits.go), and an error names
+// the file, its size and the limit.
 package charm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +18,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Charm is a charm that has been read and checked.
@@ -191,4 +202,33 @@ func isIgnored(name string) bool {
 	swap, _ := path.Match(".*.sw?", name)
 	return swap || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".#") ||
 		len(name) > 1 && strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
+}
+
+const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
+
+// makeFiles makes what charmcraft writes into a charm, and the ops library reads: the parts of
+// charmcraft.yaml as files of their own, and the file that runs the charm's program.
+func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
+	add := func(name, text string, mode fs.FileMode) {
+		if _, there := c.files[name]; !there {
+			c.made = append(c.made, item{name: name, mode: mode, text: text})
+		}
+	}
+	if c.hasFile("src/charm.py") && len(c.Hooks()) == 0 {
+		add("dispatch", dispatchText, 0o755)
+	}
+	_, err := c.parseFile("charmcraft.yaml", read, func(data []byte) error {
+		var parts map[string]yaml.Node
+		err := unmarshalCharm(data, &parts)
+		add("metadata.yaml", string(data), 0o644)
+		for _, key := range []string{"config", "actions"} {
+			if part, there := parts[key]; there {
+				text, merr := yaml.Marshal(&part)
+				err = cmp.Or(err, merr)
+				add(key+".yaml", string(text), 0o644)
+			}
+		}
+		return err
+	})
+	return err
 }

@@ -1,6 +1,12 @@
+// Package constraints has the constraints on a machine: how they are parsed, layered, and
+// compared with what a machine has.
+//
+// It does no I/O and imports nothing of bijou. state stores its values, provision
+// gives them to the providers, and multicall/juju reads them from operators.
 package constraints
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -65,4 +71,44 @@ func (v *Value) formatPairs(leftOut map[string]bool) (pairs []string) {
 		}
 	}
 	return pairs
+}
+
+// Value is a set of constraints. A nil field is not set; one that points at zero
+// or an empty value says "none" explicitly, which a layer below does not change.
+type Value struct {
+	Arch         *string   `json:"arch,omitempty" yaml:"arch,omitempty"`
+	Container    *string   `json:"container,omitempty" yaml:"container,omitempty"`
+	CPUCores     *uint64   `json:"cpu-cores,omitempty" yaml:"cpu-cores,omitempty"`
+	CPUPower     *uint64   `json:"cpu-power,omitempty" yaml:"cpu-power,omitempty"` // 100 is one EC2 unit
+	InstanceType *string   `json:"instance-type,omitempty" yaml:"instance-type,omitempty"`
+	Mem          *uint64   `json:"mem,omitempty" yaml:"mem,omitempty"`             // MB
+	RootDisk     *uint64   `json:"root-disk,omitempty" yaml:"root-disk,omitempty"` // MB
+	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
+}
+
+// AsksAnything reports whether v asks anything of a machine. What is explicitly none asks nothing.
+func (v Value) AsksAnything() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
+
+// isWanted reports whether a constraint is set, and not to none.
+func isWanted[T comparable](asked *T) bool {
+	var none T
+	return asked != nil && *asked != none
+}
+
+// Over returns v laid over base: what v sets, and the rest of base. As an instance
+// type decides how much memory, processor and disk there is, one that v wants
+// clears those of base, and each of those clears the instance type of base.
+func (v Value) Over(base Value) Value {
+	if isWanted(v.InstanceType) {
+		base.Mem, base.CPUCores, base.CPUPower, base.RootDisk = nil, nil, nil, nil
+	}
+	if v.firstSize() != "" {
+		base.InstanceType = nil
+	}
+	return Value{
+		Arch: cmp.Or(v.Arch, base.Arch), Container: cmp.Or(v.Container, base.Container),
+		CPUCores: cmp.Or(v.CPUCores, base.CPUCores), CPUPower: cmp.Or(v.CPUPower, base.CPUPower),
+		InstanceType: cmp.Or(v.InstanceType, base.InstanceType),
+		Mem:          cmp.Or(v.Mem, base.Mem), RootDisk: cmp.Or(v.RootDisk, base.RootDisk), Tags: cmp.Or(v.Tags, base.Tags),
+	}
 }

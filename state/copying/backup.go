@@ -2,6 +2,7 @@ package copying
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/charm"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/progress"
 )
@@ -85,4 +88,98 @@ func backUpBlobs(ctx context.Context, s *state.State, w *archive.Writer, all []k
 		progress.Report(ctx, p)
 	}
 	return n, nil
+}
+
+// backupSource is a backup as a source to copy from.
+type backupSource struct {
+	header  archive.Header
+	archive *archive.Reader
+	keys    []keyspace.KeyValue
+
+	sum  string        // of the blob that is read, chunk by chunk
+	blob io.ReadCloser // nil: none is
+}
+
+// checkBackup returns the backup as a source to copy from, once nothing of it is
+// missing.
+func checkBackup(a *archive.Reader) (*backupSource, error) {
+	b := &backupSource{header: a.Header, archive: a}
+	if a.StateFormat != state.FormatVersion {
+		return nil, keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, state.FormatVersion, a.Bijou)
+	}
+	for _, k := range a.Keys {
+		kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
+		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || !isASCII(k.Key) {
+			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
+		}
+		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
+			if head, err := keyspace.Decode[keyspace.BlobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.BlobName(sum)) {
+				return nil, fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
+			}
+		}
+		b.keys = append(b.keys, kv)
+	}
+	env, ok := findKey(b.keys, keys.Environment)
+	if !ok {
+		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
+	}
+	record, err := keyspace.Decode[state.Environment](env)
+	if err == nil && (record.UUID != b.header.UUID || record.Name != b.header.Name) {
+		err = fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
+	}
+	return b, err
+}
+
+// BackupEnvironment returns the record of the environment that a backup is of.
+func BackupEnvironment(a *archive.Reader) (env state.Environment, err error) {
+	b, err := checkBackup(a)
+	if err != nil {
+		return env, err
+	}
+	kv, _ := findKey(b.keys, keys.Environment)
+	return keyspace.Decode[state.Environment](kv)
+}
+
+// isASCII reports whether a copy can find the key again: listAroundBlobs looks for ASCII
+// only.
+func isASCII(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// String tells the backup from all others.
+func (b *backupSource) String() string {
+	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
+}
+
+// readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the
+// archive.
+func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
+	if b.sum != sum || n == 0 {
+		if b.blob != nil {
+			b.blob.Close()
+		}
+		if b.blob, err = b.archive.Open(archive.BlobName(sum)); err != nil {
+			return nil, false, err
+		}
+		b.sum = sum
+	}
+	value = make([]byte, keyspace.ChunkSize)
+	read, err := io.ReadFull(b.blob, value)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // its last
+	}
+	return value[:read], err == nil, err
+}
+
+func (b *backupSource) hasFolder(machine, unit string) bool {
+	return b.archive.Has(archive.FolderName(machine, strings.ReplaceAll(unit, "/", "-")))
+}
+
+// cutUnit parts a key below the prefix: mysql/0 and "ports" from units/mysql/0/ports.
+func cutUnit(key, prefix string) (unit, rest string, ok bool) {
+	below, ok := strings.CutPrefix(key, prefix)
+	service, below, _ := strings.Cut(below, "/")
+	number, rest, _ := strings.Cut(below, "/")
+	unit = service + "/" + number
+	return unit, rest, ok && charm.IsUnit(unit)
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"bijou/state"
 	"bijou/state/keys"
@@ -137,4 +139,145 @@ func removeMovedStore(ctx context.Context, url string) error {
 		return err // somebody else's by now
 	}
 	return storeurl.Remove(ctx, url)
+}
+
+// migrationSource is the store that an environment leaves. As long as it is locked, no
+// agent announces itself there and nobody campaigns.
+type migrationSource struct {
+	*copyLock
+	state  *state.State
+	uuid   string
+	format []byte
+}
+
+// lockSource locks the environment in the store, for a migration to that URL.
+// ErrRunning: an agent, a provisioner or another migration is at work there.
+func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
+	s := &migrationSource{state: state.OpenIn(from)}
+	err := s.state.View(ctx, func(v *state.View) error {
+		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) { // moved: an earlier migration was cut off
+			return err
+		}
+		format, _, err := v.Keys().Get(keys.Format)
+		if err != nil {
+			return err
+		}
+		s.format = slices.Clone(format)
+		env, err := v.Environment()
+		s.uuid = env.UUID
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.copyLock, err = acquireCopyLock(ctx, from, to, occupantPrefixes()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepareTarget refuses a store that is neither empty nor what a migration of the same
+// environment has left.
+func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
+	target := state.OpenIn(to)
+	own, same, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
+	if err != nil {
+		return err
+	}
+	if same && own.Session == s.record.Session {
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
+	}
+	there, err := readContents(ctx, to)
+	if err != nil {
+		return err
+	}
+	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
+	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return s.checkTarget(tx, m.To, empty) })
+}
+
+func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
+	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
+	if err != nil {
+		return err
+	}
+	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
+	if err != nil {
+		return err
+	}
+	if err := checkNobodyRuns(tx, occupantPrefixes()); err != nil {
+		return err
+	}
+	env, err := tx.Environment()
+	switch {
+	case err != nil && !errors.Is(err, state.ErrNotFound):
+		return err
+	case draftThere && left.Environment != s.uuid:
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
+	case draftThere, movedThere && env.UUID == s.uuid, empty:
+		return nil
+	case env.Name != "":
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
+	}
+	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
+}
+
+// lockedRevision returns the store's newest revision, if the lock is still held at it.
+func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
+	err = s.state.View(ctx, func(v *state.View) error {
+		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
+		if err != nil {
+			return err
+		}
+		if lock.Session != s.record.Session {
+			return errCopyLockLost
+		}
+		revision, err = v.Revision()
+		return err
+	})
+	return revision, err
+}
+
+// markMoved returns ErrConflict if anything has changed in the old store since the
+// revision.
+func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
+	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	_, err = s.state.Store().Commit(ctx, store.Txn{
+		Conds: []store.Cond{{Prefix: "", Revision: revision}},
+		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
+	})
+	return err
+}
+
+// writeFormat makes the copy in a store an environment.
+func writeFormat(ctx context.Context, to store.Store, format []byte) error {
+	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: format}}})
+	if err != nil {
+		return fmt.Errorf("cannot make the copy an environment: %w", err)
+	}
+	return nil
+}
+
+// copyTo makes the new store hold what the old one does, reads all of it back, and marks
+// the old one as moved. ErrConflict: that has changed meanwhile.
+func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (CopySummary, error) {
+	revision, err := s.lockedRevision(ctx)
+	if err != nil {
+		return CopySummary{}, err
+	}
+	all, err := readContents(ctx, s.state.Store())
+	if err != nil {
+		return CopySummary{}, err
+	}
+	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
+		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
+	}
+	c := &copier{chunk: chunk, to: to, fault: m.Fault, lockLost: s.session.Done()}
+	back, err := c.copyAll(ctx, all)
+	if err != nil {
+		return back, err
+	}
+	return back, s.markMoved(ctx, m.To, revision)
 }

@@ -2,9 +2,11 @@ package sanitize
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // HideSecrets returns the text with Hidden in the place of passwords in URLs and DSNs,
@@ -158,4 +160,54 @@ func hideGroups(text string, form *regexp.Regexp) string {
 		}
 	}
 	return b.String() + text[done:]
+}
+
+// Hidden replaces a secret.
+const Hidden = "(hidden)"
+
+// IsSecret reports whether values of that name are secret, by the words of the name:
+// "dbPassword", "API_KEY", "tls.private-key".
+func IsSecret(name string) bool {
+	all := splitWords(name)
+	return slices.ContainsFunc(all, func(word string) bool {
+		switch word {
+		case "pw", "secret", "token", "apikey", "credential", "dsn", "auth", "cert", "privatekey":
+			return true
+		case "key":
+			return !slices.Contains(all, "public") && !slices.Contains(all, "authorized")
+		}
+		return strings.HasPrefix(word, "pass") || strings.Contains(word, "password") // PGPASSWORD
+	})
+}
+
+// splitWords splits a name at what is no letter, and where a capital begins a word. The
+// words are in lower case, and in the singular.
+func splitWords(name string) (all []string) {
+	runes := []rune(name)
+	begin := 0
+	add := func(end int) {
+		if end > begin {
+			all = append(all, trimPlural(strings.ToLower(string(runes[begin:end]))))
+		}
+		begin = end
+	}
+	for i, r := range runes {
+		switch {
+		case !unicode.IsLetter(r):
+			add(i)
+			begin = i + 1
+		case i > begin && unicode.IsUpper(r) &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			add(i)
+		}
+	}
+	add(len(runes))
+	return all
+}
+
+func trimPlural(word string) string {
+	if strings.HasSuffix(word, "ss") {
+		return word
+	}
+	return strings.TrimSuffix(word, "s")
 }

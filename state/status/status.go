@@ -1,3 +1,6 @@
+// Package status reads what `juju status` shows: docs/reference/status.md.
+//
+// It changes nothing, and shows nothing itself.
 package status
 
 import (

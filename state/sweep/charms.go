@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -73,4 +74,84 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 		used[record.Charm], used[record.Before], used[record.Deploying] = true, true, true
 	}
 	return nil
+}
+
+// sweepResources leaves the blobs to sweepBlobs.
+func sweepResources(ctx context.Context, s *state.State) error {
+	stray, err := state.Read(ctx, s, strayResources)
+	if err != nil {
+		return err
+	}
+	for _, service := range stray {
+		err := s.Update(ctx, func(tx *state.Tx) error {
+			if _, there, err := tx.Keys().Get(keys.Service(service)); err != nil || there {
+				return err
+			}
+			_, err := tx.Keys().RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func strayResources(v *state.View) (services []string, err error) {
+	kvs, err := v.Keys().List(keys.Resources)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range kvs {
+		service, _, _ := strings.Cut(kv.Key[len(keys.Resources):], "/")
+		there, err := v.Keys().HasUnguarded(keys.Service(service))
+		if err != nil {
+			return nil, err
+		}
+		if !there && charm.CheckService(service) == nil && !slices.Contains(services, service) {
+			services = append(services, service)
+		}
+	}
+	return services, nil
+}
+
+// sweepBlobs removes the blobs that nothing refers to and nobody has touched since
+// before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
+// If only is not nil, other blobs are left alone.
+func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
+	heads, err := state.Read(ctx, s, unreferencedBlobs)
+	if err != nil {
+		return err
+	}
+	for sum, head := range heads {
+		if !head.Touched.Before(before) || only != nil && !only[sum] {
+			continue
+		}
+		if err := s.Space().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
+	used, err := v.ReferencedBlobs()
+	if err != nil {
+		return nil, err
+	}
+	kvs, err := v.Keys().List(keyspace.BlobHeadsPrefix)
+	if err != nil {
+		return nil, err
+	}
+	heads := map[string]keyspace.BlobHead{}
+	for _, kv := range kvs {
+		sum := strings.TrimPrefix(kv.Key, keyspace.BlobHeadsPrefix)
+		if used[sum] {
+			continue
+		}
+		if heads[sum], err = keyspace.DecodeBlobHead(kv); err != nil {
+			return nil, err
+		}
+	}
+	return heads, nil
 }

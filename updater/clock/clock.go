@@ -2,7 +2,10 @@
 // use it, so that no time-out depends on what the machine's clock is set to.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock begins at the machine's clock and goes on evenly, whatever the machine's clock is
 // set to meanwhile. Times before the beginning, or of a future that the machine's clock had
@@ -44,4 +47,17 @@ func (c Clock) ToWall(t time.Time) time.Time {
 		return t
 	}
 	return time.Now().Add(t.Sub(c.Now()))
+}
+
+// WaitUntil blocks until ready is signalled, the time has come (zero: never), or ctx is done.
+func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		due = time.After(time.Until(until))
+	}
+	select {
+	case <-ready:
+	case <-due:
+	case <-ctx.Done():
+	}
 }

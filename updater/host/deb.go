@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/durable"
+	"bijou/state/executable"
 	"bijou/updater/activity"
 )
 
@@ -119,3 +123,59 @@ const (
 	dpkgLocked        = " lock was locked by another process" // what dpkg says if another one runs
 	dpkgRetryInterval = 5 * time.Second                       // until the next try
 )
+
+// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
+// when others may run the new version already.
+func holdFile(unit string) string {
+	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
+}
+
+func holdUnit(unit string) error {
+	file := holdFile(unit)
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
+	return durable.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
+}
+
+func unholdUnit(unit string) error {
+	file := holdFile(unit)
+	err := os.Remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return durable.Sync(filepath.Dir(file))
+}
+
+// tryTimeout bounds one trial, also on a slow machine.
+const tryTimeout = 2 * time.Minute
+
+var trialCommands = [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}}
+
+// tryProgram has the program show its plan, and its daemons their help, before it takes
+// anything's place: one for another architecture, or that cannot read the manifest beside
+// it, fails here, where nothing has to be undone.
+func tryProgram(ctx context.Context, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	for _, trial := range trialCommands {
+		if out, err := tryAs(ctx, program, trial); err != nil {
+			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
+		}
+	}
+	return nil
+}
+
+func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
+	err = executable.Retry(tryTimeout, func() (err error) {
+		c := exec.CommandContext(ctx, program)
+		c.Args, c.WaitDelay = args, killDelay
+		out, err = c.CombinedOutput()
+		return err
+	})
+	return out, err
+}

@@ -1,3 +1,11 @@
+// Package host does the updater's work on one boot server: it runs systemd
+// units, installs packages, archives and container images, checks the health of
+// components, and uploads contents to sabakan.
+//
+// Every call can be repeated: whatever was cut short, by a kill, a power cut or a
+// cancelled context, is gone on with by the same call. It knows nothing of
+// other servers' workers, of barriers or of the store, and decides no order.
+// Package multicall gives it to a worker as its Server; `neco diagnose` asks it.
 package host
 
 import (
@@ -11,6 +19,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -94,4 +103,53 @@ func poll(ctx context.Context, ok func() (bool, error)) error {
 // timedOut reports whether inner has run into its own limit, and not its caller's.
 func timedOut(outer, inner context.Context) bool {
 	return outer.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded)
+}
+
+// origin is the release that a program was installed from.
+type origin struct {
+	Version string `json:"version"`
+	Sums    string `json:"sums"`              // the digest of the release's SHA256SUMS
+	Program string `json:"program,omitempty"` // the program's own; "": the package brings none
+}
+
+// maxOrigins is how many are kept: of the program that is being installed, and of the one
+// that runs until then.
+const maxOrigins = 2
+
+func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
+
+// keepOrigin is called before the program is put to use: whatever is killed then, the
+// program that runs finds out which of the origins is its own.
+func (h *Host) keepOrigin(p Package, program string) error {
+	all := []origin{{Version: p.Version, Sums: p.Sums}}
+	var before []origin
+	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
+	var err error
+	if program != "" {
+		all[0].Program, _, err = digest.OfFile(program)
+	}
+	if all = append(all, before...); err == nil {
+		err = release.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write what is installed: %w", err)
+	}
+	return nil
+}
+
+// InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed
+// by; "" if it was not installed by this worker or one before it.
+func InstalledSums(dir, program, version string) (string, error) {
+	var all []origin
+	err := release.ReadJSON(originsFile(dir), &all)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	own, _, err := digest.OfFile(program)
+	for _, o := range all {
+		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
+			return o.Sums, nil
+		}
+	}
+	return "", err
 }

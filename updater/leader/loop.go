@@ -1,3 +1,9 @@
+// Package leader is the side of an update that one neco-updater has, the one that leads: it
+// looks for releases, makes requests, opens gates, watches over the workers, and reports how
+// requests end. Package updater/decide says what it does next; Run campaigns, reads, commits
+// that and sends alerts.
+//
+// It knows nothing of services and packages. Only multicall/necodaemon imports it.
 package leader
 
 import (
@@ -122,4 +128,50 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 		return updater.Apply(tx, a.Changes)
 	})
 	return a, err
+}
+
+// heartbeatInterval is how often the leader says that it lives.
+const heartbeatInterval = time.Minute
+
+type heartbeat struct {
+	State   string    `json:"state"` // as neco status has it
+	Version string    `json:"version,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
+	p := heartbeat{State: "up to date", Version: s.LastVersion(), At: now}
+	switch r := s.Current; {
+	case r != nil && r.Stop:
+		p.State = "stopped"
+	case r != nil && !r.Ended():
+		p.State = "updating"
+	case len(s.Degraded.Findings) > 0:
+		p.State = "degraded"
+	}
+	return p
+}
+
+// sendHeartbeats does not make up for a heartbeat that could not be sent.
+func (l leader) sendHeartbeats(ctx context.Context) error {
+	feed := updater.NewChangeFeed(l.Store, keys.Config("notify.heartbeat"))
+	return withFeed(ctx, feed, func() error {
+		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
+			var s decide.Snapshot
+			err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
+				if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
+					s, err = decide.Load(view, l.Version)
+				}
+				return err
+			})
+			if err == nil && s.Config.Heartbeat != "" {
+				beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) }}
+				err = beat.send(ctx, s.Config, record.Alert{})
+			}
+			if err != nil && ctx.Err() == nil {
+				slog.Warn("no heartbeat was sent", "error", err)
+			}
+		}
+		return nil
+	})
 }

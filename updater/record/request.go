@@ -1,6 +1,12 @@
 package record
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Request is the update that runs or ran last, in status/current. Other programs know its
 // first three fields.
@@ -59,4 +65,92 @@ func (r Request) Progress(workers map[int]Status) (n int) {
 		}
 	}
 	return n
+}
+
+// MaxLRN is the greatest logical rack number.
+const MaxLRN = 999_999
+
+// ParseLRN reads a boot server's logical rack number: a decimal number from 0 to
+// MaxLRN, without sign or leading zeros, so that each server has one key.
+func ParseLRN(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > MaxLRN || strconv.Itoa(n) != s {
+		return 0, fmt.Errorf("cannot take %q for a boot server: an LRN is a number from 0 to %d", s, MaxLRN)
+	}
+	return n, nil
+}
+
+// ParseServerKey returns the boot server that the key names right below the prefix, and
+// false if it names none.
+func ParseServerKey(prefix, key string) (lrn int, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	lrn, err := ParseLRN(rest)
+	return lrn, err == nil
+}
+
+// SortServers returns the servers in numeric order, each once.
+func SortServers(lrns []int) []int {
+	sorted := slices.Clone(lrns)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// ListServers writes servers as operators read them: "1, 2 and 10".
+func ListServers(lrns []int) string {
+	var words []string
+	for _, n := range SortServers(lrns) {
+		words = append(words, strconv.Itoa(n))
+	}
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// Target is a version that an operator asked for. It is offered until a release appears
+// that is newer than Passed, the newest one when it was asked for.
+type Target struct {
+	Version   string `json:"version"`
+	Downgrade bool   `json:"allow-downgrade,omitempty"`
+	Passed    string `json:"passed,omitempty"`
+	Sums      string `json:"sums,omitempty"` // the digest of its SHA256SUMS then
+	Who       string `json:"who,omitempty"`
+}
+
+// Contents is the result of what one server did for all, in contents/<name>.
+type Contents struct {
+	Version string `json:"version"`
+	Success bool   `json:"success"`
+
+	Plan    string `json:"plan,omitempty"`    // the digest of the plan that asked for it
+	Server  int    `json:"server,omitempty"`  // who did it
+	Message string `json:"message,omitempty"` // why it failed
+}
+
+// Digests are SHA-256 sums, in hexadecimal, of what a release consists of. "" is not
+// known, which is no difference: former versions knew none.
+type Digests struct {
+	Sums string `json:"sums,omitempty"` // of SHA256SUMS, as it was verified
+	Plan string `json:"plan,omitempty"` // of the manifest in its canonical form
+}
+
+// Differ reports whether the digests are known and not the same.
+func Differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// ShortDigest returns as much of a digest as people need.
+func ShortDigest(d string) string {
+	if d == "" {
+		return "unknown"
+	}
+	return d[:min(12, len(d))]
+}
+
+// Published has the digests that the leader has found for a release at its last look.
+type Published struct {
+	Version string `json:"version"`
+	Digests
 }

@@ -2,11 +2,16 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
+
+	"gopkg.in/yaml.v3"
 
 	"bijou/state/backoff"
 	"bijou/state/digest"
@@ -181,4 +186,42 @@ func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)
 	}
 	return data, nil
+}
+
+// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys,
+// without the version. This program need not know the manifest's fields, which may be
+// newer.
+func PlanDigest(manifest []byte) (string, error) {
+	var plan map[string]any
+	err := yaml.Unmarshal(manifest, &plan)
+	delete(plan, "version")
+	if err == nil {
+		manifest, err = json.Marshal(plan)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read the manifest: %w", err)
+	}
+	return digest.Of(manifest), nil
+}
+
+// WriteJSON keeps a document as JSON.
+func WriteJSON(path string, doc any) error {
+	data, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(path, data, 0o600)
+}
+
+// ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is
+// none.
+func ReadJSON(path string, doc any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, doc)
 }

@@ -1,3 +1,11 @@
+// Package release knows what a release is: versions and their one order, tags,
+// which release an environment takes, which of its files a boot server needs,
+// whether they are what their maker published, and the manifest, which says in
+// which steps the release is brought to the boot servers. A Source asks GitHub's
+// API what is published, and gets files; all else is pure.
+//
+// It runs and installs nothing. The updater's packages may import it; it imports
+// updater/record and state/durable only.
 package release
 
 import (
@@ -5,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -91,4 +101,78 @@ func (n node) item(i int) node {
 		return n
 	}
 	return resolveAlias(n.Content[i])
+}
+
+// What a step does with its component.
+const (
+	Stop   = "stop"
+	Update = "update"
+)
+
+// Step is one step of an update. Before each, all servers wait for one another.
+type Step struct {
+	Number    int       // from 1
+	Name      string    // COMPONENT/ACTION
+	Action    string    // Stop or Update
+	Component Component // what it is about
+}
+
+// Steps returns the manifest's steps. Nothing else knows their number: the last step is
+// the last one of the list.
+func (m Manifest) Steps() []Step {
+	var steps []Step
+	add := func(action string, c Component) {
+		steps = append(steps, Step{Number: len(steps) + 1, Name: c.Name + "/" + action, Action: action, Component: c})
+	}
+	for _, c := range m.Components {
+		if c.Strategy == StopAll {
+			add(Stop, c)
+		}
+		add(Update, c)
+	}
+	return steps
+}
+
+// orderComponents keeps the manifest's order, but for components that must come after
+// others.
+func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
+	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
+	for i := range all {
+		if err := o.visit(i, nil); err != nil {
+			return nil, err
+		}
+	}
+	return o.ordered, nil
+}
+
+// topologicalSort is a depth-first walk along what must come before.
+type topologicalSort struct {
+	manifestReader
+	all     []Component
+	visited []bool
+	ordered []Component
+}
+
+func (o *topologicalSort) visit(i int, path []string) error {
+	c := o.all[i]
+	after := o.componentNode(i).field("after")
+	if at := slices.Index(path, c.Name); at >= 0 {
+		return o.errorf(after, "components wait for one another: %s", strings.Join(append(path[at:], c.Name), " after "))
+	}
+	if o.visited[i] {
+		return nil
+	}
+	path = append(slices.Clone(path), c.Name)
+	for k, name := range c.After {
+		j := slices.IndexFunc(o.all, func(c Component) bool { return c.Name == name })
+		if j < 0 {
+			return o.errorf(after.item(k), "component %q: there is no component %q that it could come after", c.Name, name)
+		}
+		if err := o.visit(j, path); err != nil {
+			return err
+		}
+	}
+	o.visited[i] = true
+	o.ordered = append(o.ordered, c)
+	return nil
 }

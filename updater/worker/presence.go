@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
+	"time"
 
 	"bijou/state/keyspace"
 	"bijou/updater"
@@ -110,5 +112,36 @@ func (p *presence) publish(ctx context.Context, s *keyspace.Session) error {
 func (o Options) reportReady() {
 	if o.Ready != nil {
 		o.Ready()
+	}
+}
+
+// How long something takes before a worker reports it as its activity, and how often it
+// looks whether that has changed.
+const (
+	activityDelay    = time.Second
+	activityInterval = 5 * time.Second
+)
+
+// faultError is an error that other servers are at fault for.
+type faultError struct {
+	error
+	servers []int
+}
+
+// publishActivity does nothing about a failure: it is called again soon.
+func (w *worker) publishActivity(ctx context.Context) {
+	e, j := w.running, w.snapshot.Journal
+	if e == nil || w.clock.Now().Before(e.publishAt) {
+		return
+	}
+	e.publishAt = w.clock.Now().Add(activityInterval)
+	a, ok := e.log.Current(activityDelay)
+	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
+	if !ok || reflect.DeepEqual(a, e.published) {
+		return
+	}
+	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
+	if written {
+		e.published = a
 	}
 }

@@ -1,8 +1,13 @@
 package worker
 
 import (
+	"context"
+	"slices"
 	"time"
 
+	"bijou/state/keyspace"
+	"bijou/updater"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -60,4 +65,106 @@ func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 		}
 	}
 	return at
+}
+
+// lookAtWorkers reads the records of all workers, unless one of a small sample is late:
+// that is enough to go on waiting, so that N waiting workers do not read N records each,
+// again and again. A worker that has waited for too long reads all, to report for whom.
+func (w *worker) lookAtWorkers(ctx context.Context) error {
+	late, err := w.sampleIsLate(ctx)
+	if err == nil && !late {
+		err = w.readAllWorkers(ctx)
+	}
+	w.snapshot.LookedAt = w.clock.Now()
+	return err
+}
+
+func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
+	s := w.snapshot.Status
+	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {
+		return false, nil
+	}
+	for _, lrn := range w.sampleServers() {
+		var other *record.Status
+		err = w.retryStore(ctx, func() (err error) {
+			other, err = keyspace.Read(ctx, w.o.Store, func(v *keyspace.View) (*record.Status, error) {
+				return updater.ReadKey[record.Status](v, keys.Worker(lrn))
+			})
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if other == nil || !w.snapshot.hasReached(*other) {
+			w.late = []int{lrn}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// maxSample is how many records are read before all.
+const maxSample = 3
+
+// sampleServers returns a server that was late before, as long as it is in the request,
+// or else the next few in the list, which are others for each worker.
+func (w *worker) sampleServers() []int {
+	all := w.snapshot.Current.Servers
+	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {
+		return w.late[:1]
+	}
+	if len(all) <= 2*maxSample {
+		return nil // it is as cheap to read all
+	}
+	own := slices.Index(all, w.o.LRN)
+	next := append(slices.Clone(all[own+1:]), all[:max(own, 0)]...)
+	return next[:maxSample]
+}
+
+func (w *worker) readAllWorkers(ctx context.Context) error {
+	var all map[int]record.Status
+	err := w.retryStore(ctx, func() error {
+		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
+			if w.snapshot.Current, err = updater.LoadRequest(v); err != nil {
+				return err
+			}
+			if all, err = updater.LoadWorkers(v); err != nil {
+				return err
+			}
+			return w.readOwnStatus(v)
+		})
+	})
+	w.snapshot.ObserveWorkers(all, w.clock.Now())
+	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
+		w.late, _ = w.snapshot.lateServers()
+	}
+	return err
+}
+
+// Server does a worker's work on its own server; package host implements it. Every
+// method can be repeated, and ends early when ctx does.
+type Server interface {
+	// Configure applies the configuration to whatever is begun from now on.
+	Configure(c record.Config) error
+	// NeedsUpdate reports whether the component is not what the release says, was left half-way, or
+	// was started with others of its files.
+	NeedsUpdate(ctx context.Context, c release.Component) (bool, error)
+	// Differences describes in which ways the component is not what the release says.
+	Differences(ctx context.Context, c release.Component) ([]string, error)
+	// Prepare downloads what an update needs, and touches nothing else.
+	Prepare(ctx context.Context, c release.Component) error
+	// Stop stops the component's services.
+	Stop(ctx context.Context, c release.Component) error
+	// Update makes the component what the release says, and returns once it is
+	// healthy. One that has not changed and is healthy is left alone.
+	Update(ctx context.Context, c release.Component) error
+	// CheckHealth returns what is the matter with the component; nil if it is healthy.
+	CheckHealth(ctx context.Context, c release.Component) error
+	// IsRunning reports whether the component's services run, healthy or not.
+	IsRunning(ctx context.Context, c release.Component) bool
+	// CheckMembers returns what is the matter with those servers' members of the component,
+	// without the healthy ones. asked is false if there is no way to find out.
+	CheckMembers(ctx context.Context, c release.Component, lrns []int) (unhealthy map[int]error, asked bool)
+	// DeliverContents uploads the component's contents to where they belong.
+	DeliverContents(ctx context.Context, c release.Component) error
 }

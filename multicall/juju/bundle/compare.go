@@ -75,7 +75,12 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
 		}
 	}
-	for _, r := range b.Relations {
+	return c, errors.Join(append(errs, c.compareRelations())...)
+}
+
+func (c *Comparison) compareRelations() error {
+	var errs []error
+	for _, r := range c.Relations {
 		ends, err := state.InferEndpoints(c.findRelated, r[0], r[1])
 		if old, isThere := c.findRelation(ends); err == nil && isThere && old.Life != state.Alive {
 			err = fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r)
@@ -84,7 +89,7 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 			c.relations = append(c.relations, ends)
 		}
 	}
-	return c, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func (c *Comparison) checkApplication(w *wanted) (errs []error) {

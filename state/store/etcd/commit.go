@@ -3,6 +3,9 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -64,4 +67,98 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 		return 0, d.MarkGone()
 	}
 	return 0, store.ErrConflict
+}
+
+// etcd's default limit is 128 comparisons or operations on the way from a
+// transaction's root to its leaves: a transaction may hold others, and what
+// those hold counts beside their parents, not beside each other. There are
+// three levels here: the root, a bundle, and a deletion with its tombstone.
+const (
+	maxRootOps   = 96
+	maxBundleOps = 28 // leaves 4 of 128; a deletion needs 2
+)
+
+type request struct {
+	conds []clientv3.Cmp
+	ops   []clientv3.Op
+}
+
+// compile asks etcd only where a prefix's leased keys are not known.
+func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
+	var r request
+	for _, c := range txn.Conds {
+		if c.Key != "" {
+			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.keys.encodeKey(c.Key)), "=", c.Revision))
+			continue
+		}
+		leased, err := d.leasedKeysOf(ctx, d.currentListing(c.Prefix, c.Revision))
+		if err != nil {
+			return request{}, err
+		}
+		r.conds = append(r.conds, d.prefixUnchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
+	}
+	for _, o := range txn.Ops {
+		r.ops = append(r.ops, d.compileOp(o)...)
+	}
+	return r.splitBundles(d.keys)
+}
+
+// prefixUnchanged returns comparisons that hold if nothing was put or deleted below the
+// prefix after the revision, as far as tombstones can show it.
+func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
+	keys, tombstones := d.keys.prefixRange(prefix), d.keys.tombstoneRange(prefix)
+	return append(d.tombstonesComplete(revision, leased),
+		clientv3.Compare(clientv3.ModRevision(keys.begin).WithRange(keys.end), "<", revision+1),
+		clientv3.Compare(clientv3.ModRevision(tombstones.begin).WithRange(tombstones.end), "<", revision+1))
+}
+
+// tombstonesComplete returns comparisons that hold if everything deleted after the revision
+// has left a tombstone that is still there: none of them was swept, and the keys that were
+// under a lease are there.
+func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
+	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}
+	for _, key := range leased {
+		cmps = append(cmps, clientv3.Compare(clientv3.Version(key), ">", 0))
+	}
+	return cmps
+}
+
+func (d *db) compileOp(o store.Op) []clientv3.Op {
+	key, tombstone := d.keys.encodeKey(o.Key), clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
+	switch {
+	case o.Delete && o.Quiet:
+		return []clientv3.Op{clientv3.OpDelete(key)}
+	case o.Delete:
+		there := clientv3.Compare(clientv3.Version(key), ">", 0)
+		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpDelete(key), tombstone}, nil)}
+	case o.Lease != 0:
+		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), tombstone}
+	}
+	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
+}
+
+// splitBundles bundles what is too much for one transaction's root. Conditions beyond the
+// root go into bundles that, if one does not hold, do a read that etcd refuses
+// (errBundleFailed): then it refuses the whole, before it has written anything.
+func (r request) splitBundles(s keyCodec) (request, error) {
+	const room = maxRootOps - 1 // beside the comparison of the marker
+	var then []clientv3.Op
+	if len(r.conds) > room {
+		refused := []clientv3.Op{clientv3.OpGet(s.markerKey(), clientv3.WithRev(math.MaxInt64))}
+		for bundle := range slices.Chunk(r.conds[room:], maxBundleOps) {
+			then = append(then, clientv3.OpTxn(bundle, nil, refused))
+		}
+		r.conds = r.conds[:room]
+	}
+	if len(then)+len(r.ops) <= maxRootOps {
+		r.ops = append(then, r.ops...)
+		return r, nil
+	}
+	for bundle := range slices.Chunk(r.ops, maxBundleOps) {
+		then = append(then, clientv3.OpTxn(nil, bundle, nil))
+	}
+	if r.ops = then; len(then) > maxRootOps {
+		return request{}, fmt.Errorf("%w: too many keys stand under leases below the prefixes that it is conditional on", store.ErrTooLarge)
+	}
+	return r, nil
 }

@@ -5,6 +5,14 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+
+	"bijou/state/backoff"
 )
 
 const (
@@ -61,4 +69,99 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 		case <-time.After(delay << (asked - 1)):
 		}
 	}
+}
+
+const (
+	// callTimeout bounds a call with its repetitions, while etcd does not answer.
+	callTimeout = 30 * time.Second
+	// commitTimeout bounds one request that writes. etcd itself gives up after
+	// seven seconds.
+	commitTimeout = 10 * time.Second
+	// firstAttemptTimeout is how long a read waits for one member before it asks
+	// another; the next attempts wait longer, in case it is slow, not stuck.
+	firstAttemptTimeout = 2 * time.Second
+	maxBackoff          = time.Second // between attempts
+)
+
+// bindContext returns a context that ends with the handle, too.
+func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(d.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// retry calls f, which must be repeatable, until it is answered: each time another
+// member may be asked.
+func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+	for n := 0; ; n++ {
+		attempt, cancel := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
+		err := f(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if !isTransient(err) || waitBackoff(bound, n) != nil {
+			return d.storeError(ctx, d.connectionError(err))
+		}
+	}
+}
+
+// retryUnknownToken is for what must not be repeated once it was heard: it calls f again
+// only as long as a member does not know who calls.
+func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+	for n := 0; ; n++ {
+		err := f()
+		if !isUnknownToken(err) || waitBackoff(bound, n) != nil {
+			return err
+		}
+	}
+}
+
+// connectionError replaces an error of etcd's client, which says only that time was up, by
+// the reason why no member could be connected to, if there is one.
+func (d *db) connectionError(err error) error {
+	conn := d.client.ActiveConnection()
+	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())}, grpc.WaitForReady(false))
+	if grpcCode(refused) == codes.Unavailable {
+		return refused
+	}
+	return err
+}
+
+func waitBackoff(ctx context.Context, failures int) error {
+	return backoff.Sleep(ctx, backoff.Delay(failures, 20*time.Millisecond, maxBackoff))
+}
+
+// get reads with retries, linearizable unless an option says otherwise.
+func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	op := clientv3.OpGet(key, opts...)
+	err = d.retry(ctx, func(ctx context.Context) error {
+		before := d.history.lastSeen()
+		resp, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return d.client.Get(ctx, key, opts...)
+		})
+		if err == nil && !op.IsSerializable() {
+			d.observeResponse(before, resp.Header)
+		}
+		return err
+	})
+	return resp, err
+}
+
+// waitReady waits until a member is connected. If it fails, nothing was sent.
+func (d *db) waitReady(ctx context.Context) error {
+	if d.client.ActiveConnection().GetState() == connectivity.Ready {
+		return nil
+	}
+	_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
+	return err
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"time"
 
 	"bijou/state/store"
@@ -53,4 +54,117 @@ func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err e
 		VALUES (?, 0, ?, ?, ?, ?) RETURNING id`,
 		[]any{ttl.Milliseconds(), o.pid, o.start, o.pidns, o.boot}, &id)
 	return id, err
+}
+
+// openSweepTimeout is how long Open waits for the file's lock to end the leases of
+// dead processes. After it they are left to the next poll.
+const openSweepTimeout = 2 * time.Second
+
+// leaseSweeper ends the leases of other processes: at once if their owner is provably
+// dead, else when it has itself seen them unrefreshed for their TTL.
+type leaseSweeper struct {
+	d        *db
+	observed map[store.LeaseID]observation
+}
+
+// observation is of a lease that was seen with the same counter each time.
+type observation struct {
+	counter int64
+	age     time.Duration // how long it was seen so
+	last    time.Time
+}
+
+type leaseRow struct {
+	id      store.LeaseID
+	ttl     time.Duration
+	counter int64
+	owner   leaseOwner
+}
+
+func newLeaseSweeper(d *db) *leaseSweeper {
+	return &leaseSweeper{d: d, observed: map[store.LeaseID]observation{}}
+}
+
+// sweepAtOpen ends the leases of dead processes, so that the first snapshot is truthful.
+// What fails here is left to the next poll.
+func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, openSweepTimeout)
+	defer cancel()
+	s.sweepOnce(ctx)
+}
+
+func (s *leaseSweeper) run() {
+	poll := time.NewTicker(s.d.options.PollInterval)
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+			s.sweepOnce(context.Background())
+		case <-s.d.Closed():
+			return
+		case <-s.d.Gone():
+			return
+		}
+	}
+}
+
+// An error ends the round: the next one tries again.
+func (s *leaseSweeper) sweepOnce(ctx context.Context) {
+	var rows []leaseRow
+	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
+		rows, err = readLeases(c)
+		return err
+	})
+	if err != nil {
+		return
+	}
+	now, seen := time.Now(), map[store.LeaseID]observation{}
+	for _, r := range rows {
+		seen[r.id] = s.observeLease(r, now)
+		if seen[r.id].age < r.ttl && !r.owner.isProvablyDead(s.d.self()) {
+			continue
+		}
+		if err := s.endUnlessRefreshed(ctx, r); err != nil {
+			break
+		}
+	}
+	s.observed = seen
+}
+
+// observeLease adds the time since the last round to a lease's age, but never more than
+// two polls: if this process stood still, it has not seen anything, and the
+// holder may have stood still with it.
+func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
+	before, known := s.observed[r.id]
+	if !known || before.counter != r.counter {
+		return observation{counter: r.counter, last: now}
+	}
+	between := min(now.Sub(before.last), 2*s.d.options.PollInterval)
+	return observation{counter: r.counter, age: before.age + between, last: now}
+}
+
+func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error {
+	_, err := s.d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
+		var found int
+		same, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ? AND counter = ?", []any{int64(r.id), r.counter}, &found)
+		if err != nil || !same {
+			return 0, err
+		}
+		return 0, t.endLease(r.id)
+	})
+	return err
+}
+
+func readLeases(c *conn) ([]leaseRow, error) {
+	var all []leaseRow
+	err := c.queryRows("SELECT id, ttl_ms, counter, pid, start, pidns, boot FROM lease", nil, func(rows *sql.Rows) (bool, error) {
+		var r leaseRow
+		var ms int64
+		o := &r.owner
+		err := rows.Scan(&r.id, &ms, &r.counter, &o.pid, &o.start, &o.pidns, &o.boot)
+		r.ttl = time.Duration(ms) * time.Millisecond
+		all = append(all, r)
+		return true, err
+	})
+	return all, err
 }

@@ -1,0 +1,114 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/state/lazyregexp"
+)
+
+// resultKey matches one part of a key.
+var resultKey = lazyregexp.New(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+
+// The agent itself sets these results of an action.
+func reservedResults() []string {
+	return []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
+}
+
+func setResults(ctx context.Context, inv *hookenv.Invocation) error {
+	results, err := parseResults(inv.Args)
+	if err != nil || len(results) == 0 {
+		return err
+	}
+	return inv.Hook.SetResults(ctx, results)
+}
+
+// A later KEY=VALUE wins over what it contradicts.
+func parseResults(words []string) (map[string]any, error) {
+	results := map[string]any{}
+	for _, word := range words {
+		path, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, hookenv.UsageErrorf("argument %q must be of the form key...=value", word)
+		}
+		if err := hookenv.CheckText(value); err != nil {
+			return nil, fmt.Errorf("cannot set %q: %w", path, err)
+		}
+		keys := strings.Split(path, ".")
+		if slices.Contains(reservedResults(), keys[0]) {
+			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
+		}
+		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {
+			return nil, hookenv.UsageErrorf("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
+		}
+		putNested(results, keys, value)
+	}
+	return results, nil
+}
+
+// A value that is in the way of a dictionary gives way.
+func putNested(into map[string]any, keys []string, value string) {
+	for _, key := range keys[:len(keys)-1] {
+		inner, ok := into[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			into[key] = inner
+		}
+		into = inner
+	}
+	into[keys[len(keys)-1]] = value
+}
+
+func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+	action, err := inv.Hook.Action(ctx)
+	if err != nil {
+		return err
+	}
+	var value any = action.Parameters
+	if len(inv.Args) > 0 && inv.Args[0] != "" {
+		value = followKeys(action.Parameters, strings.Split(inv.Args[0], "."))
+	}
+	return o.Print(inv, stringList(value))
+}
+
+// followKeys returns nil where there is nothing.
+func followKeys(value any, keys []string) any {
+	for _, key := range keys {
+		dictionary, _ := value.(map[string]any)
+		value = dictionary[key]
+	}
+	return value
+}
+
+// stringList makes a list of nothing but texts a []string, which is printed one item a line.
+func stringList(value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		return value
+	}
+	texts := make([]string, len(list))
+	for i, item := range list {
+		if texts[i], ok = item.(string); !ok {
+			return value
+		}
+	}
+	return texts
+}
+
+func failAction(ctx context.Context, inv *hookenv.Invocation) error {
+	message := "the action has failed, and gave no reason"
+	if len(inv.Args) > 0 {
+		message = escapeInvalidUTF8(inv.Args[0])
+	}
+	return inv.Hook.FailAction(ctx, message)
+}
+
+func logAction(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("no message specified")
+	}
+	return inv.Hook.LogAction(ctx, escapeInvalidUTF8(strings.Join(inv.Args, " ")))
+}

@@ -1,0 +1,92 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+// prepareJujuLog is of juju-log and of juju-logger, its other name.
+func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
+	l := &jujuLogger{}
+	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
+	f.AddBool(&l.debug, "short for -l DEBUG", "debug")
+	f.AddString(&l.format, "accepted and ignored", "FORMAT", "format")
+	return l.run
+}
+
+type jujuLogger struct {
+	level, format string
+	debug         bool
+}
+
+func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("no message specified")
+	}
+	inv.DeprecateFormat(l.format)
+	level, known := l.parseLevel()
+	if !known {
+		inv.WriteLog("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
+	}
+	inv.WriteLog(level, escapeInvalidUTF8(strings.Join(inv.Args, " ")))
+	return nil
+}
+
+func (l *jujuLogger) parseLevel() (level string, known bool) {
+	level = strings.ToUpper(l.level)
+	switch {
+	case l.debug:
+		return "DEBUG", true
+	case level == "":
+		return "INFO", true
+	case level == "WARN":
+		return "WARNING", true
+	}
+	if slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, level) {
+		return level, true
+	}
+	return "INFO", false
+}
+
+// Bytes that are not UTF-8 become \xNN: the log is text.
+func escapeInvalidUTF8(message string) string {
+	if utf8.ValidString(message) {
+		return message
+	}
+	var b strings.Builder
+	for message != "" {
+		r, size := utf8.DecodeRuneInString(message)
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, message[0])
+		} else {
+			b.WriteString(message[:size])
+		}
+		message = message[size:]
+	}
+	return b.String()
+}
+
+func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
+	now := false
+	f.AddBool(&now, "at once", "now")
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
+}
+
+func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {
+	_, err := inv.Hook.Action(ctx)
+	if err == nil {
+		//lint:ignore ST1005 charms and operators know these very words
+		return errors.New("juju-reboot is not supported when running an action.")
+	}
+	if !errors.Is(err, hookapi.ErrNoAction) {
+		return err
+	}
+	return inv.Hook.Reboot(ctx, now)
+}

@@ -1,0 +1,171 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &networkGetter{}
+	f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+	f.AddBool(&g.bind, "print the address to listen on", "bind-address")
+	f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
+	f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+	g.relationFlag.addFlags(f)
+	g.FormatOption.AddFlag(f)
+	return g.run
+}
+
+type networkGetter struct {
+	relationFlag
+	hookenv.FormatOption
+	primary, bind, ingress, egress bool
+}
+
+func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	binding, err := g.bindingArgument(inv)
+	if err != nil {
+		return err
+	}
+	relation, err := g.namedRelation(ctx, inv)
+	if err != nil {
+		return err
+	}
+	network, err := inv.Hook.Network(ctx, binding, relation)
+	if errors.Is(err, hookapi.ErrUnknownBinding) {
+		return fmt.Errorf("no network config found for binding %q", binding)
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := g.selectValues(inv, binding, network)
+	if err != nil {
+		return err
+	}
+	return g.Print(inv, answer)
+}
+
+func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error) {
+	switch {
+	case len(inv.Args) == 0:
+		return "", hookenv.UsageErrorf("no arguments specified")
+	case inv.Args[0] == "":
+		return "", hookenv.UsageErrorf("no binding name specified")
+	}
+	if err := inv.LimitArgs(1); err != nil {
+		return "", err
+	}
+	return inv.Args[0], inv.RequireLocalUnit()
+}
+
+// The implied relation is left out: it makes no difference to an endpoint's addresses.
+func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocation) (int, error) {
+	if g.option == "" {
+		return hookapi.NoRelation, nil
+	}
+	if err := g.checkRelation(ctx, inv); err != nil {
+		return 0, err
+	}
+	return g.resolveRelation(ctx, inv, "")
+}
+
+func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n hookapi.Network) (any, error) {
+	asked := map[string]any{}
+	if g.egress {
+		asked["egress-subnets"] = n.Egress
+	}
+	if g.ingress {
+		asked["ingress-address"] = firstOr(n.Ingress, bindAddress(n))
+	}
+	if g.bind {
+		asked["bind-address"] = bindAddress(n)
+	}
+	switch {
+	case g.primary && len(asked) > 0:
+		return nil, errors.New("--primary-address must be the only flag specified")
+	case (g.primary || g.bind || g.ingress) && bindAddress(n) == "":
+		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
+	case g.primary:
+		return bindAddress(n), nil
+	case len(asked) == 0:
+		return g.allValues(inv, n), nil
+	case len(asked) > 1:
+		return asked, nil
+	}
+	for _, value := range asked {
+		return value, nil
+	}
+	panic("internal error: nothing was asked for")
+}
+
+func bindAddress(n hookapi.Network) string {
+	if len(n.Interfaces) == 0 || len(n.Interfaces[0].Addresses) == 0 {
+		return ""
+	}
+	return n.Interfaces[0].Addresses[0].Value
+}
+
+func firstOr(values []string, otherwise string) string {
+	if len(values) > 0 {
+		return values[0]
+	}
+	return otherwise
+}
+
+// allValues has the keys that charms read: in YAML also those of older Jujus.
+func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
+	all := map[string]any{}
+	older := g.FormatFor(inv, all) != hookenv.FormatJSON
+	var interfaces []any
+	for _, i := range n.Interfaces {
+		interfaces = append(interfaces, interfaceDictionary(i, older))
+	}
+	if len(interfaces) > 0 {
+		all["bind-addresses"] = interfaces
+	}
+	if len(n.Egress) > 0 {
+		all["egress-subnets"] = n.Egress
+	}
+	if len(n.Ingress) > 0 {
+		all["ingress-addresses"] = n.Ingress
+	}
+	return all
+}
+
+func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
+	addresses := []any{}
+	for _, a := range i.Addresses {
+		address := map[string]any{"hostname": a.Hostname, "value": a.Value, "cidr": a.Network}
+		if older {
+			address["address"] = a.Value
+		}
+		addresses = append(addresses, address)
+	}
+	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
+	if older {
+		one["macaddress"], one["interfacename"] = i.MAC, i.Name
+	}
+	return one
+}
+
+func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("no setting specified")
+	}
+	setting := inv.Args[0]
+	if setting != "private-address" && setting != "public-address" {
+		return hookenv.UsageErrorf("unknown setting %q", setting)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	address, err := inv.Hook.Address(ctx, setting == "public-address")
+	if err != nil {
+		return err
+	}
+	return o.Print(inv, address)
+}

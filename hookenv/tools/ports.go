@@ -1,0 +1,196 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+// portChanger is all of open-port and close-port but the direction.
+type portChanger struct {
+	open              bool
+	endpoints, format string
+}
+
+func (p *portChanger) prepare(f *hookenv.FlagSet) hookenv.Runner {
+	f.AddString(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
+	f.AddString(&p.format, "accepted and ignored", "FORMAT", "format")
+	return p.run
+}
+
+func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("no port or range specified")
+	}
+	port, err := parsePort(inv.Args[0])
+	if err != nil {
+		return hookenv.UsageErrorf("%v", err)
+	}
+	unit, err := unitArgument(inv)
+	if err != nil {
+		return err
+	}
+	inv.DeprecateFormat(p.format)
+	ports, err := p.expandPorts(ctx, inv, port, unit)
+	if err != nil {
+		return err
+	}
+	for _, port := range ports {
+		if err := inv.Hook.SetPort(ctx, unit, port, p.open); err != nil {
+			return rewordUnknown(err, unit)
+		}
+	}
+	return nil
+}
+
+// Hooks change their own unit's ports; juju do without --unit must name a unit.
+func unitArgument(inv *hookenv.Invocation) (string, error) {
+	if len(inv.Args) < 2 || !isUnit(inv.Args[1]) {
+		if err := inv.LimitArgs(1); err != nil {
+			return "", err
+		}
+		return "", inv.RequireUnitArgument()
+	}
+	unit := inv.Args[1]
+	if inv.Facts.Unit != "" && !inv.Facts.Operator && unit != inv.Facts.Unit {
+		return "", hookenv.UsageErrorf("cannot change ports of %s: a unit changes its own", unit)
+	}
+	return unit, inv.LimitArgs(2)
+}
+
+func (p *portChanger) expandPorts(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
+	isOwn := unit == "" || unit == inv.Facts.Unit
+	switch {
+	case p.endpoints != "":
+		return p.expandEndpoints(ctx, inv, port, unit)
+	case p.open || !isOwn: // a hook is not told what another unit has open
+		return []hookapi.Port{port}, nil
+	}
+	return closedRanges(ctx, inv, port)
+}
+
+// Closing without endpoints means every endpoint that the range was opened for.
+func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port) ([]hookapi.Port, error) {
+	ports := []hookapi.Port{port}
+	opened, err := inv.Hook.Ports(ctx)
+	for _, other := range opened {
+		if other.Endpoint != "" && other.IsSameRange(port) {
+			ports = append(ports, other)
+		}
+	}
+	return ports, err
+}
+
+// The endpoints must be the charm's; nothing here knows those of another unit's charm.
+func (p *portChanger) expandEndpoints(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
+	var known []string
+	mine := inv.Facts.Unit != "" && (unit == "" || unit == inv.Facts.Unit)
+	if mine {
+		if known, err = inv.Hook.Bindings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for name := range strings.SplitSeq(p.endpoints, ",") {
+		port.Endpoint = strings.TrimSpace(name)
+		if mine && !slices.Contains(known, port.Endpoint) {
+			return nil, hookenv.UsageErrorf("unknown endpoint %q: the charm has %s", port.Endpoint, strings.Join(known, ", "))
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+// parsePort reads "80", "80/udp", "100-200/tcp" and "icmp", in any case.
+func parsePort(text string) (hookapi.Port, error) {
+	numbers, protocol, found := strings.Cut(strings.ToLower(text), "/")
+	if !found {
+		protocol = "tcp"
+	}
+	if numbers == "icmp" {
+		return hookapi.Port{Protocol: "icmp"}, nil
+	}
+	port := hookapi.Port{Protocol: protocol}
+	first, last, isRange := strings.Cut(numbers, "-")
+	if !isRange {
+		last = first
+	}
+	if strings.Contains(last, "-") {
+		return port, fmt.Errorf("invalid port range %q", numbers)
+	}
+	for _, bound := range []struct {
+		to   *int
+		text string
+	}{{&port.From, first}, {&port.To, last}} {
+		n, err := strconv.Atoi(bound.text)
+		if err != nil {
+			return port, fmt.Errorf("invalid port %q: %w", bound.text, err)
+		}
+		*bound.to = n
+	}
+	return port, checkPort(port)
+}
+
+func checkPort(p hookapi.Port) error {
+	switch {
+	case p.Protocol == "icmp":
+		return fmt.Errorf("protocol \"icmp\" doesn't support any ports; got \"%d\"", p.From)
+	case p.Protocol != "tcp" && p.Protocol != "udp":
+		return fmt.Errorf("invalid protocol %q, expected \"tcp\", \"udp\", or \"icmp\"", p.Protocol)
+	case p.From > p.To:
+		return fmt.Errorf("invalid port range %d-%d/%s", p.From, p.To, p.Protocol)
+	case p.From < 0 || p.To > 65535:
+		return fmt.Errorf("port range bounds must be between 0 and 65535, got %d-%d", p.From, p.To)
+	}
+	return nil
+}
+
+func prepareOpenPort(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{open: true}).prepare(f) }
+
+func prepareClosePort(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{}).prepare(f) }
+
+func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
+	o, endpoints := &hookenv.FormatOption{}, false
+	f.AddBool(&endpoints, "print the endpoints of each range too", "endpoints")
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		ports, err := inv.Hook.Ports(ctx)
+		if err != nil {
+			return err
+		}
+		return o.Print(inv, formatPorts(ports, endpoints))
+	}
+}
+
+// formatPorts names each range once, in the order that the hook has them in.
+func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
+	lines, endpoints := []string{}, map[string][]string{}
+	for _, port := range ports {
+		text := port.String()
+		if !slices.Contains(lines, text) {
+			lines = append(lines, text)
+		}
+		endpoints[text] = append(endpoints[text], cmp.Or(port.Endpoint, "*"))
+	}
+	if !withEndpoints {
+		return lines
+	}
+	for i, text := range lines {
+		lines[i] = text + " (" + joinEndpoints(endpoints[text]) + ")"
+	}
+	return lines
+}
+
+// "*" stands for all endpoints.
+func joinEndpoints(names []string) string {
+	if slices.Contains(names, "*") {
+		return "*"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

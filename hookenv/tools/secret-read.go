@@ -1,0 +1,173 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+	"bijou/state/secret"
+)
+
+func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &secretGetter{FormatOption: hookenv.FormatOption{Format: hookenv.FormatYAML}}
+	f.AddString(&g.query.Label, "how this unit calls it", "LABEL", "label")
+	f.AddBool(&g.query.Peek, "the newest revision, just this time", "peek")
+	f.AddBool(&g.query.Refresh, "the newest revision, from now on", "refresh")
+	g.FormatOption.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	return g.run
+}
+
+type secretGetter struct {
+	hookenv.FormatOption
+	query hookapi.SecretQuery
+}
+
+func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err error) {
+	switch {
+	case g.query.Peek && g.query.Refresh:
+		return hookenv.UsageErrorf("specify one of --peek or --refresh but not both")
+	case len(inv.Args) == 0 && g.query.Label == "":
+		return hookenv.UsageErrorf("require either a secret URI or label")
+	}
+	id, err := takeSecretID(inv)
+	if g.query.ID = id; id == "" && g.query.Label == "" {
+		return err // with a label the first argument may be a key
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	content, err := inv.Hook.SecretContent(ctx, g.query)
+	if err != nil {
+		return err
+	}
+	if len(inv.Args) == 0 {
+		return g.Print(inv, secret.Content(content).Texts())
+	}
+	name, form, _ := strings.Cut(inv.Args[0], "#")
+	value, there := content[name]
+	switch {
+	case !there || form != "" && form != "base64":
+		return fmt.Errorf("secret key value %q not found", inv.Args[0])
+	case form == "base64":
+		value = []byte(base64.StdEncoding.EncodeToString(value))
+	}
+	if g.Format == hookenv.FormatJSON {
+		return g.Print(inv, string(value))
+	}
+	fmt.Fprintf(&inv.Stdout, "%s\n", value)
+	return nil
+}
+
+func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
+	o := &hookenv.FormatOption{Format: hookenv.FormatYAML}
+	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		if err := inv.CheckUnitCall(0); err != nil {
+			return err
+		}
+		infos, err := inv.Hook.SecretInfos(ctx)
+		ids := []string{}
+		for _, info := range infos {
+			ids = append(ids, info.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return o.Print(inv, ids)
+	}
+}
+
+func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
+	o, label := &hookenv.FormatOption{Format: hookenv.FormatYAML}, ""
+	f.AddString(&label, "how this charm calls it", "LABEL", "label")
+	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, o, label) }
+}
+
+func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption, label string) (err error) {
+	id := ""
+	switch {
+	case label != "" && len(inv.Args) > 0:
+		return hookenv.UsageErrorf("specify either URI or label but not both")
+	case label == "":
+		id, err = takeOnlySecretID(inv)
+	default:
+		err = inv.RequireLocalUnit()
+	}
+	if err != nil {
+		return err
+	}
+	infos, err := inv.Hook.SecretInfos(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(infos, func(s hookapi.SecretInfo) bool { return s.ID == id || id == "" && s.Label == label })
+	if i < 0 {
+		return fmt.Errorf("secret %q not found", id+label)
+	}
+	return o.Print(inv, map[string]any{infos[i].ID: describeSecret(infos[i])})
+}
+
+func describeSecret(s hookapi.SecretInfo) map[string]any {
+	shown := map[string]any{
+		"revision": s.Revision, "label": s.Label, "owner": "application", "rotation": cmp.Or(s.Rotation, "never"),
+	}
+	if s.OfUnit {
+		shown["owner"] = "unit"
+	}
+	if s.Description != "" {
+		shown["description"] = s.Description
+	}
+	for name, at := range map[string]time.Time{"expiry": s.Expires, "rotates": s.Rotates} {
+		if !at.IsZero() {
+			shown[name] = at.UTC().Format(time.RFC3339)
+		}
+	}
+	var access []any
+	for _, g := range s.Grants {
+		target := "application-" + g.Service
+		if g.Unit != "" {
+			target = "unit-" + strings.Replace(g.Unit, "/", "-", 1)
+		}
+		access = append(access, map[string]any{"target": target, "scope": fmt.Sprintf("relation-%d", g.Relation), "role": "view"})
+	}
+	if access != nil {
+		shown["access"] = access
+	}
+	return shown
+}
+
+func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
+	o := &hookenv.FormatOption{}
+	o.AddFlagWith(f, hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		spec, err := inv.Hook.CloudSpec(ctx)
+		if err != nil {
+			return fmt.Errorf("cannot access cloud credentials: %w", err)
+		}
+		if o.FormatFor(inv, spec) != hookenv.FormatJSON {
+			spec = cloudSpecForYAML(spec)
+		}
+		return o.Print(inv, spec)
+	}
+}
+
+// cloudSpecForYAML has the names of Juju's YAML, which are not those of its JSON, and what is empty.
+func cloudSpecForYAML(spec map[string]any) map[string]any {
+	shown := map[string]any{
+		"region": "", "endpoint": "", "identityendpoint": "", "storageendpoint": "",
+		"cacertificates": []any{}, "skiptlsverify": false, "iscontrollercloud": false,
+	}
+	for name, value := range spec {
+		shown[strings.ReplaceAll(name, "-", "")] = value
+	}
+	given, _ := spec["credential"].(map[string]any)
+	shown["credential"] = map[string]any{"authtype": given["auth-type"], "attributes": given["attrs"], "redacted": []any{}}
+	return shown
+}

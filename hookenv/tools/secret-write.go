@@ -1,0 +1,187 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+	"bijou/state/secret"
+)
+
+func prepareSecretAdd(f *hookenv.FlagSet) hookenv.Runner {
+	s := &secretFlags{}
+	s.addFlags(f)
+	return s.runAdd
+}
+
+// secretFlags are the options of secret-add and secret-set.
+type secretFlags struct {
+	change              hookapi.SecretChange
+	expire, owner, file string
+}
+
+func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
+	f.AddString(&s.change.Description, "what it is for", "TEXT", "description")
+	f.AddString(&s.expire, "when it expires: a duration (720h) or a time (RFC 3339)", "WHEN", "expire")
+	f.AddString(&s.change.Label, "how this charm calls it", "LABEL", "label")
+	f.AddString(&s.change.Rotate, "never, hourly, daily, weekly, monthly, quarterly or yearly", "POLICY", "rotate")
+	f.AddChoice(&s.owner, "whose it is: the service's (default), or the unit's", "owner", "application", "unit")
+	f.AddString(&s.file, "a YAML file with keys and values; - is stdin", "FILE", "file")
+}
+
+func (s *secretFlags) runAdd(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := s.readChange(ctx, inv, inv.Args); err != nil {
+		return err
+	}
+	if s.change.Content == nil {
+		return hookenv.UsageErrorf("missing secret value or filename")
+	}
+	id, err := inv.Hook.AddSecret(ctx, s.owner == "unit", s.change)
+	if err == nil {
+		fmt.Fprintf(&inv.Stdout, "%s//%s/%s\n", secret.Scheme, inv.Facts.Model, id)
+	}
+	return err
+}
+
+// readChange has KEY=VALUE win over the file. No error shows a value.
+func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, words []string) (err error) {
+	if err := inv.RequireLocalUnit(); err != nil {
+		return err
+	}
+	read := func(path string) ([]byte, error) { return inv.Files.Read(ctx, path) }
+	content := secret.Content{}
+	if s.file != "" {
+		data, err := read(s.file)
+		if err != nil {
+			return err
+		}
+		pairs, err := hookenv.ParseDictionary(data)
+		if err != nil {
+			return hookenv.UsageErrorf("%s holds no dictionary of texts", s.file) // the error may quote it
+		}
+		for key, value := range pairs {
+			if value != nil && err == nil {
+				err = content.Add(key, *value, read)
+			}
+		}
+		if err != nil {
+			return hookenv.UsageErrorf("%v", err)
+		}
+	}
+	if err = content.AddWords(words, read); err == nil {
+		_, err = secret.NextRotation(s.change.Rotate, inv.Now())
+	}
+	if err == nil && s.expire != "" {
+		s.change.Expires, err = secret.ParseExpiry(s.expire, inv.Now())
+	}
+	if err != nil {
+		return hookenv.UsageErrorf("%v", err)
+	}
+	if len(content) > 0 {
+		s.change.Content = content
+	}
+	return nil
+}
+
+// takeSecretID takes the first argument, the secret's id in any of its forms.
+func takeSecretID(inv *hookenv.Invocation) (id string, err error) {
+	if len(inv.Args) == 0 {
+		return "", hookenv.UsageErrorf("missing secret URI")
+	}
+	if id, err = secret.ParseID(inv.Args[0]); err != nil {
+		return "", hookenv.UsageErrorf("%v", err)
+	}
+	inv.Args = inv.Args[1:]
+	return id, inv.RequireLocalUnit()
+}
+
+// takeOnlySecretID refuses any other argument.
+func takeOnlySecretID(inv *hookenv.Invocation) (string, error) {
+	id, err := takeSecretID(inv)
+	if err == nil {
+		err = inv.LimitArgs(0)
+	}
+	return id, err
+}
+
+func prepareSecretSet(f *hookenv.FlagSet) hookenv.Runner {
+	s := &secretFlags{}
+	s.addFlags(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		id, err := takeSecretID(inv)
+		if err == nil {
+			err = s.readChange(ctx, inv, inv.Args)
+		}
+		if err != nil {
+			return err
+		}
+		return inv.Hook.SetSecret(ctx, id, s.change)
+	}
+}
+
+func prepareSecretGrant(f *hookenv.FlagSet) hookenv.Runner {
+	g := &secretGrantee{}
+	g.relationFlag.addFlags(f)
+	f.AddString(&g.grant.Unit, "this unit only", "UNIT", "unit")
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		id, err := takeOnlySecretID(inv)
+		if err == nil {
+			err = g.findRelation(ctx, inv)
+		}
+		if err != nil {
+			return err
+		}
+		return inv.Hook.GrantSecret(ctx, id, g.grant)
+	}
+}
+
+type secretGrantee struct {
+	relationFlag
+	grant hookapi.SecretGrant
+}
+
+func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocation) (err error) {
+	if err = g.checkRelation(ctx, inv); err == nil {
+		g.grant.Relation, err = g.resolveRelation(ctx, inv, "")
+	}
+	return err
+}
+
+func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
+	g := &secretGrantee{grant: hookapi.SecretGrant{Relation: hookapi.NoRelation}}
+	g.relationFlag.addFlags(f)
+	f.AddString(&g.grant.Service, "all grants of this service", "SERVICE", "app", "application")
+	f.AddString(&g.grant.Unit, "all grants of this unit alone", "UNIT", "unit")
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		if g.grant.Service != "" && g.grant.Unit != "" {
+			return hookenv.UsageErrorf("specify only one of application or unit")
+		}
+		id, err := takeOnlySecretID(inv)
+		if err == nil && (g.option != "" || g.grant.Service+g.grant.Unit == "") {
+			err = g.findRelation(ctx, inv)
+		}
+		if err != nil {
+			return err
+		}
+		return inv.Hook.RevokeSecret(ctx, id, g.grant)
+	}
+}
+
+func prepareSecretRemove(f *hookenv.FlagSet) hookenv.Runner {
+	revision := 0
+	f.AddFunc(func(name, value string) (err error) {
+		if revision, err = strconv.Atoi(value); err != nil || revision < 1 {
+			return hookenv.UsageErrorf("invalid value %q for option %s: want a number from 1", value, name)
+		}
+		return nil
+	}, "this revision only", "N", "revision")
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		id, err := takeOnlySecretID(inv)
+		if err != nil {
+			return err
+		}
+		return inv.Hook.RemoveSecret(ctx, id, revision)
+	}
+}

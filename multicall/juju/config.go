@@ -1,0 +1,210 @@
+package juju
+
+import (
+	"fmt"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/status"
+)
+
+type configCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
+	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	resetFlags
+	waitFlags
+}
+
+type serviceSettings struct {
+	Service  string             `yaml:"service" json:"application"`
+	Charm    string             `yaml:"charm" json:"charm"`
+	Settings map[string]setting `yaml:"settings" json:"settings"`
+	Juju     map[string]setting `yaml:"-" json:"application-config"` // what Juju keeps of it beside the charm's options
+}
+
+type setting struct {
+	Type        string `yaml:"type" json:"type"`
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	Value       any    `yaml:"value" json:"value,omitempty"`
+	Default     bool   `yaml:"default,omitempty" json:"-"` // the value is the charm's default
+	Source      string `yaml:"-" json:"source"`            // the same, in Juju 3's words: default or user
+}
+
+// Run prints every option, or the value of one, or does what set and unset do.
+func (c configCmd) Run(o *operator) error {
+	if c.asks(c.Words) {
+		return c.show(o)
+	}
+	if len(c.Words) > 0 {
+		if err := (setCmd{Service: c.Service, Options: c.Words}).Run(o); err != nil || len(c.Reset) == 0 {
+			return err
+		}
+	}
+	return unsetCmd{Service: c.Service, Options: c.Reset}.Run(o)
+}
+
+func (c configCmd) show(o *operator) error {
+	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
+		s, err := v.Service(c.Service)
+		if err != nil {
+			return doc, err
+		}
+		ch, err := v.Charm(s.Charm)
+		if err != nil {
+			return doc, err
+		}
+		set, err := v.Config(c.Service)
+		trust := setting{Type: "bool", Description: "Do its units get the cloud's credential", Value: s.Trusted, Source: settingSource(s.Trusted)}
+		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values), map[string]setting{"trust": trust}}, err
+	})
+	if err != nil {
+		return err
+	}
+	if len(c.Words) == 0 {
+		return o.encode(c.Format, doc)
+	}
+	found, ok := doc.Settings[c.Words[0]]
+	if !ok {
+		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]), "juju get "+c.Service+" shows all")
+	}
+	if found.Value != nil {
+		_, err = fmt.Fprintln(o.streams.Out, found.Value)
+	}
+	return err
+}
+
+func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
+	all := map[string]setting{}
+	effective := schema.Effective(set)
+	for name, option := range schema.Options {
+		_, isSet := set[name]
+		all[name] = setting{
+			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
+			Source: settingSource(isSet),
+		}
+	}
+	return all
+}
+
+func settingSource(isSet bool) string {
+	if isSet {
+		return "user"
+	}
+	return "default"
+}
+
+type setCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
+	waitFlags
+}
+
+// Run sets the options, all or none.
+func (c setCmd) Run(o *operator) error {
+	pairs, err := parsePairs(c.Options)
+	if err != nil {
+		return err
+	}
+	changes := map[string]any{}
+	for option, value := range pairs {
+		if changes[option], err = readValue(option, value); err != nil {
+			return err
+		}
+	}
+	return setConfig(o, c.Service, changes)
+}
+
+func setConfig(o *operator, service string, changes map[string]any) error {
+	return o.openChosen(func(s *state.State) error {
+		var changed []string
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			changed, err = tx.SetConfig(service, changes)
+			return err
+		})
+		o.affect(untilIdle, service)
+		switch {
+		case err != nil:
+			return err
+		case len(changed) == 0:
+			o.note("%s has these values already: nothing follows", service)
+			return nil
+		}
+		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
+		o.noteErrors(s, []string{service}, func(name string, u status.Unit, relation string) bool {
+			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
+		})
+		return nil
+	})
+}
+
+// readValue returns the value itself, or the content of the file that @FILE names.
+func readValue(option, value string) (string, error) {
+	path, isFile := strings.CutPrefix(value, "@")
+	if !isFile {
+		return value, nil
+	}
+	data, err := readFile(path, state.MaxSetting)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the value of %q: %w", option, err)
+	}
+	return string(data), nil
+}
+
+func parsePairs(words []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok || key == "" {
+			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", w))
+		}
+		if _, twice := pairs[key]; twice {
+			return nil, console.Usage(fmt.Errorf("%q is given twice", key))
+		}
+		pairs[key] = value
+	}
+	return pairs, nil
+}
+
+type unsetCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Options []string `arg:"" name:"option" help:"The options; each goes back to the charm's default."`
+	waitFlags
+}
+
+// Run puts the options back, all or none.
+func (c unsetCmd) Run(o *operator) error {
+	changes := map[string]any{}
+	for _, option := range c.Options {
+		changes[option] = nil
+	}
+	return setConfig(o, c.Service, changes)
+}
+
+type exposeCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Run marks the service; one that is exposed already stays so.
+func (c exposeCmd) Run(o *operator) error {
+	return setExposed(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
+}
+
+func setExposed(o *operator, service string, exposed bool, follow string) error {
+	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(service, exposed) })
+	if err == nil {
+		o.note("%s %s", service, follow)
+	}
+	return err
+}
+
+type unexposeCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Run takes the mark away; a service without it stays so.
+func (c unexposeCmd) Run(o *operator) error {
+	return setExposed(o, c.Service, false, "is not marked as to be reached from outside; no firewall is changed by that")
+}

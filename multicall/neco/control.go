@@ -1,0 +1,117 @@
+package neco
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state/keyspace"
+	"bijou/updater"
+	"bijou/updater/decide"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+type recoverCmd struct{ reasonFlag }
+
+// Run clears a stopped update away. Its workers' records go in batches, since they have no
+// bound and count for nothing any more.
+func (recoverCmd) Run(o *operator) error {
+	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Recover(s, now, o.audit.Who)
+	})
+	if errors.Is(err, decide.ErrNotStopped) {
+		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.open(o.sweepLeftovers); err != nil {
+		return err
+	}
+	s, err := read(o, o.loadStatusSnapshot)
+	if err != nil || s.Current != nil || s.Recovery == nil {
+		return err
+	}
+	if a := decide.Next(s, time.Now()); a.Verb == decide.Wait {
+		o.note("recovery waits: %s", a.Why)
+	}
+	return nil
+}
+
+// maxSweepBatch is the number of records in one transaction.
+const maxSweepBatch = 100
+
+func (o *operator) sweepLeftovers(k *keyspace.Space) error {
+	for {
+		var left []updater.Change
+		err := k.Update(o.ctx, func(tx *keyspace.Tx) error {
+			s, err := decide.Load(tx.View, o.parts.Version)
+			if err != nil {
+				return err
+			}
+			left = decide.RemoveLeftovers(s)
+			return updater.Apply(tx, slices.Clip(left[:min(maxSweepBatch, len(left))]))
+		})
+		if err != nil || len(left) <= maxSweepBatch {
+			return err
+		}
+	}
+}
+
+type pauseCmd struct {
+	For time.Duration `placeholder:"DURATION" help:"How long; default: until neco resume."`
+	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
+}
+
+// Run lets no update start.
+func (c pauseCmd) Run(o *operator) error {
+	if c.For < 0 {
+		return console.Usage(errors.New("--for is a time from now on, as in --for 2h"))
+	}
+	p := record.Pause{Why: c.Why}
+	if c.For > 0 {
+		until := time.Now().Add(c.For).UTC().Truncate(time.Second)
+		p.Until = &until
+		o.setDetail("until %s", until.Format(time.RFC3339))
+	}
+	return o.update(func(tx *keyspace.Tx) error { return tx.Put(keys.Pause, p) })
+}
+
+type resumeCmd struct{ reasonFlag }
+
+// Run lets updates start again.
+func (resumeCmd) Run(o *operator) error {
+	paused := false
+	err := o.update(func(tx *keyspace.Tx) (err error) {
+		if _, paused, err = keyspace.Load[record.Pause](tx, keys.Pause); paused {
+			tx.Remove(keys.Pause)
+		}
+		return err
+	})
+	if err == nil && !paused {
+		o.note("updates were not paused")
+	}
+	return err
+}
+
+type stopCmd struct {
+	Why string `placeholder:"REASON" help:"Why; it stands in the status, in the history and in the alert."`
+}
+
+// Run stops the update that runs.
+func (c stopCmd) Run(o *operator) error {
+	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Halt(s, now, c.Why)
+	})
+}
+
+type retryCmd struct{ reasonFlag }
+
+// Run lets a stopped update go on.
+func (retryCmd) Run(o *operator) error {
+	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return decide.Retry(s, now, o.audit.Who)
+	})
+}

@@ -1,0 +1,97 @@
+package record
+
+import (
+	"fmt"
+	"time"
+)
+
+// Inventory has what a worker has found on its server at its last look.
+type Inventory struct {
+	At      time.Time           `json:"at"`
+	Request int                 `json:"request"`           // the last one, whose part it has done
+	Differs map[string][]string `json:"differs,omitempty"` // by component, in which ways
+}
+
+// Finding is one thing that is not as the last update left it.
+type Finding struct {
+	Server    int       `json:"server"`
+	Component string    `json:"component,omitempty"` // "": its worker
+	What      string    `json:"what"`
+	Since     time.Time `json:"since"` // when it was seen first
+}
+
+// Same reports whether it is about the same thing, whenever that was seen first.
+func (f Finding) Same(o Finding) bool {
+	return f.Server == o.Server && f.Component == o.Component && f.What == o.What
+}
+
+// String describes the finding.
+func (f Finding) String() string {
+	if f.Component == "" {
+		return fmt.Sprintf("server %d: %s", f.Server, f.What)
+	}
+	return fmt.Sprintf("server %d, %s: %s", f.Server, f.Component, f.What)
+}
+
+// Degraded holds all findings.
+type Degraded struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Repair is an operator's wish to have the findings repaired.
+type Repair struct {
+	Servers []int  `json:"servers,omitempty"` // whose findings; none: everybody's
+	Who     string `json:"who,omitempty"`
+}
+
+// The kinds of an Alert.
+const (
+	AlertStarted   = "started"
+	AlertSucceeded = "succeeded"
+	AlertStopped   = "stopped"
+	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
+	AlertSlow      = "slow"     // nothing has moved for a while; the update goes on
+	AlertTwin      = "twin"     // two servers go by one LRN
+	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
+	AlertRefused   = "refused"  // the release that servers would take cannot be had or trusted; nothing begins
+	AlertDegraded  = "degraded" // something is not as the last update left it
+	AlertTest      = "test"
+)
+
+// Alert is a message to operators. It is written to the outbox in the
+// transaction that causes it, and sent at least once.
+type Alert struct {
+	ID      string    `json:"id"` // of request, attempt and kind: the same event is the same key
+	Kind    string    `json:"kind"`
+	Cluster string    `json:"cluster,omitempty"` // as the configuration calls it when it is sent
+	Request int       `json:"request,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Servers []int     `json:"servers,omitempty"` // whom it is about: if something is wrong, those at fault
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// CheckFailure explains why the last look for releases failed.
+type CheckFailure struct {
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+	// Refused is the release that is not taken because of that, once it was told.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Diagnosis is one thing about a boot server, and how it is.
+type Diagnosis struct {
+	What, How string
+	Bad       bool
+}
+
+// Recovery is written when an operator (or an updater's restart) has cleared a stopped
+// update, which is to be made again, whatever the update window.
+type Recovery struct {
+	At time.Time `json:"at"`
+	By string    `json:"by,omitempty"`
+	// Was is the version that the servers had before the update that was cleared, the
+	// last that succeeded; "" if there was none. Failed is the one they went to.
+	Was    string `json:"was,omitempty"`
+	Failed string `json:"failed,omitempty"`
+}

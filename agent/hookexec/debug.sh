@@ -2,7 +2,9 @@
 # waits for its shell, whose exit code is the hook's: SOCKET HOOK FILE.
 socket=$1 hook=$2 file=$3
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"; [ -z "$window" ] || tmux -S "$socket" kill-window -t "$window" 2>/dev/null' EXIT
+# Whoever ends this while tmux makes the window has it closed, too: it is found by what runs in it.
+trap 'tmux -S "$socket" list-windows -a -F "#{window_id} #{pane_start_command}" 2>/dev/null | grep -F "$dir/window" |
+	while read -r window _; do tmux -S "$socket" kill-window -t "$window"; done; rm -rf "$dir"' EXIT
 export -p | grep -v ' TERM=' >"$dir/environment"
 cat >"$dir/intro" <<END
 This is hook $hook of unit $JUJU_UNIT_NAME, in its environment and with its tools.
@@ -15,13 +17,13 @@ END
 cat >"$dir/window" <<END
 trap 'tmux -S "$socket" wait-for -S "$dir"' EXIT
 trap 'exit 1' HUP TERM # closed: whatever the shell says then is no answer
-. "$dir/environment"
+. "$dir/environment" || exit 1
 cd "$JUJU_CHARM_DIR"
 cat "$dir/intro"
 /bin/bash --rcfile "$dir/bashrc" -i
 echo \$? >"$dir/code"
 END
-window=$(tmux -S "$socket" new-window -P -F "#{window_id}" -t debug: -n "$hook" /bin/bash "$dir/window") || exit 1
+tmux -S "$socket" new-window -t debug: -n "$hook" /bin/bash "$dir/window" || exit 1
 tmux -S "$socket" wait-for "$dir"
 [ -s "$dir/code" ] && exit "$(cat "$dir/code")"
 echo "the debug session ended before the hook did" >&2

@@ -98,11 +98,13 @@ func (localAgents) Running(dir string) (pid int, err error) {
 }
 
 func (a localAgents) Process(dir string) (pid int, err error) {
-	pid, err = a.Running(dir)
-	if all := findAgents(dir); pid == 0 && err == nil && len(all) > 0 {
+	if pid, err = a.Running(dir); pid != 0 || err != nil {
+		return pid, err
+	}
+	if all := findAgents(dir); len(all) > 0 {
 		pid = all[0].PID
 	}
-	return pid, err
+	return pid, nil
 }
 
 // Whoever has just been started for that folder has not taken it yet.

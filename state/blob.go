@@ -3,7 +3,10 @@ package state
 import (
 	"context"
 	"io"
+	"io/fs"
 	"strings"
+
+	"github.com/google/renameio/v2"
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -22,6 +25,24 @@ func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 // OpenBlob returns a reader of a blob by its sha256, which verifies it. ErrNotFound.
 func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	return s.space.OpenBlob(ctx, sum)
+}
+
+// DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.
+func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.FileMode) error {
+	blob, err := s.OpenBlob(ctx, sum)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(mode))
+	if err != nil {
+		return err
+	}
+	defer file.Cleanup() // of one that is in place it does nothing
+	if _, err := io.Copy(file, blob); err != nil {
+		return err
+	}
+	return file.CloseAtomicallyReplace()
 }
 
 // ReferencedBlobs returns the sums of all blobs that something refers to.

@@ -161,12 +161,11 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 // AllowsOtherSeries reports whether charms for other series than their machines' are run.
 func (e Environment) AllowsOtherSeries() bool { return e.Config[AllowOtherSeries] == "true" }
 
-// checkSeries refuses a charm that does not support the service's series, or its machines'
-// architecture, unless an operator has forced it.
-func (v *View) checkSeries(s Service, c Charm) error {
-	env, err := v.Environment()
-	if err != nil || s.ForceSeries || env.AllowsOtherSeries() {
-		return err
+// CheckSeries returns a *SeriesError for a charm that does not support the service's series, or
+// its machines' architecture, unless an operator has forced it.
+func (s Service) CheckSeries(env Environment, c Charm) error {
+	if s.ForceSeries || env.AllowsOtherSeries() {
+		return nil
 	}
 	arch := cmp.Or(s.Constraints.Over(env.Constraints).Hardware().Arch, constraints.HostArch())
 	switch {
@@ -176,6 +175,11 @@ func (v *View) checkSeries(s Service, c Charm) error {
 		return &SeriesError{fmt.Sprintf("charm %q does not support %s on series %q: it supports %q", c.URL, arch, s.Series, c.Meta.Archs[s.Series])}
 	}
 	return nil
+}
+
+func (v *View) checkSeries(s Service, c Charm) error {
+	env, err := v.Environment()
+	return cmp.Or(err, s.CheckSeries(env, c))
 }
 
 // SetConstraints replaces the environment's constraints whole. Units and machines

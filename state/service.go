@@ -68,7 +68,9 @@ type MissingError struct{ reason string }
 
 func (e *MissingError) Error() string { return e.reason }
 
-func (s Service) checkMissing(c Charm) error {
+// CheckMissing returns a *MissingError for a charm that needs what bijou does not have, unless an
+// operator has forced it.
+func (s Service) CheckMissing(c Charm) error {
 	required, _ := charm.Unsupported(&c.Meta, s.PromisedVersion())
 	if s.Force || len(required) == 0 {
 		return nil
@@ -109,7 +111,7 @@ func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
 		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion, Trusted: spec.Trusted,
 	}
 	s.setDialect(ch)
-	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.checkMissing(ch), s.checkConstraints()); err != nil {
+	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {

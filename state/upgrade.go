@@ -92,7 +92,7 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
-	return cmp.Or(tx.checkSeries(s, fresh), s.checkMissing(fresh),
+	return cmp.Or(tx.checkSeries(s, fresh), s.CheckMissing(fresh),
 		tx.checkRelationsKept(s.Name, old, fresh), tx.checkOptionsKept(s.Name, old, fresh))
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -71,7 +70,7 @@ func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path stri
 	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := c.downloadBlob(ctx, r.SHA256, path); err != nil {
+	if err := c.opts.State.DownloadBlob(ctx, r.SHA256, path, 0o644); err != nil {
 		return err
 	}
 	data, err := json.Marshal(want)
@@ -89,22 +88,4 @@ func isFetched(note, path string, want resourceRecord) bool {
 	}
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Size() == want.Size
-}
-
-// downloadBlob verifies the blob, and replaces the file at once.
-func (c *Context) downloadBlob(ctx context.Context, sum, path string) error {
-	blob, err := c.opts.State.OpenBlob(ctx, sum)
-	if err != nil {
-		return err
-	}
-	defer blob.Close()
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
-	if err != nil {
-		return err
-	}
-	defer file.Cleanup() // of one that is in place it does nothing
-	if _, err := io.Copy(file, blob); err != nil {
-		return err
-	}
-	return file.CloseAtomicallyReplace()
 }

@@ -326,10 +326,17 @@ func TestExportLeavesOut(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	w := newBundleWorld(t)
 	app := func(rest string) string { return "  a: {charm: " + w.charms + "/a" + rest + "}\n" }
+	statetest.Files{
+		"metadata.yaml":   "name: other\nsummary: s\nassumes: [juju >= 99.0]\n",
+		"charmcraft.yaml": "bases: [{name: ubuntu, channel: '22.04', architectures: [s390x]}]\n",
+	}.Write(t, filepath.Join(w.charms, "other"))
 	for text, want := range map[string]string{
 		app(", constraints: cheese=edam"):                                                                   `unknown constraint "cheese"`,
 		app(", series: precise, base: ubuntu@20.04"):                                                        "are not the same",
 		app(", base: Plan 9"):                                                                               `invalid series name "Plan 9"`,
+		"  a: {charm: " + w.charms + "/other, base: ubuntu@20.04}\n":                                        `does not support series "focal"`,
+		"  a: {charm: " + w.charms + "/other, base: ubuntu@22.04}\n":                                        `on series "jammy": it supports ["s390x"]`,
+		"  a: {charm: " + w.charms + "/other, base: ubuntu@22.04, constraints: arch=s390x}\n":               "needs juju >= 99.0",
 		app(", resources: {nosuch: a}"):                                                                     "no such file",
 		app(", num_units: 1, to: b") + "  b: {charm: ./x, num_units: 1, to: a}\n":                           "beside itself",
 		app(", num_units: 1, to: b/1") + "  b: {charm: ./x, num_units: 1}\n":                                `"b" has 1 units`,

@@ -3,13 +3,10 @@ package juju
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/google/renameio/v2"
 
 	"bijou/multicall/console"
 	"bijou/multicall/juju/bundle"
@@ -73,24 +70,11 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 }
 
 func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string) error {
-	content, err := s.OpenBlob(o.ctx, sum)
-	if err != nil {
-		return err
-	}
-	defer content.Close()
 	path := filepath.Join(c.Charms, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666))
-	if err != nil {
-		return err
-	}
-	defer file.Cleanup()
-	if _, err := io.Copy(file, content); err != nil {
-		return err
-	}
-	return file.CloseAtomicallyReplace()
+	return s.DownloadBlob(o.ctx, sum, path, 0o666)
 }
 
 type diffBundleCmd struct {

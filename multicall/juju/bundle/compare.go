@@ -93,23 +93,20 @@ func (c *Comparison) compareRelations() error {
 }
 
 func (c *Comparison) checkApplication(w *wanted) (errs []error) {
+	if w.Constraints != nil {
+		asked, err := constraints.Parse(*w.Constraints)
+		w.constraints, errs = &asked, append(errs, err)
+	}
 	series, err := c.chooseSeries(w)
-	if w.series = series; err == nil && !w.Meta.Supports(series) && !c.force.Series && !w.have.ForceSeries && !c.env.AllowsOtherSeries() {
-		err = fmt.Errorf("its charm does not support series %q: it supports %q (--force-series)", series, w.Meta.Series)
+	if w.series = series; err == nil {
+		err = c.checkCharm(w)
 	}
 	errs = append(errs, err)
-	if lacks, _ := charm.Unsupported(w.Meta, charm.JujuVersion); len(lacks) > 0 && !c.force.Missing && !w.have.Force {
-		errs = append(errs, fmt.Errorf("its charm needs %s, which this version of bijou does not have (--force)", strings.Join(lacks, ", ")))
-	}
 	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
 		errs = append(errs, errors.New("it is to have the cloud's credential (--trust)"))
 	}
 	if w.Meta.Subordinate && w.NumUnits > 0 {
 		errs = append(errs, errors.New("it is a subordinate, whose units come with others: it has no num_units"))
-	}
-	if w.Constraints != nil {
-		asked, err := constraints.Parse(*w.Constraints)
-		w.constraints, errs = &asked, append(errs, err)
 	}
 	for _, option := range slices.Sorted(maps.Keys(w.Options)) {
 		node := w.Options[option]
@@ -121,6 +118,15 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// checkCharm refuses what the service's own change would be refused for.
+func (c *Comparison) checkCharm(w *wanted) error {
+	s := w.have.Service
+	s.Series, s.ForceSeries, s.Force = w.series, s.ForceSeries || c.force.Series, s.Force || c.force.Missing
+	s.Constraints = *cmp.Or(w.constraints, &s.Constraints)
+	ch := state.Charm{URL: charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}, Meta: *w.Meta}
+	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
 }
 
 func (c *Comparison) chooseSeries(w *wanted) (string, error) {

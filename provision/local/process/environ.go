@@ -13,14 +13,14 @@ import (
 // FindByEnviron returns the processes of this user whose environment has that NAME=VALUE word, but for
 // this process and those it descends from. They are found as they are now; new ones may come.
 func FindByEnviron(word string) []Identity {
-	return find("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
+	return findProcesses("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
 }
 
 // FindByArgs returns the processes that were called with these arguments, the first as a name or a
 // path, and see the same root folder as this one; otherwise it is as FindByEnviron.
 func FindByArgs(args []string) []Identity {
 	root, _ := os.Stat("/") // which is there
-	return find("cmdline", func(pid int, words []string) bool {
+	return findProcesses("cmdline", func(pid int, words []string) bool {
 		if len(words) != len(args) || filepath.Base(words[0]) != args[0] || !slices.Equal(words[1:], args[1:]) {
 			return false
 		}
@@ -29,7 +29,7 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
-func find(file string, matches func(pid int, words []string) bool) (found []Identity) {
+func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	ours := findAncestors()
 	files, _ := filepath.Glob("/proc/[0-9]*/" + file) // the pattern is right
 	for _, f := range files {

@@ -1,6 +1,7 @@
 package updater
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -81,4 +82,22 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 		found[lrn] = doc
 	}
 	return found, nil
+}
+
+// Proven reports whether the version that workers have installed in the place of their
+// servers' programs has shown that it works. A process that is to go over to it asks
+// after it has found it there: the request for which it was installed was there before.
+func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
+	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
+		r, err := LoadRequest(v)
+		if err != nil {
+			return false, err
+		}
+		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
+		if err != nil {
+			return false, err
+		}
+		gate, _, err := keyspace.Load[record.Gate](v, keys.Gate)
+		return err == nil && record.IsProven(r, gate, recovery), err
+	})
 }

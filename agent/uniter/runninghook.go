@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
@@ -27,7 +28,7 @@ type runningHook struct {
 	clientID string
 
 	output     actionOutput // of an action or a command
-	lastStderr string       // the last line on stderr, at most maxStderr bytes
+	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
 	endReason  string       // why the hook was told to end, or killed; empty: it was not
 
 	interrupt context.CancelFunc // tells the process group to end
@@ -155,7 +156,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 			level := "INFO"
 			if s == hookexec.Stderr {
 				level = "ERROR"
-				if strings.TrimSpace(line) != "" {
+				if strings.ContainsFunc(line, unicode.IsLetter) { // not the end of a dictionary or a traceback's marks
 					r.lastStderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
 				}
 			}

@@ -67,6 +67,9 @@ func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Fo
 	if err != nil {
 		return err
 	}
+	if action.Parameters == nil {
+		action.Parameters = map[string]any{}
+	}
 	var value any = action.Parameters
 	if len(inv.Args) > 0 && inv.Args[0] != "" {
 		value = followKeys(action.Parameters, strings.Split(inv.Args[0], "."))

@@ -210,7 +210,7 @@ func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o
 	if _, err := inv.Hook.Relation(ctx, id); err != nil {
 		return err
 	}
-	return o.Print(inv, inv.Facts.Model)
+	return o.Print(inv, map[string]any{"uuid": inv.Facts.Model})
 }
 
 func prepareUnitRelations(f *hookenv.FlagSet) hookenv.Runner {

@@ -51,7 +51,7 @@ func checkUnitWrite(f hookapi.Facts, unit string) error {
 // committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
-	if f.Broken && node.Relation == f.Relation {
+	if f.Broken && node.Relation == f.Relation && f.Dialect != hookapi.Modern { // Juju lets charms do it
 		return errBrokenChange
 	}
 	err := h.SetSettings(ctx, node, changes)

@@ -65,8 +65,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 }
 
 func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.FormatOption{Format: hookenv.FormatYAML}
-	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	o := &hookenv.FormatOption{}
+	o.AddFlagWith(f, hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := inv.CheckUnitCall(0); err != nil {
 			return err

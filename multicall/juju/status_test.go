@@ -25,7 +25,7 @@ func sampleStatus() status.Status {
 			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]status.Unit{
 				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &status.Workload{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
 				"blog/10": {State: "start-error", Machine: "0", Info: &status.UnitStateInfo{
-					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2026, 1, 1, 12, 30, 0, 0, time.Local)}},
+					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2096, 1, 1, 12, 30, 0, 0, time.Local)}},
 			}},
 			"db": {Charm: "local:noble/mysql-3", Exposed: true, Units: map[string]status.Unit{"db/0": {State: "pending", Machine: "10"}}},
 		},
@@ -76,7 +76,7 @@ func TestTabularRelations(t *testing.T) {
 	}
 	_, got, _ := strings.Cut(b.String(), "RELATION")
 	want := `    INTERFACE  SCOPE   ENDPOINT   ROLE      UNIT    STATE  MESSAGE
-relation-3  mysql      global  blog:db    consumes  blog/2  error  db-relation-changed: exit code 1 (next retry at 12:30:00)
+relation-3  mysql      global  blog:db    consumes  blog/2  error  db-relation-changed: exit code 1 (waits for its turn to be retried)
 relation-3  mysql      global  db:server  provides  -       up
 `
 	if diff := cmp.Diff(want, got); diff != "" {

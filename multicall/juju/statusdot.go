@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -191,7 +190,7 @@ func relationUnitMessage(u status.RelationUnit) string {
 	case u.Resolved != "":
 		text += " (marked as resolved)"
 	case !u.NextRetry.IsZero():
-		text += " (next retry at " + u.NextRetry.Local().Format(time.TimeOnly) + ")"
+		text += retryText(u.NextRetry)
 	}
 	return text + failureHint(u.Stderr, u.See)
 }

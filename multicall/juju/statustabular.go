@@ -84,9 +84,17 @@ func machineMessage(m status.Machine) string {
 	}
 	text := firstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
-		text += " (next retry at " + m.NextRetry.Local().Format(time.TimeOnly) + ")"
+		text += retryText(m.NextRetry)
 	}
 	return text
+}
+
+// retryText says so of a time that has passed: other hooks run first.
+func retryText(next time.Time) string {
+	if next.Before(time.Now()) {
+		return " (waits for its turn to be retried)"
+	}
+	return " (next retry at " + next.Local().Format(time.TimeOnly) + ")"
 }
 
 // provisionerTable has a row for each thing that keeps the provisioner from its work.
@@ -179,7 +187,7 @@ func unitMessage(u status.Unit, workload string) string {
 	case u.Running != nil && i.Hook == u.Running.Name:
 		text += " (runs again)"
 	case !i.NextRetry.IsZero():
-		text += " (next retry at " + i.NextRetry.Local().Format(time.TimeOnly) + ")"
+		text += retryText(i.NextRetry)
 	}
 	return text + failureHint(i.Stderr, i.See)
 }

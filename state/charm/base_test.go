@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,8 +78,12 @@ func TestSourceTree(t *testing.T) {
 	for name, tt := range map[string]struct {
 		more string
 		want bool
-	}{"nothing": {"README.md", true}, "its own": {"dispatch", false}, "hooks": {"hooks/install", false}, "a folder": {"dispatch/x", false}} {
-		files := map[string]string{tt.more: "own"}
+	}{"nothing": {"README.md", true}, "its own": {"dispatch", false}, "hooks": {"hooks/install", false},
+		"hooks, and what charmcraft builds": {"hooks/install charmcraft.yaml", true}, "a folder": {"dispatch/x", false}} {
+		files := map[string]string{}
+		for file := range strings.FieldsSeq(tt.more) {
+			files[file] = "own: 1"
+		}
 		for file, text := range program {
 			files[file] = text
 		}

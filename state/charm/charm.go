@@ -214,7 +214,7 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 			c.made = append(c.made, item{name: name, mode: mode, text: text})
 		}
 	}
-	if c.hasFile("src/charm.py") && len(c.Hooks()) == 0 {
+	if c.hasFile("src/charm.py") && (len(c.Hooks()) == 0 || c.hasFile("charmcraft.yaml")) {
 		add("dispatch", dispatchText, 0o755)
 	}
 	_, err := c.parseFile("charmcraft.yaml", read, func(data []byte) error {

@@ -66,6 +66,9 @@ func isNameByte(c byte) bool {
 // secretPattern returns the pattern for what follows the name at that place; nil if that is
 // no secret's value.
 func secretPattern(text string, begin, end int) *regexp.Regexp {
+	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {
+		begin-- // "tls/private-key", db:password+1=x
+	}
 	form := patterns().patternAround(text, begin, end)
 	name := text[begin:end]
 	if form == nil || !IsSecret(name) && !(form == patterns().field && strings.EqualFold(name, "pwd")) {

@@ -156,6 +156,9 @@ func TestHideSecrets(t *testing.T) {
 		`Server=h;Uid=sa;Pwd=x;Database=d`:                                     `Server=h;Uid=sa;Pwd=(hidden);Database=d`,
 		`"config"="{\"user\": \"u\", \"password\": \"x \\\" y\"}" (was unset)`: `"config"="{\"user\": \"u\", \"password\": (hidden)}" (was unset)`,
 		`"config"="user: u\npassword: x\nhost: h"`:                             `"config"="user: u\npassword: (hidden)\nhost: h"`,
+		`"tls/private-key": "x"`:                                               `"tls/private-key": (hidden)`,
+		`"db:password+1"="x" (was "y")`:                                        `"db:password+1"=(hidden) (was (hidden))`,
+		`token/2=x`:                                                            `token/2=(hidden)`,
 		`password=123/abc x`:                                                   `password=(hidden) x`,
 		`https://h/x?user=u&password=x&sslmode=y`:                              `https://h/x?user=u&password=(hidden)&sslmode=y`,
 	} {

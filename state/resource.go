@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -61,10 +62,8 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
 	}
 	r.Version = old.Version + 1
-	if err := tx.keys.ReferToBlob(r.SHA256); err != nil {
-		return r, err
-	}
-	return r, tx.keys.Put(key, r)
+	s.ResourcesVersion++
+	return r, cmp.Or(tx.keys.ReferToBlob(r.SHA256), tx.keys.Put(keys.Service(s.Name), s), tx.keys.Put(key, r))
 }
 
 // Resource reads a service's resource. ErrNotFound.

@@ -94,6 +94,8 @@ type Workflow struct {
 	ToldElected     bool     `json:"elected,omitempty"`        // it leads its service, as far as its hooks know
 	LeaderVersion   int64    `json:"leader-version,omitempty"` // of the leader settings that leader-settings-changed has seen
 	UpgradeOwed     bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
+
+	ResourcesVersion int64 `json:"resources-version,omitempty"` // of the service's that install or upgrade-charm has seen
 }
 
 // The states of a unit's relation.

@@ -158,8 +158,11 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
-		if h.Kind == hook.LeaderSettingsChanged {
+		switch h.Kind {
+		case hook.LeaderSettingsChanged:
 			return w.LeaderVersion, err
+		case hook.Install, hook.UpgradeCharm:
+			return w.ResourcesVersion, err
 		}
 		return w.ConfigVersion, err
 	}

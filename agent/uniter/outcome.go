@@ -212,11 +212,13 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	}
 	w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
 	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
-	if h.Kind == hook.ConfigChanged {
-		w.ConfigVersion = op.Version // a newer one is owed a hook, even if the operator lets this one count as done
-	}
-	if h.Kind == hook.LeaderSettingsChanged {
+	switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
+	case hook.ConfigChanged:
+		w.ConfigVersion = op.Version
+	case hook.LeaderSettingsChanged:
 		w.LeaderVersion = op.Version
+	case hook.Install, hook.UpgradeCharm:
+		w.ResourcesVersion = op.Version
 	}
 	return tx.PutWorkflow(unit, w)
 }

@@ -225,11 +225,13 @@ func (u *uniter) clearRunning() {
 }
 
 // subjectVersion returns the version of what the hook is about: the remote unit's settings,
-// the leader's, or the configuration.
+// the leader's, the resources, or the configuration.
 func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	switch {
 	case h.Kind == hook.LeaderSettingsChanged:
 		return snap.Leader.Version
+	case h.Kind == hook.Install || h.Kind == hook.UpgradeCharm:
+		return snap.Resources
 	case h.Relation == state.NoRelation:
 		return snap.ConfigVersion
 	}

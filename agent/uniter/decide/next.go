@@ -145,7 +145,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return DeployCharm{s.Charm}
 	case s.wantsUpgrade():
 		return DeployCharm{s.Upgrade.Charm}
-	case w.UpgradeOwed:
+	case w.UpgradeOwed, w.ResourcesVersion != s.Resources && w.State != "" && s.Unit.Life == state.Alive:
 		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
 	case w.State == "" && s.isLeaderless():
 		return Wait{}

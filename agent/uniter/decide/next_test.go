@@ -292,12 +292,12 @@ func TestWorkflow(t *testing.T) {
 		kind string
 		want state.Workflow
 	}{
-		{hook.Install, state.Workflow{State: stateInstalled, ConfigOwed: true}},
-		{hook.ConfigChanged, state.Workflow{State: stateInstalled, ConfigVersion: 3}},
-		{hook.Start, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.ConfigChanged, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.UpdateStatus, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace}},
-		{hook.Stop, state.Workflow{State: stateStopped, ConfigVersion: 3, NextPlace: firstPlace}},
+		{hook.Install, state.Workflow{State: stateInstalled, ConfigOwed: true, ResourcesVersion: 3}},
+		{hook.ConfigChanged, state.Workflow{State: stateInstalled, ConfigVersion: 3, ResourcesVersion: 3}},
+		{hook.Start, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace, ResourcesVersion: 3}},
+		{hook.ConfigChanged, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace, ResourcesVersion: 3}},
+		{hook.UpdateStatus, state.Workflow{State: stateStarted, ConfigVersion: 3, NextPlace: firstPlace, ResourcesVersion: 3}},
+		{hook.Stop, state.Workflow{State: stateStopped, ConfigVersion: 3, NextPlace: firstPlace, ResourcesVersion: 3}},
 	} {
 		w = WithHookDone(w, hook.ForUnit(step.kind), 3)
 		if diff := cmp.Diff(step.want, w); diff != "" {

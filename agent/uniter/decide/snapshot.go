@@ -23,6 +23,7 @@ type Snapshot struct {
 	Charm         string        // the URL of the service's charm
 	Upgrade       state.Upgrade // the service's, while the unit runs another charm
 	ConfigVersion int64         // of the service's configuration
+	Resources     int64         // the version of the service's resources
 	Hooks         CharmHooks    // of the unit's charm
 	Leader        Leader        // zero for a charm without hooks about leadership
 	Relations     map[int]Relation

@@ -64,6 +64,12 @@ func TestNextUpgrade(t *testing.T) {
 			member(s, state.MemberState{State: hook.In, Pending: hook.Changed, Place: 4, Version: 2})
 		}, run(hook.UpgradeCharm)},
 		{"owed: before config-changed", idle, func(s *Snapshot) { owed(s); s.Uniter.Workflow.ConfigOwed = true }, run(hook.UpgradeCharm)},
+		{"a resource was given", idle, func(s *Snapshot) { s.Resources = 2; s.Uniter.Workflow.ResourcesVersion = 1 }, run(hook.UpgradeCharm)},
+		{"a resource was given to one that leaves", idle, func(s *Snapshot) {
+			s.Resources, s.Uniter.Relations, s.Relations = 2, nil, nil
+			dying(s)
+		}, run(hook.Stop)},
+		{"a resource was given before install", fresh, func(s *Snapshot) { s.Resources, s.Uniter.Workflow.Charm = 2, charmURL }, run(hook.Install)},
 		{"owed, but in error", idle, func(s *Snapshot) { owed(s); failing("configure-error", hook.ConfigChanged)(s) }, Wait{noon.Add(1)}},
 		{"owed, and a newer one comes: straight to it", idle, behind(state.Upgrade{}, owed), DeployCharm{newerURL}},
 	})
@@ -88,7 +94,7 @@ func TestUpgradeWorkflow(t *testing.T) {
 			WithCharm(state.Workflow{State: "install-error", Charm: charmURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}, newerURL),
 			state.Workflow{State: "install-error", Charm: newerURL, Failure: failureOf(hook.ForUnit(hook.Install), noon)}},
 		{"done: config-changed is next", WithHookDone(WithCharm(started, newerURL), upgrade, 3),
-			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, ConfigOwed: true, ConfigOwedFirst: true}},
+			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, ConfigOwed: true, ConfigOwedFirst: true, ResourcesVersion: 3}},
 		{"done before start", WithHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", ConfigOwed: true, ConfigOwedFirst: true}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {

@@ -61,15 +61,15 @@ func mayPrecedeStart(kind string) bool {
 }
 
 // WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as
-// done. seen is the version of the configuration for config-changed, and of the leader
-// settings for leader-settings-changed.
+// done. seen is the version of the configuration for config-changed, of the leader settings
+// for leader-settings-changed, and of the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State, w.Failure = StateAfter(h, w), nil
 	switch h.Kind {
 	case hook.Install:
-		w.ConfigOwed = true // config-changed comes before start, whatever was configured
+		w.ConfigOwed, w.ResourcesVersion = true, seen // config-changed comes before start, whatever was configured
 	case hook.UpgradeCharm:
-		w.UpgradeOwed, w.ConfigOwed, w.ConfigOwedFirst = false, true, true
+		w.UpgradeOwed, w.ConfigOwed, w.ConfigOwedFirst, w.ResourcesVersion = false, true, true, seen
 	case hook.ConfigChanged:
 		w.ConfigOwed, w.ConfigOwedFirst, w.ConfigVersion = false, false, seen
 	case hook.LeaderElected:

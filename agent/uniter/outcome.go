@@ -94,6 +94,8 @@ func (r *runningHook) seenVersion() int64 {
 	switch {
 	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
 		return max(r.op.Version, r.ctx.SeenLeaderSettings())
+	case r.op.Hook.Kind == hook.Install || r.op.Hook.Kind == hook.UpgradeCharm:
+		return r.op.Version
 	case r.op.Hook.Relation == state.NoRelation:
 		return max(r.op.Version, r.ctx.SeenConfig())
 	}

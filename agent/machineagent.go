@@ -12,6 +12,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
+	"bijou/agent/unitfolder"
 	"bijou/agent/wake"
 	"bijou/state"
 	"bijou/state/backoff"
@@ -150,6 +151,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 type machineState struct {
 	life     state.Life
 	units    []string
+	removing []string // storage, by id
 	env      state.Environment
 	revision int64
 }
@@ -160,6 +162,11 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 		return false, err
 	}
 	m.host.limiter.Resize(m.hookConcurrency(d.env))
+	for _, id := range d.removing {
+		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
+			return false, err
+		}
+	}
 	for _, unit := range d.units {
 		m.ensureUnitAgent(ctx, unit)
 	}
@@ -170,6 +177,9 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 }
 
 func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
+	if err := v.PrefetchMachine(m.Machine); err != nil {
+		return d, err
+	}
 	found, err := v.Machine(m.Machine)
 	if errors.Is(err, state.ErrNotFound) {
 		found.Life, err = state.Dead, nil
@@ -178,6 +188,11 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 		return d, err
 	}
 	d.life = found.Life
+	storage, err := v.MachineStorage(m.Machine)
+	if err != nil {
+		return d, err
+	}
+	d.removing = storage.Removing
 	if d.units, err = v.MachineUnits(m.Machine); err != nil {
 		return d, err
 	}
@@ -186,6 +201,21 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	}
 	d.revision, err = v.Revision()
 	return d, err
+}
+
+// removeStorage forgets a storage once nothing of it is left.
+func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
+	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
+	if err == nil && s.Unit == "" && s.Life != state.Alive {
+		m.faultPoint("before-storage-removed")
+		err = unitfolder.StorageOf(m.host.Dir, environment, s).RemoveAll()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove storage %q: %w", id, err)
+	}
+	m.Log.Info("storage removed", "storage", id)
+	m.faultPoint("after-storage-removed")
+	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error { return tx.EndStorage(id) })
 }
 
 func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {

@@ -71,6 +71,11 @@ func (v *View) Machine(id string) (Machine, error) {
 	return m, err
 }
 
+// PrefetchMachine brings, in one round trip, what a machine's agent acts by; lists come apart.
+func (v *View) PrefetchMachine(id string) error {
+	return v.keys.Prefetch(keys.Machine(id), keys.Environment, keys.MachineStorage(id))
+}
+
 // Machines reads all machines, by number.
 func (v *View) Machines() ([]Machine, error) {
 	machines, err := keyspace.LoadChildren(v.keys, keys.Machines, func(m *Machine, id string) { m.ID = id })
@@ -100,6 +105,10 @@ func (tx *Tx) DestroyMachine(id string) error {
 	}
 	if len(units) > 0 {
 		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s; destroy them first, or use --force", id, strings.Join(units, ", "))
+	}
+	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
+		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would go with it: %s; remove that first, or use --force",
+			id, strings.Join(s.All, ", ")))
 	}
 	if m.InstanceID == "" {
 		return tx.RemoveMachine(id)
@@ -223,6 +232,9 @@ func (tx *Tx) RemoveMachine(id string) error {
 	}
 	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
+	}
+	if err := tx.forgetMachineStorage(id); err != nil {
+		return err
 	}
 	tx.keys.Remove(keys.Machine(id))
 	tx.keys.Remove(keys.UnusedMachine(id))

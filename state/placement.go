@@ -88,7 +88,10 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
 		return Unit{}, err
 	}
-	return tx.insertUnit(u)
+	if u, err = tx.insertUnit(u); err != nil {
+		return Unit{}, err
+	}
+	return u, tx.addServiceStorage(s, u)
 }
 
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {

@@ -64,7 +64,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if u.Life == Alive {
 		return refuse(ErrInUse, "cannot remove unit %q: it is alive", name)
 	}
-	if err := errors.Join(tx.destroySubordinates(u), tx.leavePrincipal(u)); err != nil {
+	if err := errors.Join(tx.destroySubordinates(u), tx.leavePrincipal(u), tx.releaseUnitStorage(name)); err != nil {
 		return err
 	}
 	relations, err := tx.joinedRelations(u)

@@ -33,6 +33,8 @@ type Service struct {
 	ResourcesVersion int64 `json:"resources-version,omitempty"` // one higher with each that is given
 
 	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
+
+	Storage map[string]charm.Directive `json:"storage,omitempty"` // what each unit to come gets, by the charm's names
 }
 
 // Origin is where the charm was taken from, and where newer ones are looked for.
@@ -89,11 +91,12 @@ type ServiceSpec struct {
 	Dialect charm.Dialect  // empty: the charm's
 	Config  map[string]any // as SetConfig takes it
 
-	Constraints constraints.Value // none of a subordinate
-	ForceSeries bool              // also with a charm that does not support the series
-	Force       bool              // also with one that needs what bijou does not have
-	JujuVersion string            // that its hooks are promised; empty: bijou's
-	Trusted     bool              // with the cloud's credential
+	Constraints constraints.Value          // none of a subordinate
+	ForceSeries bool                       // also with a charm that does not support the series
+	Force       bool                       // also with one that needs what bijou does not have
+	JujuVersion string                     // that its hooks are promised; empty: bijou's
+	Trusted     bool                       // with the cloud's credential
+	Storage     map[string]charm.Directive // what each unit is to get beside, or instead of, what the charm needs
 }
 
 // AddService adds a service without units, its configuration, and its peer
@@ -114,6 +117,9 @@ func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
 	}
 	s.setDialect(ch)
 	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.CheckMissing(ch), s.checkConstraints()); err != nil {
+		return Service{}, err
+	}
+	if s.Storage, err = chooseStorage(ch.Meta, spec.Storage); err != nil {
 		return Service{}, err
 	}
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {

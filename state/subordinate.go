@@ -26,6 +26,9 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 		return err
 	}
 	u, err := tx.insertUnit(Unit{Service: other, Machine: principal.Machine, Series: s.Series, Principal: principal.Name})
+	if err == nil {
+		err = tx.addServiceStorage(s, u)
+	}
 	if err != nil {
 		return err
 	}

@@ -214,5 +214,5 @@ func (v *View) PrefetchUnit(unit string) error {
 	}
 	return v.keys.Prefetch(keys.Unit(unit), keys.Service(service), keys.Environment, keys.Config(service),
 		keys.Leader(keys.ServiceLeaderName(service)), keys.LeaderSettings(service), keys.ActionQueue(unit), keys.Debug(unit),
-		keys.UnitSecrets(unit), keys.ServiceSecrets(service))
+		keys.UnitSecrets(unit), keys.ServiceSecrets(service), keys.UnitStorage(unit))
 }

@@ -24,6 +24,7 @@ type Hook struct {
 
 	Secret         string `json:"secret,omitempty"`          // the id of the one that it is about
 	SecretRevision int    `json:"secret-revision,omitempty"` // the one that it is about, or the newest
+	Storage        string `json:"storage,omitempty"`         // the id of the one that it is about
 }
 
 // The kinds of a Hook that stands for an operator's action or command.
@@ -96,6 +97,9 @@ type Workflow struct {
 	UpgradeOwed     bool     `json:"upgrade-owed,omitempty"`   // Charm's upgrade-charm is, before any other hook of it
 
 	ResourcesVersion int64 `json:"resources-version,omitempty"` // of the service's that install or upgrade-charm has seen
+
+	// Uninstalled: install is still owed, although there is a State: that of a hook before it that has failed.
+	Uninstalled bool `json:"uninstalled,omitempty"`
 }
 
 // The states of a unit's relation.

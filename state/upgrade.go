@@ -92,8 +92,19 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
-	return cmp.Or(tx.checkSeries(s, fresh), s.CheckMissing(fresh),
+	return cmp.Or(tx.checkSeries(s, fresh), s.CheckMissing(fresh), checkStorageKept(s, old, fresh),
 		tx.checkRelationsKept(s.Name, old, fresh), tx.checkOptionsKept(s.Name, old, fresh))
+}
+
+// checkStorageKept refuses a charm that cannot do without storage that the service's units do not
+// have, unless it is forced.
+func checkStorageKept(s Service, old, fresh Charm) error {
+	for _, name := range slices.Sorted(maps.Keys(fresh.Meta.Storage)) {
+		if !s.Force && fresh.Meta.Storage[name].Minimum > old.Meta.Storage[name].Minimum {
+			return &MissingError{fmt.Sprintf("it needs storage %q, which units of the service do not have", name)}
+		}
+	}
+	return nil
 }
 
 // checkRelationsKept refuses a charm without a relation that is in use, or with another

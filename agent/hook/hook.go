@@ -33,6 +33,10 @@ const (
 	SecretRotate  = "secret-rotate"
 	SecretRemove  = "secret-remove"
 
+	// Those about a storage, whose name comes before.
+	StorageAttached  = "storage-attached"
+	StorageDetaching = "storage-detaching"
+
 	// What an operator asks for is run as a hook is: an action of the charm, or a
 	// command.
 	Action  = state.KindAction
@@ -55,6 +59,13 @@ func ForUnit(kind string) state.Hook {
 func ForSecret(kind, id string, revision int) state.Hook {
 	h := ForUnit(kind)
 	h.Secret, h.SecretRevision = id, revision
+	return h
+}
+
+// ForStorage returns a hook about a storage: "data-storage-attached".
+func ForStorage(kind string, s state.Storage) state.Hook {
+	h := ForUnit(kind)
+	h.Name, h.Storage = s.Name()+"-"+kind, s.ID
 	return h
 }
 

@@ -57,6 +57,7 @@ type Context struct {
 	unitState       *settingsNode // nil: not read
 
 	secrets *secretCache // nil: not read
+	storage *unitStorage // nil: not read
 
 	actionResults map[string]any
 	actionFailure *string // why the action says that it has failed

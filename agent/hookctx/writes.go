@@ -26,7 +26,7 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	if err := errors.Join(c.addUnitAndLeaderState(tx), c.addSecrets(tx)); err != nil {
+	if err := errors.Join(c.addUnitAndLeaderState(tx), c.addSecrets(tx), c.addStorage(tx)); err != nil {
 		return nil, err
 	}
 	var all []Change

@@ -29,6 +29,13 @@ type Facts struct {
 	Relation *RelationFacts // nil outside relation hooks
 	Action   *ActionFacts   // nil in hooks
 	Secret   *SecretFacts   // nil in hooks that are about no secret
+	Storage  *StorageFacts  // nil in hooks that are about no storage
+}
+
+// StorageFacts are for hooks about a storage only.
+type StorageFacts struct {
+	ID       string // "data/0"
+	Location string // where it is
 }
 
 // SecretFacts are for hooks about a secret only.
@@ -102,6 +109,9 @@ func Environment(f Facts, getenv func(string) string) []string {
 		if s.Revision > 0 {
 			env = append(env, "JUJU_SECRET_REVISION="+strconv.Itoa(s.Revision))
 		}
+	}
+	if s := f.Storage; s != nil {
+		env = append(env, "JUJU_STORAGE_ID="+s.ID, "JUJU_STORAGE_LOCATION="+s.Location, "JUJU_STORAGE_KIND=filesystem")
 	}
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }

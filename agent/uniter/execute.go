@@ -210,6 +210,10 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		return false, u.deployCharm(ctx, s.URL)
 	case decide.Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
+	case decide.BindStorage:
+		return false, u.bindStorage(ctx, s.Storage, snap.Environment.Name)
+	case decide.ReleaseStorage:
+		return false, u.releaseStorage(ctx, s.ID)
 	case decide.EnterRelation:
 		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
 	case decide.RunHook:

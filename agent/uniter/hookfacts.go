@@ -29,7 +29,8 @@ type hookFacts struct {
 	debug     *hookexec.Debug // nil unless an operator runs the hook by hand
 	holder    string          // the operator who does
 
-	secretLabel string // by which the unit knows the secret that the hook is about
+	storage     state.Storage // that the hook is about
+	secretLabel string        // by which the unit knows the secret that the hook is about
 }
 
 func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
@@ -47,6 +48,11 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snap
 		f.action = snap.Action
 	}
 	f.secretLabel = snap.Secrets.LabelFor(h.Secret, snap.Unit.Name)
+	for _, s := range snap.Storages {
+		if s.ID == h.Storage {
+			f.storage = s
+		}
+	}
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm == snap.Unit.Charm {
 		return f, nil
@@ -95,6 +101,7 @@ func (u *uniter) newContext(f hookFacts) *hookctx.Context {
 			Broken:        h.Kind == hook.Broken,
 			Departing:     f.departing,
 			Members:       f.members,
+			Storage:       h.Storage,
 		},
 		Action:    actionFacts(f.action),
 		Resources: u.Folder.Path("resources"), SecretKeys: u.SecretKeys,
@@ -127,6 +134,9 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 		if h.Kind == hook.SecretExpired || h.Kind == hook.SecretRemove {
 			facts.Secret.Revision = h.SecretRevision
 		}
+	}
+	if h.Storage != "" {
+		facts.Storage = &hookexec.StorageFacts{ID: h.Storage, Location: f.storage.Location}
 	}
 	if h.Relation != state.NoRelation {
 		facts.Relation = &hookexec.RelationFacts{

@@ -147,7 +147,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen)), recordSecretHook(tx, unit, h))
+		return errors.Join(tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen)), recordSecretHook(tx, unit, h), recordStorageHook(tx, h))
 	}
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -212,6 +212,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	if err != nil {
 		return err
 	}
+	w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
 	w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
 	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
 	switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done

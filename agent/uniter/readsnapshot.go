@@ -68,6 +68,9 @@ func readSurroundings(v *state.View, name string, own state.Uniter, known decide
 		return s, err
 	}
 	s.AddVanished()
+	if s.Storages, err = v.UnitStorages(name); err != nil {
+		return s, err
+	}
 	return s, readSecrets(v, &s)
 }
 

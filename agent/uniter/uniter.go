@@ -69,6 +69,7 @@ type uniter struct {
 
 	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
 	nextSeq     int64     // of the unit's next state.HookRun
+	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its
@@ -159,6 +160,9 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if !snap.Gone {
 		u.Nominate(snap.Unit.Life == state.Alive)
 	}
+	if err := u.rebindStorage(snap); err != nil {
+		return false, err
+	}
 	next := decide.Next(snap)
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
@@ -214,6 +218,13 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 	}
 	if ids := snap.Secrets.IDs(); len(ids) > 0 {
 		scopes, about = append(scopes, secrets.Watch(ids)), append(about, ids...)
+	}
+	if len(snap.Storages) > 0 {
+		var ids []string
+		for _, s := range snap.Storages {
+			ids = append(ids, s.ID)
+		}
+		scopes, about = append(scopes, state.WatchStorages(ids)), append(about, ids...)
 	}
 	return u.watch.Renew(ctx, u.State, revision, about, scopes...)
 }

@@ -29,6 +29,7 @@ import (
 //	hook.json    which process runs the hook in flight
 //	hooks.log    what hooks have printed; hooks.log.1 is what came before
 //	lock         held by the agent that runs the unit
+//	storage/     a link for each storage that is bound for the unit, to where it is
 //
 // Whatever else is in it belongs to the charm, and outlives upgrades. units/SERVICE-N, where
 // older binaries have it, is a link to it.
@@ -135,6 +136,9 @@ func (f Folder) Remove() error {
 // RemoveAll removes the folder before the link to it, so that a folder is never left
 // without its link.
 func (f Folder) RemoveAll() error {
+	if err := f.unbindAll(); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(string(f)); err != nil {
 		return err
 	}

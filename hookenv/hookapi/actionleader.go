@@ -104,6 +104,21 @@ type Actions interface {
 	LogAction(ctx context.Context, message string) error
 }
 
+// Storage is a folder that the charm has asked for.
+type Storage struct {
+	ID       string // "data/0"
+	Location string // its path
+}
+
+// Storages answers what storage the unit has.
+type Storages interface {
+	// Storages lists it by name and number. It is read at its first use and then fixed.
+	Storages(ctx context.Context) ([]Storage, error)
+	// AddStorage gives the unit so many more of each storage of its charm, with the hook's success:
+	// all, or none, and the error says why.
+	AddStorage(ctx context.Context, counts map[string]int) error
+}
+
 // Resources answers where the charm's resources lie.
 type Resources interface {
 	// Resource returns the absolute path of a resource's file, fetched and verified.

@@ -69,6 +69,7 @@ type Facts struct {
 	RemoteService string
 	Broken        bool // a -broken hook: the implied relation has no members any more
 	Departing     string
+	Storage       string   // the id of the one that the hook is about
 	Members       []string // of the implied relation, as JUJU_MEMBERS
 }
 
@@ -155,6 +156,7 @@ type Hook interface {
 	Surroundings
 	Actions
 	Resources
+	Storages
 	Secrets
 }
 

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"bijou/hookenv"
 )
@@ -20,33 +19,5 @@ func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 }
 
 func notSupported(name string) error {
-	kind, _, _ := strings.Cut(name, "-")
-	missing := map[string]string{"payload": "payloads", "storage": "storage"}[kind]
-	return fmt.Errorf("%s is not supported by this version of bijou: it has no %s", name, missing)
-}
-
-func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
-	id, o := "", &hookenv.FormatOption{}
-	f.AddString(&id, "which storage", "ID", "s")
-	o.AddFlag(f)
-	return func(_ context.Context, inv *hookenv.Invocation) error {
-		if id == "" {
-			return hookenv.UsageErrorf("no storage instance specified")
-		}
-		if err := inv.LimitArgs(1); err != nil {
-			return err
-		}
-		return notSupported(inv.Tool.Name)
-	}
-}
-
-func listStorage(_ context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
-	return o.Print(inv, []string{})
-}
-
-func addStorage(_ context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("storage add requires a storage directive")
-	}
-	return notSupported(inv.Tool.Name)
+	return fmt.Errorf("%s is not supported by this version of bijou: it has no payloads", name)
 }

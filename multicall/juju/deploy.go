@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -21,11 +22,12 @@ type deployCmd struct {
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}, or an option; may be repeated, a later one wins."`
 	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
-	Force       bool     `help:"Also a charm that needs what bijou does not have (storage, a newer Juju); upgrades ask no more."`
+	Force       bool     `help:"Also a charm that needs what bijou does not have (block devices, a newer Juju); upgrades ask no more."`
 	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
+	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Storage of the charm that each unit gets: of pool rootfs, tmpfs or host:/FOLDER, with a size like 10G, so many of each; may be repeated."`
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
 	placementFlags
 	waitFlags
@@ -108,6 +110,9 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if spec.Constraints, err = parseConstraints(c.Constraints...); err != nil {
 		return nil, err
 	}
+	if spec.Storage, err = parseDirectives(c.Storage); err != nil {
+		return nil, err
+	}
 	if spec.Config, err = c.readOptions(found.Charm, spec.Name); err != nil {
 		return nil, err
 	}
@@ -183,7 +188,8 @@ type deployment struct {
 	units     int
 	placement state.Placement
 
-	dialectNote string // which dialect, and why, once it is deployed
+	storage     map[string]charm.Directive // that each unit gets, once it is deployed
+	dialectNote string                     // which dialect, and why, once it is deployed
 }
 
 // run adds the service with its first unit, and says so.
@@ -205,7 +211,17 @@ func (d *deployment) run() error {
 	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.spec.JujuVersion, charm.JujuVersion))
 	d.o.noteCalls(d.found.Path)
 	d.o.noteMissingResources(d.found.Meta, d.spec.Name, d.files)
+	d.noteSizes()
 	return nil
+}
+
+// noteSizes says which sizes are only asked for.
+func (d *deployment) noteSizes() {
+	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
+		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
+			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
+		}
+	}
 }
 
 // errRevisionTaken means that another archive has the charm URL.
@@ -280,6 +296,7 @@ func (d *deployment) addService(url charm.URL) error {
 		if err != nil {
 			return err
 		}
+		d.storage = s.Storage
 		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
 		if err := putResources(tx, d.spec.Name, resources); err != nil || d.units == 0 {
 			return err

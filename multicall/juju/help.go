@@ -30,7 +30,7 @@ func missingCommands() []missing {
 		{"controllers show-controller register unregister login logout whoami users add-user", "controllers and users", "an environment is whoever's its folder is: juju models"},
 		{"add-ssh-key remove-ssh-key ssh-keys import-ssh-key", "keys of operators", "whoever may read the environment's folder gets in: juju ssh UNIT"},
 		{"find info download", "charm store", "give a charm's folder or archive: juju deploy ./mysql.charm"},
-		{"storage show-storage add-storage remove-storage attach-storage detach-storage storage-pools", "storage", "a charm keeps its data on its unit's machine"},
+		{"storage-pools create-storage-pool update-storage-pool remove-storage-pool", "storage pools of operators'", "juju deploy --storage NAME=POOL, of the pools rootfs, tmpfs and host:/FOLDER"},
 		{"up", "such command", "juju bootstrap makes an environment, juju deploy CHARM a service"},
 	}
 }

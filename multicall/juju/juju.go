@@ -159,6 +159,13 @@ type grammar struct {
 	Resources        resourcesCmd        `cmd:"" aliases:"list-resources" help:"List the resources of a service's charm."`
 	AttachResource   attachResourceCmd   `cmd:"" help:"Give a service files for resources of its charm."`
 
+	Storage       storageCmd       `cmd:"" aliases:"list-storage" help:"List the storage of units, and what no unit has any more."`
+	ShowStorage   showStorageCmd   `cmd:"" help:"Show storage."`
+	AddStorage    addStorageCmd    `cmd:"" help:"Give a unit more of a storage of its charm."`
+	AttachStorage attachStorageCmd `cmd:"" help:"Give a unit storage that no unit has."`
+	DetachStorage detachStorageCmd `cmd:"" help:"Take storage from the unit that has it; what it holds stays."`
+	RemoveStorage removeStorageCmd `cmd:"" help:"Remove storage with all that it holds."`
+
 	Status      statusCmd      `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
 	ShowUnit    showUnitCmd    `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
 	Wait        waitCmd        `cmd:"" help:"Wait until units have settled, are active, or are gone."`

@@ -17,8 +17,13 @@ type removalFlags struct {
 	DryRun bool   `help:"Only say what would be done."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 
-	NoPrompt       bool `hidden:"" help:"As it is: it never asks."`
-	DestroyStorage bool `hidden:"" help:"As it is: there is no storage that could stay."`
+	NoPrompt bool `hidden:"" help:"As it is: it never asks."`
+}
+
+// unitRemovalFlags are those of the commands that units leave by.
+type unitRemovalFlags struct {
+	DestroyStorage bool `help:"Remove their storage, too, with all that it holds; without it that stays, detached."`
+	removalFlags
 }
 
 type removalKind struct {
@@ -86,6 +91,29 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	return nil
 }
 
+// removeUnits is removeAll for units, and for services with all of theirs. It says what becomes of
+// their storage.
+func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
+	all, err := state.Read(o.ctx, s, (*state.View).Storages)
+	if err == nil {
+		err = r.removeAll(o, s, k, names)
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		service, _, _ := strings.Cut(one.Unit, "/")
+		switch {
+		case one.Unit == "" || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
+		case r.DestroyStorage:
+			o.note("storage %s goes with it, and all that it holds", one.ID)
+		default:
+			o.note("storage %s stays on machine %s with what it holds; juju remove-storage %s removes it", one.ID, one.Machine, one.ID)
+		}
+	}
+	return nil
+}
+
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
@@ -103,23 +131,34 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 type removeUnitCmd struct {
 	Units []string `arg:"" name:"unit" help:"The units."`
 	Force bool     `help:"At once, without hooks, whatever the agent does."`
-	removalFlags
+	unitRemovalFlags
 	waitFlags
 }
 
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", destroyUnit, nil, true}
+		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", c.destroyUnit, nil, true}
 		if c.Force {
-			k = removalKind{"unit", "is gone", checkUnitRemovable, s.ForceRemoveUnit, false}
+			k = removalKind{"unit", "is gone", checkUnitRemovable, func(ctx context.Context, name string) error {
+				if c.DestroyStorage {
+					if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveUnitStorage(name) }); err != nil {
+						return err
+					}
+				}
+				return s.ForceRemoveUnit(ctx, name)
+			}, false}
 		}
-		return c.removeAll(o, s, k, c.Units)
+		return c.removeUnits(o, s, k, c.Units)
 	})
 }
 
-func destroyUnit(tx *state.Tx, name string) error {
-	if err := checkUnitRemovable(tx, name); err != nil {
+func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
+	err := checkUnitRemovable(tx, name)
+	if err == nil && c.DestroyStorage {
+		err = tx.RemoveUnitStorage(name)
+	}
+	if err != nil {
 		return err
 	}
 	return tx.DestroyUnit(name)
@@ -139,7 +178,7 @@ func checkUnitRemovable(tx *state.Tx, name string) error {
 type destroyServiceCmd struct {
 	Services []string `arg:"" name:"service" help:"The services."`
 	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
-	removalFlags
+	unitRemovalFlags
 	waitFlags
 }
 
@@ -151,7 +190,12 @@ func (c destroyServiceCmd) Run(o *operator) error {
 		if c.Force {
 			k.outcome, k.remove, k.awaitsHooks = "is gone, with its relations and units", s.ForceDestroyService, false
 		}
-		return c.removeAll(o, s, k, c.Services)
+		if remove := k.remove; c.DestroyStorage {
+			k.remove = func(ctx context.Context, name string) error {
+				return errors.Join(s.RemoveServiceStorage(ctx, name), remove(ctx, name))
+			}
+		}
+		return c.removeUnits(o, s, k, c.Services)
 	})
 }
 

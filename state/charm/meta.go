@@ -130,7 +130,7 @@ func (m *Meta) checkFields(dialect string) (err error) {
 			return fmt.Errorf("hook-dialect: %w", err)
 		}
 	}
-	if err := m.checkResources(); err != nil {
+	if err := cmp.Or(m.checkResources(), m.checkStorage()); err != nil {
 		return err
 	}
 	if m.revision != nil {

@@ -42,6 +42,7 @@ const (
 	Secrets        = "secrets/"
 	SecretContents = "secret-contents/"
 	SecretKeys     = "secret-keys/"
+	Storages       = "storage/"
 )
 
 // The counters, each of which holds the next number.
@@ -50,6 +51,7 @@ const (
 	MachineCounter  = Counters + "machines"
 	RelationCounter = Counters + "relations"
 	ActionCounter   = Counters + "actions"
+	StorageCounter  = Counters + "storage"
 )
 
 // UnitCounter is counters/units/<service>: the next unit's number.
@@ -140,6 +142,15 @@ func ContentsOfSecret(id string) string { return SecretContents + id + "/" }
 func SecretContent(id string, revision int) string {
 	return ContentsOfSecret(id) + strconv.Itoa(revision)
 }
+
+// Storage is storage/<name>/<n>: Storage.
+func Storage(id string) string { return Storages + id }
+
+// UnitStorage is units/<u>/storage: the ids of what storage the unit has.
+func UnitStorage(u string) string { return Unit(u) + "/storage" }
+
+// MachineStorage is machines/<id>/storage: MachineStorage.
+func MachineStorage(id string) string { return Machine(id) + "/storage" }
 
 // UnitState is units/<u>/state: a settings node.
 func UnitState(u string) string { return Unit(u) + "/state" }

@@ -2,6 +2,7 @@ package hookapitest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"bijou/hookenv/hookapi"
@@ -84,4 +85,21 @@ func (h *memoryHook) Resource(ctx context.Context, name string) (string, error) 
 		return "", hookapi.ErrUnknownResource
 	}
 	return path, nil
+}
+
+func (h *memoryHook) Storages(ctx context.Context) ([]hookapi.Storage, error) {
+	defer h.m.mu.Unlock()
+	return nil, h.enter(ctx)
+}
+
+// AddStorage knows no storage.
+func (h *memoryHook) AddStorage(ctx context.Context, counts map[string]int) error {
+	defer h.m.mu.Unlock()
+	if err := h.enter(ctx); err != nil {
+		return err
+	}
+	for name := range counts {
+		return fmt.Errorf("charm storage %q not found", name)
+	}
+	return nil
 }

@@ -99,7 +99,7 @@ func (s *Snapshot) isFinished() bool {
 }
 
 func neverInstalled(w state.Workflow) bool {
-	return w.State == "" || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
+	return w.State == "" || w.Uninstalled || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
 
 // wantsUpgrade is false for a unit that leaves: it ends with the charm that it has.
@@ -139,6 +139,7 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
+	storage := s.nextStorage()
 	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive // a unit that leaves is configured no more
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
@@ -147,6 +148,8 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return DeployCharm{s.Upgrade.Charm}
 	case w.UpgradeOwed, w.ResourcesVersion != s.Resources && w.State != "" && s.Unit.Life == state.Alive:
 		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
+	case storage != nil && w.State != stateStopped:
+		return storage
 	case w.State == "" && s.isLeaderless():
 		return Wait{}
 	case w.State == "":
@@ -197,11 +200,40 @@ func (s *Snapshot) nextAfterStart() Step {
 	}
 	if s.Unit.Life != state.Alive {
 		if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
-			return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
+			return s.nextAtEnd()
 		}
 		return Wait{until}
 	}
 	return s.nextWhenIdle(until)
+}
+
+// nextStorage returns nil where nothing is to be done. A unit that leaves gives its storage back
+// at its end.
+func (s *Snapshot) nextStorage() Step {
+	for _, one := range s.Storages {
+		switch {
+		case one.State == state.StorageDetaching:
+			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+		case s.Unit.Life != state.Alive:
+		case one.State == state.StorageUnbinding:
+			return ReleaseStorage{one.ID}
+		case one.State == state.StoragePending:
+			return BindStorage{one}
+		case one.State == state.StorageBound:
+			return RunHook{hook.ForStorage(hook.StorageAttached, one), FromWorkflow}
+		}
+	}
+	return nil
+}
+
+// nextAtEnd tells a unit that leaves that it loses its storage, before its stop hook.
+func (s *Snapshot) nextAtEnd() Step {
+	for _, one := range s.Storages {
+		if one.State == state.StorageAttached {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+		}
+	}
+	return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
 }
 
 func (s *Snapshot) nextMembership() Step {

@@ -28,6 +28,7 @@ type Snapshot struct {
 	Leader        Leader        // zero for a charm without hooks about leadership
 	Relations     map[int]Relation
 	Secrets       Secrets
+	Storages      []state.Storage // that the unit has
 
 	RetryHooks     bool          // failed hooks are retried by themselves
 	StatusInterval time.Duration // between update-status hooks; 0: never
@@ -145,6 +146,12 @@ type DeployCharm struct{ URL string }
 // Enqueue persists arrivals in the queue.
 type Enqueue struct{ Arrivals []hook.Arrival }
 
+// BindStorage makes a storage's folder, and puts it where the unit is to find it.
+type BindStorage struct{ Storage state.Storage }
+
+// ReleaseStorage takes a storage away from the unit.
+type ReleaseStorage struct{ ID string }
+
 // EnterRelation makes the unit a member of the relation.
 type EnterRelation struct{ Relation hook.Relation }
 
@@ -192,13 +199,15 @@ func (s Wait) String() string {
 	}
 	return "wait until " + s.Until.Format(time.RFC3339)
 }
-func (s DeployCharm) String() string   { return "deploy " + s.URL }
-func (s Enqueue) String() string       { return fmt.Sprintf("enqueue %d entries", len(s.Arrivals)) }
-func (s EnterRelation) String() string { return fmt.Sprintf("enter relation %d", s.Relation.ID) }
-func (s RunHook) String() string       { return fmt.Sprintf("run %s (%s)", s.Hook.Name, s.From) }
-func (s Resolve) String() string       { return fmt.Sprintf("resolve %d", s.Relation) }
-func (s LeaveRelation) String() string { return fmt.Sprintf("leave relation %d", s.Relation) }
-func (SetDying) String() string        { return "set dying" }
-func (FailCrashed) String() string     { return "fail crashed" }
-func (InterruptHook) String() string   { return "interrupt hook" }
-func (Finish) String() string          { return "finish" }
+func (s DeployCharm) String() string    { return "deploy " + s.URL }
+func (s Enqueue) String() string        { return fmt.Sprintf("enqueue %d entries", len(s.Arrivals)) }
+func (s EnterRelation) String() string  { return fmt.Sprintf("enter relation %d", s.Relation.ID) }
+func (s RunHook) String() string        { return fmt.Sprintf("run %s (%s)", s.Hook.Name, s.From) }
+func (s Resolve) String() string        { return fmt.Sprintf("resolve %d", s.Relation) }
+func (s LeaveRelation) String() string  { return fmt.Sprintf("leave relation %d", s.Relation) }
+func (s BindStorage) String() string    { return "bind storage " + s.Storage.ID }
+func (s ReleaseStorage) String() string { return "release storage " + s.ID }
+func (SetDying) String() string         { return "set dying" }
+func (FailCrashed) String() string      { return "fail crashed" }
+func (InterruptHook) String() string    { return "interrupt hook" }
+func (Finish) String() string           { return "finish" }

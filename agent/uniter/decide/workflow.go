@@ -21,7 +21,7 @@ const (
 func ErrorState(kind string) string {
 	switch kind {
 	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged,
-		hook.SecretChanged, hook.SecretExpired, hook.SecretRotate, hook.SecretRemove:
+		hook.StorageAttached, hook.StorageDetaching, hook.SecretChanged, hook.SecretExpired, hook.SecretRotate, hook.SecretRemove:
 		return kind + "-error"
 	case hook.ConfigChanged:
 		return "configure-error"
@@ -42,6 +42,8 @@ func StateAfter(h state.Hook, w state.Workflow) string {
 		return w.State
 	case h.Kind == hook.Install:
 		return stateInstalled
+	case h.Storage != "" && (w.State == "" || w.Uninstalled):
+		return ""
 	case h.Kind == hook.Stop:
 		return stateStopped
 	case h.Kind == hook.Remove:
@@ -54,7 +56,8 @@ func StateAfter(h state.Hook, w state.Workflow) string {
 
 func mayPrecedeStart(kind string) bool {
 	switch kind {
-	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged, hook.Created:
+	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged, hook.Created,
+		hook.StorageAttached, hook.StorageDetaching:
 		return true
 	}
 	return false
@@ -64,7 +67,7 @@ func mayPrecedeStart(kind string) bool {
 // done. seen is the version of the configuration for config-changed, of the leader settings
 // for leader-settings-changed, and of the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
-	w.State, w.Failure = StateAfter(h, w), nil
+	w.State, w.Failure, w.Uninstalled = StateAfter(h, w), nil, false
 	switch h.Kind {
 	case hook.Install:
 		w.ConfigOwed, w.ResourcesVersion = true, seen // config-changed comes before start, whatever was configured

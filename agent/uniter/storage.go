@@ -1,0 +1,62 @@
+package uniter
+
+import (
+	"context"
+	"fmt"
+
+	"bijou/agent/hook"
+	"bijou/agent/uniter/decide"
+	"bijou/state"
+)
+
+// bindStorage records before it makes a folder that there may be one, so that a folder that was
+// not made by it is never taken for the storage's.
+func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) error {
+	bound := u.Folder.StorageOf(environment, s)
+	if !s.Made {
+		err := bound.CheckFree()
+		if err == nil {
+			err = u.commitStep(ctx, "storage-made", func(tx *state.Tx) error { return tx.MarkStorageMade(s.ID) })
+		}
+		if err != nil {
+			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+		}
+	}
+	if err := u.Folder.BindStorage(bound); err != nil {
+		return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+	}
+	u.Log.Info("storage is there", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
+	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error { return tx.SetStorageBound(s.ID, bound.Location) })
+}
+
+// rebindStorage has the unit find its storage after a reboot, too, before any hook runs.
+func (u *uniter) rebindStorage(snap decide.Snapshot) error {
+	if u.rebound || snap.Gone {
+		return nil
+	}
+	for _, s := range snap.Storages {
+		if s.State == state.StoragePending || s.State == state.StorageUnbinding {
+			continue
+		}
+		if err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s)); err != nil {
+			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+		}
+	}
+	u.rebound = true
+	return nil
+}
+
+func (u *uniter) releaseStorage(ctx context.Context, id string) error {
+	if err := u.Folder.UnbindStorage(id, false); err != nil {
+		return fmt.Errorf("cannot detach storage %q: %w", id, err)
+	}
+	u.Log.Info("storage detached", "storage", id)
+	return u.commitStep(ctx, "storage-released", func(tx *state.Tx) error { return tx.ReleaseStorage(id) })
+}
+
+func recordStorageHook(tx *state.Tx, h state.Hook) error {
+	if h.Storage == "" {
+		return nil
+	}
+	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
+}

@@ -1,0 +1,79 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
+	id, o := "", &hookenv.FormatOption{}
+	f.AddString(&id, "which storage; default: the one that the hook is about", "ID", "s")
+	o.AddFlag(f)
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		id := cmp.Or(id, inv.Facts.Storage)
+		if id == "" {
+			return hookenv.UsageErrorf("no storage instance specified")
+		}
+		if err := inv.LimitArgs(1); err != nil {
+			return err
+		}
+		all, err := inv.Hook.Storages(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(s hookapi.Storage) bool { return s.ID == id })
+		if i < 0 {
+			return fmt.Errorf("storage %q not found", id)
+		}
+		described := map[string]string{"kind": "filesystem", "location": all[i].Location}
+		if len(inv.Args) == 0 || inv.Args[0] == "" {
+			return o.Print(inv, described)
+		}
+		value, known := described[inv.Args[0]]
+		if !known {
+			return fmt.Errorf("invalid storage attribute %q", inv.Args[0])
+		}
+		return o.Print(inv, value)
+	}
+}
+
+func listStorage(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+	all, err := inv.Hook.Storages(ctx)
+	ids := []string{}
+	for _, s := range all {
+		if len(inv.Args) == 0 || path.Dir(s.ID) == inv.Args[0] {
+			ids = append(ids, s.ID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return o.Print(inv, ids)
+}
+
+func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("storage add requires a storage directive")
+	}
+	counts := map[string]int{}
+	for _, word := range inv.Args {
+		name, text, given := strings.Cut(word, "=")
+		count, err := strconv.Atoi(text)
+		if given && (err != nil || count < 1) {
+			return hookenv.UsageErrorf("%q: want NAME or NAME=COUNT: a charm says how many, and nothing else", word)
+		}
+		counts[name] += max(count, 1)
+	}
+	if err := inv.Hook.AddStorage(ctx, counts); err != nil {
+		return fmt.Errorf("cannot add storage: %w", err)
+	}
+	return nil
+}

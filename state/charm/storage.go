@@ -1,0 +1,194 @@
+package charm
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state/lazyregexp"
+)
+
+// Storage is a storage that a charm asks for in its metadata.
+type Storage struct {
+	Type     string `json:"type,omitempty"` // "filesystem", the default, or "block"
+	Shared   bool   `json:"shared,omitempty"`
+	ReadOnly bool   `json:"read-only,omitempty"`
+	Location string `json:"location,omitempty"` // where it is to be found, absolute; empty: anywhere
+	Multiple bool   `json:"multiple,omitempty"` // a unit may have several, below Location
+	Minimum  int    `json:"minimum"`            // how many a unit must have; 0: it is optional
+	Maximum  int    `json:"maximum,omitempty"`  // how many it can have; 0: any number
+	Size     int64  `json:"size,omitempty"`     // MiB that each has at least; 0: any size
+}
+
+// UnmarshalYAML reads a storage of metadata.yaml. `multiple: {range: ...}` is one of "0-", "1-3",
+// "2" and "2+"; without it there is one.
+func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
+	raw := struct {
+		Type     string
+		Shared   boolYAML
+		ReadOnly boolYAML `yaml:"read-only"`
+		Location string
+		Size     string `yaml:"minimum-size"`
+		Multiple *struct{ Range string }
+	}{Type: "filesystem"}
+	if err := n.Decode(&raw); err != nil {
+		return err
+	}
+	*s = Storage{
+		Type: raw.Type, Shared: bool(raw.Shared), ReadOnly: bool(raw.ReadOnly), Location: raw.Location,
+		Multiple: raw.Multiple != nil && raw.Multiple.Range != "", Minimum: 1, Maximum: 1,
+	}
+	if raw.Location != "" && (!path.IsAbs(raw.Location) || path.Clean(raw.Location) == "/") {
+		return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /", n.Line, raw.Location)
+	}
+	if raw.Size != "" {
+		var err error
+		if s.Size, err = parseSize(raw.Size); err != nil {
+			return fmt.Errorf("line %d: storage has the minimum-size %q: want one like 10G", n.Line, raw.Size)
+		}
+	}
+	if !s.Multiple {
+		return nil
+	}
+	text := strings.TrimSuffix(raw.Multiple.Range, "+")
+	first, last, isRange := strings.Cut(text, "-")
+	var err, lastErr error
+	s.Minimum, err = strconv.Atoi(first)
+	switch {
+	case isRange && last != "":
+		s.Maximum, lastErr = strconv.Atoi(last)
+	case isRange, text != raw.Multiple.Range:
+		s.Maximum = 0
+	default:
+		s.Maximum = s.Minimum
+	}
+	if err != nil || lastErr != nil || s.Minimum < 0 || s.Maximum != 0 && s.Maximum < s.Minimum {
+		return fmt.Errorf("storage has the range %q: want one like 0-, 1-3 or 2", raw.Multiple.Range)
+	}
+	return nil
+}
+
+// unsupported returns why there can be no such storage; empty: there can.
+func (s Storage) unsupported() string {
+	switch {
+	case s.Type != "filesystem" && s.Type != "": // charms that older binaries have stored say nothing of a type
+		return "of type " + s.Type
+	case s.Shared:
+		return "shared by all units"
+	case s.ReadOnly && s.Location == "":
+		return "read-only without a location"
+	}
+	return ""
+}
+
+func (m *Meta) checkStorage() error {
+	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
+		if err := checkName("storage", name, storageName.MatchString, `lower-case letters, digits and dashes, a letter first`); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LocationOf returns where the instance of that id is to be found; empty: anywhere.
+func (s Storage) LocationOf(id string) string {
+	if s.Location != "" && s.Multiple && s.Maximum != 1 {
+		return path.Join(s.Location, id)
+	}
+	return s.Location
+}
+
+// CheckCount returns why a unit cannot have that many.
+func (s Storage) CheckCount(name string, n int) error {
+	switch {
+	case s.unsupported() != "":
+		return fmt.Errorf("storage %q is %s, which this version of bijou does not have", name, s.unsupported())
+	case s.Maximum > 0 && n > s.Maximum:
+		return fmt.Errorf("a unit can have %d of storage %q at most, and would have %d", s.Maximum, name, n)
+	}
+	return nil
+}
+
+// Directive says what storage an operator wants.
+type Directive struct {
+	Pool  string `json:"pool,omitempty"`  // empty: rootfs
+	Size  int64  `json:"size,omitempty"`  // MiB; 0: what the charm wants at least
+	Count int    `json:"count,omitempty"` // 0: as many as the charm wants at least, or one
+}
+
+// The pools. PoolHost is followed by a colon and a folder of the machine.
+const (
+	PoolRootFS = "rootfs"
+	PoolTmpFS  = "tmpfs"
+	PoolHost   = "host"
+)
+
+// maxDirectiveCount bounds how many storages of one name an operator gives a unit at once.
+const maxDirectiveCount = 50
+
+var countPattern = lazyregexp.New(`^[0-9]{1,9}$`)
+
+// ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", in any order.
+func ParseDirective(text string) (name string, d Directive, err error) {
+	name, rest, given := strings.Cut(text, "=")
+	if !storageName.MatchString(name) {
+		return "", d, Invalidf("invalid storage name %q", name)
+	}
+	if !given {
+		return name, d, nil
+	}
+	for word := range strings.SplitSeq(rest, ",") {
+		size, sizeErr := parseSize(word)
+		switch kind, folder, _ := strings.Cut(word, ":"); {
+		case countPattern.MatchString(word) && d.Count == 0 && word != "0":
+			d.Count, _ = strconv.Atoi(word)
+		case sizeErr == nil && size > 0 && d.Size == 0:
+			d.Size = size
+		case d.Pool != "":
+			return "", d, Invalidf("storage %q: %q is no size (10G) or count, and the pool is given", name, word)
+		case word == PoolRootFS, word == PoolTmpFS, kind == PoolHost && path.IsAbs(folder) && path.Clean(folder) == folder:
+			d.Pool = word
+		default:
+			return "", d, Invalidf("storage %q: %q is no pool, size or count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on", name, word)
+		}
+	}
+	if d.Count > maxDirectiveCount {
+		return "", d, Invalidf("storage %q: %d at once are too many, at most %d", name, d.Count, maxDirectiveCount)
+	}
+	return name, d, nil
+}
+
+// String writes a directive as ParseDirective reads it, without the name.
+func (d Directive) String() string {
+	words := []string{}
+	if d.Pool != "" {
+		words = append(words, d.Pool)
+	}
+	if d.Size > 0 {
+		words = append(words, strconv.FormatInt(d.Size, 10)+"M")
+	}
+	if d.Count > 0 {
+		words = append(words, strconv.Itoa(d.Count))
+	}
+	return strings.Join(words, ",")
+}
+
+var (
+	storageName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*$`)
+	sizePattern = lazyregexp.New(`^([0-9]{1,9}(?:\.[0-9]{1,3})?)([MGTP])(?:i?B)?$`)
+)
+
+// parseSize returns a size in MiB: "512M", "1.5G", "2TiB".
+func parseSize(text string) (int64, error) {
+	parts := sizePattern.Compiled().FindStringSubmatch(text)
+	if parts == nil {
+		return 0, fmt.Errorf("invalid size %q", text)
+	}
+	n, err := strconv.ParseFloat(parts[1], 64)
+	return int64(n * float64(int64(1)<<(10*strings.Index("MGTP", parts[2])))), err
+}

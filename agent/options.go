@@ -35,6 +35,9 @@ import (
 //	leave        the unit is no member of a relation any more
 //	retire       a subordinate's unit is to leave
 //	debug-end    a debug session is over
+//	storage-made      a storage's folder is about to be made
+//	storage-bound     the unit finds it where it is to be
+//	storage-released  the unit has it no more
 //	dead         the unit is down
 //	remove       one batch of its records is removed
 //
@@ -50,6 +53,8 @@ import (
 //	before-swap      it is there, beside the old one
 //	after-exchange   it is in the place of the old one, which is beside it
 //	after-swap       the old one is gone
+//	before-storage-removed  all is there that a storage holds
+//	after-storage-removed   nothing is
 //	before-clear     nothing of the unit is left but its folder
 //	after-clear      nor that
 type Fault func(point string)

@@ -49,10 +49,11 @@ func StorageOf(machineDir, environment string, s state.Storage) Storage {
 
 // CheckFree returns why the storage's folder cannot be made: there is something already.
 func (s Storage) CheckFree() error {
-	if empty, err := isEmpty(s.Folder); err != nil || !empty {
-		return cmpError(err, "%s has files that are not this storage's: move them away", s.Folder)
+	empty, err := isEmpty(s.Folder)
+	if err == nil && !empty {
+		err = fmt.Errorf("%s has files that are not this storage's: move them away", s.Folder)
 	}
-	return nil
+	return err
 }
 
 // isEmpty is true for a folder that is not there, too.
@@ -62,13 +63,6 @@ func isEmpty(folder string) (bool, error) {
 		return true, nil
 	}
 	return len(entries) == 0, err
-}
-
-func cmpError(err error, format string, args ...any) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf(format, args...)
 }
 
 // notePath is a link to the location, from which the storage has to go with the unit, however
@@ -120,11 +114,21 @@ func (s Storage) mountTmp() error {
 	return nil
 }
 
-// isMount reports whether a file system is mounted on a folder. One bound from the same file
-// system is not seen.
+// isMount reports whether something is mounted on a folder. It reads mountinfo, since a folder that is
+// bound from the same file system looks like any other.
 func isMount(folder string) bool {
-	var at, above unix.Stat_t
-	return unix.Stat(folder, &at) == nil && unix.Stat(filepath.Dir(folder), &above) == nil && at.Dev != above.Dev
+	path, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == escaped {
+			return true
+		}
+	}
+	return false
 }
 
 func (s Storage) isBound() bool {
@@ -134,13 +138,23 @@ func (s Storage) isBound() bool {
 }
 
 func (s Storage) bind() error {
+	if to, err := os.Readlink(s.Location); err == nil {
+		return fmt.Errorf("%s is a link to %s", s.Location, to)
+	}
+	if isMount(s.Location) {
+		return fmt.Errorf("another storage, or file system, is mounted on %s", s.Location)
+	}
 	if err := durable.MkdirAll(s.Location, 0o755); err != nil {
 		return err
 	}
-	if empty, err := isEmpty(s.Location); err != nil || !empty {
-		return cmpError(err, "%s is not empty, and would be hidden: move what is in it away", s.Location)
+	empty, err := isEmpty(s.Location)
+	if err == nil && !empty {
+		err = fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", s.Location)
 	}
-	err := unix.Mount(s.Folder, s.Location, "", unix.MS_BIND, "")
+	if err != nil {
+		return err
+	}
+	err = unix.Mount(s.Folder, s.Location, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.EPERM) && !s.ReadOnly {
 		err = errors.Join(os.Remove(s.Location), os.Symlink(s.Folder, s.Location))
 	}

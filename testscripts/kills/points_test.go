@@ -46,6 +46,7 @@ func points() map[string]stimulus {
 	add((*stage).scale, "commit dead", "commit remove", "before-clear", "after-clear")
 	add((*stage).act, "commit action-end")
 	add((*stage).debug, "commit debug-end")
+	add((*stage).store, "commit storage-made", "commit storage-bound", "commit storage-released", "before-storage-removed", "after-storage-removed")
 	return all
 }
 
@@ -113,15 +114,17 @@ type stage struct {
 	*world
 	turn    int
 	failing bool
+	marked  map[string]bool // storage that keeps a file of its own
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{world: newWorld(t)}
+	s := &stage{world: newWorld(t), marked: map[string]bool{}}
 	s.Juju("set-environment", "automatically-retry-hooks=false")
 	s.Juju("deploy", s.charm, "hub", "-n", "2")
 	s.Juju("deploy", s.charm, "east", "-n", "2")
 	s.Juju("deploy", s.charm, "north")
 	s.Juju("deploy", s.subordinate(), "logger")
+	s.Juju("deploy", s.keeper(), "keeper", "-n", "2")
 	s.Juju("add-relation", "east:client", "hub:server")
 	s.settle()
 	return s
@@ -370,6 +373,7 @@ func (s *stage) end(died int) {
 		return await.Unless(len(s.failed()) == 0, "%v", s.failed())
 	})
 	s.settle()
-	s.removeAll("logger", "north", "east", "hub")
+	s.checkStorage()
+	s.removeAll("logger", "north", "east", "hub", "keeper")
 	s.judge("points", fmt.Sprintf("%d points of %d, ", died, len(points())))
 }

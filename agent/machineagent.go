@@ -16,6 +16,7 @@ import (
 	"bijou/agent/wake"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/bind"
 )
 
 // RunMachine runs a machine agent: it announces the machine, keeps one unit
@@ -208,7 +209,7 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
 	if err == nil && s.Unit == "" && s.Life != state.Alive {
 		m.faultPoint("before-storage-removed")
-		err = unitfolder.StorageOf(m.host.Dir, environment, s).RemoveAll()
+		err = bind.RemoveAll(unitfolder.StorageOf(m.host.Dir, environment, s).Folder)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)

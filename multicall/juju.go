@@ -24,6 +24,7 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
+	"bijou/state/bind"
 	"bijou/state/charm"
 )
 
@@ -86,7 +87,11 @@ func (localAgents) RemoveFiles(e home.Environment) error {
 	if err := systemd.Remove(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
-	return agent.RemoveSockets(e.UUID)
+	dirs, err := e.MachineDirs()
+	for _, dir := range dirs {
+		err = errors.Join(err, bind.ReleaseMachine(dir))
+	}
+	return errors.Join(err, agent.RemoveSockets(e.UUID))
 }
 
 func (localAgents) Running(dir string) (pid int, err error) {

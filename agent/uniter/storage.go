@@ -47,7 +47,7 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 }
 
 func (u *uniter) releaseStorage(ctx context.Context, id string) error {
-	if err := u.Folder.UnbindStorage(id, false); err != nil {
+	if err := u.Folder.ReleaseStorage(id); err != nil {
 		return fmt.Errorf("cannot detach storage %q: %w", id, err)
 	}
 	u.Log.Info("storage detached", "storage", id)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/backoff"
+	"bijou/state/bind"
 	"bijou/state/durable"
 	"bijou/state/filelock"
 )
@@ -136,7 +137,7 @@ func (f Folder) Remove() error {
 // RemoveAll removes the folder before the link to it, so that a folder is never left
 // without its link.
 func (f Folder) RemoveAll() error {
-	if err := f.unbindAll(); err != nil {
+	if err := bind.ReleaseUnit(string(f)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(string(f)); err != nil {

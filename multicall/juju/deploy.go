@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -213,15 +212,6 @@ func (d *deployment) run() error {
 	d.o.noteMissingResources(d.found.Meta, d.spec.Name, d.files)
 	d.noteSizes()
 	return nil
-}
-
-// noteSizes says which sizes are only asked for.
-func (d *deployment) noteSizes() {
-	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
-		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
-			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
-		}
-	}
 }
 
 // errRevisionTaken means that another archive has the charm URL.

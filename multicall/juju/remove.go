@@ -104,7 +104,7 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	for _, one := range all {
 		service, _, _ := strings.Cut(one.Unit, "/")
 		switch {
-		case one.Unit == "" || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
+		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
 		case r.DestroyStorage:
 			o.note("storage %s goes with it, and all that it holds", one.ID)
 		default:

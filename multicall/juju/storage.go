@@ -2,6 +2,7 @@ package juju
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"bijou/multicall/console"
@@ -144,6 +145,15 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 		all[name] = d
 	}
 	return all, nil
+}
+
+// noteSizes says which sizes are only asked for.
+func (d *deployment) noteSizes() {
+	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
+		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
+			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
+		}
+	}
 }
 
 type addStorageCmd struct {

@@ -21,6 +21,7 @@ import (
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
 	"bijou/state/backoff"
+	"bijou/state/bind"
 	"bijou/state/durable"
 )
 
@@ -130,6 +131,9 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	}
 	if err := Halt(ctx, dir, p.options.Grace); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
+	}
+	if err := bind.ReleaseMachine(dir); err != nil {
+		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
 	}
 	// The mark goes last, so that a removal that was cut off is repeated.
 	if err := durable.RemoveAllBut(dir, instanceFile); err != nil {

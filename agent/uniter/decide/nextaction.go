@@ -55,3 +55,32 @@ const (
 	ReasonCancelled = "cancelled while it ran"
 	whyInterrupted  = "interrupted by an operator"
 )
+
+// nextStorage returns nil where nothing is to be done. A unit that leaves gives its storage back
+// at its end.
+func (s *Snapshot) nextStorage() Step {
+	for _, one := range s.Storages {
+		switch {
+		case one.State == state.StorageDetaching:
+			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+		case s.Unit.Life != state.Alive:
+		case one.State == state.StorageUnbinding:
+			return ReleaseStorage{one.ID}
+		case one.State == state.StoragePending:
+			return BindStorage{one}
+		case one.State == state.StorageBound:
+			return RunHook{hook.ForStorage(hook.StorageAttached, one), FromWorkflow}
+		}
+	}
+	return nil
+}
+
+// nextAtEnd tells a unit that leaves that it loses its storage, before its stop hook.
+func (s *Snapshot) nextAtEnd() Step {
+	for _, one := range s.Storages {
+		if one.State == state.StorageAttached {
+			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
+		}
+	}
+	return RunHook{hook.ForUnit(hook.Stop), FromWorkflow}
+}

@@ -56,6 +56,12 @@ fi
 # That of providers is left to machine 0, if this is its host.
 providers=/run/bijou/$(short "$2")-$(short provider)
 [ "$(ls -d "/run/bijou/$(short "$2")"-* 2>/dev/null)" != "$providers" ] || rm -rf "$providers"
+for bound in "$dir"/machines/*/agents/*/storage/*; do
+	[ ! -L "$bound" ] || umount -l "$(readlink "$bound")" 2>/dev/null || :
+done
+for made in "$dir"/machines/*/storage/*; do
+	umount -l "$made" 2>/dev/null || : # a tmpfs
+done
 rm -rf "$dir"
 sync
 rm -f "$root/managed-by.json"

@@ -214,4 +214,3 @@ func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
 	s.setState(StoragePending)
 	return errors.Join(tx.changeUnitStorage(unit, s.ID, true), tx.putStorage(s))
 }
-

@@ -205,3 +205,9 @@ func readFile(path string, maxSize int64) ([]byte, error) {
 	}
 	return data, nil
 }
+
+func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
+	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
+		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
+	}
+}

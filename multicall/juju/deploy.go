@@ -256,12 +256,6 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
-	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
-		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
-	}
-}
-
 // addService adds charm, service and first unit in one transaction: a placement that is
 // refused leaves no service behind.
 func (d *deployment) addService(url charm.URL) error {

@@ -18,7 +18,9 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
 	"bijou/multicall/home"
+	"bijou/multicall/providers"
 	"bijou/multicall/systemd"
+	"bijou/provision"
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
@@ -141,4 +143,106 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 		return nil, err
 	}
 	return process.Take(dir)
+}
+
+type unitAgentGrammar struct {
+	Unit string `required:"" placeholder:"UNIT" help:"The unit to run, SERVICE/N."`
+	daemonFlags
+}
+
+// RunUnitAgent is the applet unit-agent.
+func RunUnitAgent(c applet.Call) int {
+	var g unitAgentGrammar
+	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveUnit(ctx, d, g.Unit, g.daemonFlags)
+	})
+}
+
+func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
+	if err != nil {
+		return err
+	}
+	s, err := p.openState(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(unit) })
+	if err != nil {
+		return err
+	}
+	dir, err := p.machineDir(e, record.Machine)
+	if err != nil {
+		return err
+	}
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	claimant, err := daemon.NewClaimant(dir)
+	if err != nil {
+		return err
+	}
+	h := newHandover(e, p.Tools, d.Call.Applets)
+	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
+		func(ctx context.Context) error {
+			return agent.RunUnit(ctx, agent.UnitOptions{Unit: unit, Options: agent.Options{
+				State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
+			}})
+		},
+		func(ctx context.Context) error { return h.watch(ctx, s) },
+	})))
+}
+
+type provisionerGrammar struct {
+	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+}
+
+// RunProvisioner is the applet provisioner.
+func RunProvisioner(c applet.Call) int {
+	var g provisionerGrammar
+	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
+		return serveProvisioner(ctx, d, daemonFlags{Env: g.Env})
+	})
+}
+
+func serveProvisioner(ctx context.Context, d daemon.Daemon, p daemonFlags) (err error) {
+	e, err := p.loadEnvironment()
+	if err != nil {
+		return err
+	}
+	s, err := p.openState(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := refuseCopy(ctx, s, e); err != nil {
+		return err
+	}
+	h := newHandover(e, p.Tools, d.Call.Applets)
+	d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
+	return h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
+		func(ctx context.Context) error { return newProvisionerRole(s, nil, e)(ctx) },
+		func(ctx context.Context) error { return h.watch(ctx, s) },
+		func(ctx context.Context) error {
+			select {
+			case <-h.drain:
+			case <-ctx.Done():
+			}
+			return nil
+		},
+	}))
+}
+
+// newProvisionerRole opens a session of its own if session is nil.
+func newProvisionerRole(s *state.State, session *state.SharedSession, e home.Environment) daemon.Role {
+	return func(ctx context.Context) error {
+		p, err := providers.NewClient(ctx, s, e)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p})
+	}
 }

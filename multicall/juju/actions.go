@@ -37,11 +37,7 @@ type paramInfo struct {
 // Run prints the actions of the service's charm.
 func (c actionsCmd) Run(o *operator) error {
 	actions, err := readChosen(o, func(v *state.View) (map[string]charm.Action, error) {
-		s, err := v.Service(c.Service)
-		if err != nil {
-			return nil, err
-		}
-		ch, err := v.Charm(s.Charm)
+		ch, err := charmOf(v, c.Service)
 		return ch.Actions, err
 	})
 	if err != nil {

@@ -259,13 +259,10 @@ func (b *bootstrap) checkProvider() error {
 // environmentConfig adds to the operator's values the sum of the provider's executable, by
 // which a replaced one is noticed.
 func (b *bootstrap) environmentConfig() map[string]string {
-	config := maps.Clone(b.cmd.Config)
-	if b.provider.SHA256 == "" {
-		return config
+	config := map[string]string{}
+	maps.Copy(config, b.cmd.Config)
+	if b.provider.SHA256 != "" {
+		config[state.ProviderSHA256] = b.provider.SHA256
 	}
-	if config == nil {
-		config = map[string]string{}
-	}
-	config[state.ProviderSHA256] = b.provider.SHA256
 	return config
 }

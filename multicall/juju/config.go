@@ -190,26 +190,20 @@ type exposeCmd struct {
 }
 
 // Run marks the service; one that is exposed already stays so.
-func (c exposeCmd) Run(o *operator) error {
-	return setExposed(o, c.Service, true, "is marked as to be reached from outside; no firewall is changed by that")
-}
+func (c exposeCmd) Run(o *operator) error { return c.setExposed(o, true, "is") }
 
-func setExposed(o *operator, service string, exposed bool, follow string) error {
-	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(service, exposed) })
+func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
+	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, exposed) })
 	if err == nil {
-		o.note("%s %s", service, follow)
+		o.note("%s %s marked as to be reached from outside; no firewall is changed by that", c.Service, is)
 	}
 	return err
 }
 
-type unexposeCmd struct {
-	Service string `arg:"" help:"The service."`
-}
+type unexposeCmd struct{ exposeCmd }
 
 // Run takes the mark away; a service without it stays so.
-func (c unexposeCmd) Run(o *operator) error {
-	return setExposed(o, c.Service, false, "is not marked as to be reached from outside; no firewall is changed by that")
-}
+func (c unexposeCmd) Run(o *operator) error { return c.setExposed(o, false, "is not") }
 
 type getConstraintsCmd struct {
 	Service string `arg:"" optional:"" help:"Of this service, instead of the environment."`

@@ -52,17 +52,14 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 }
 
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
-	if format != "tabular" {
-		return o.encode(format, steps)
-	}
-	if len(steps) == 0 {
+	if len(steps) == 0 && format == "tabular" {
 		o.note("all is as the bundle says: there is nothing to do")
 	}
 	t := console.NewTable("ACTION", "WHAT", "HOW")
 	for _, step := range steps {
 		t.Add("", string(step.Action), step.What, step.How)
 	}
-	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+	return o.printTable(format, steps, t)
 }
 
 // bundleExecutor does the steps.

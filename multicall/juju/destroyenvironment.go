@@ -77,8 +77,7 @@ func (c destroyEnvironmentCmd) stopUnits(o *operator, e home.Environment) error 
 	if c.Force || e.Phase == home.Removing {
 		return nil
 	}
-	d := drain{o: o, env: e, timeout: c.Timeout}
-	return d.run()
+	return (&drain{o: o, env: e, timeout: c.Timeout}).run()
 }
 
 func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {

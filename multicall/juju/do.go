@@ -27,8 +27,6 @@ type doCmd struct {
 	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit: a shell as that unit."`
 }
 
-var errNoCommand = errors.New("it is not said what to do")
-
 // HookCommand is a command to be run as a hook.
 type HookCommand struct {
 	Unit, Relation string // empty: none
@@ -55,7 +53,7 @@ func (c doCmd) Run(o *operator) error {
 	}
 	words := trimDashes(c.Command)
 	if len(words) == 0 {
-		return console.Hint(console.Usage(errNoCommand), "see: juju do --help")
+		return console.Hint(console.Usage(errors.New("it is not said what to do")), "see: juju do --help")
 	}
 	command := HookCommand{
 		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: words, Streams: o.streams,

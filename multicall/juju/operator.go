@@ -165,9 +165,9 @@ func writeOutput(o *operator, path string, data []byte) error {
 
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
-	if err == nil {
-		for _, stream := range []any{o.streams.Out, o.streams.Err} {
-			if f := matchStream(stream, info); f != nil {
+	for _, stream := range []any{o.streams.Out, o.streams.Err} {
+		if f, isFile := stream.(*os.File); isFile && err == nil {
+			if own, err := f.Stat(); err == nil && os.SameFile(own, info) {
 				_, err := f.Write(data)
 				return err
 			}
@@ -180,18 +180,6 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 		path = target // the link stays, what it leads to is replaced
 	}
 	return renameio.WriteFile(path, data, 0o666, renameio.WithTempDir(filepath.Dir(path)))
-}
-
-func matchStream(stream any, info os.FileInfo) *os.File {
-	f, ok := stream.(*os.File)
-	if !ok {
-		return nil
-	}
-	own, err := f.Stat()
-	if err != nil || !os.SameFile(own, info) {
-		return nil
-	}
-	return f
 }
 
 func writeInPlace(path string, data []byte) error {

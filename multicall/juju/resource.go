@@ -88,11 +88,11 @@ type attachResourceCmd struct {
 // Run stores the files and makes them the resources' next versions, all or none.
 func (c attachResourceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		meta, err := state.Read(o.ctx, s, func(v *state.View) (charm.Meta, error) { return charmMeta(v, c.Service) })
+		ch, err := state.Read(o.ctx, s, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
 		if err != nil {
 			return err
 		}
-		files, err := parseResourceFiles(&meta, c.Resources)
+		files, err := parseResourceFiles(&ch.Meta, c.Resources)
 		if err != nil {
 			return err
 		}
@@ -113,13 +113,13 @@ func putResources(tx *state.Tx, service string, resources []state.Resource) erro
 	return nil
 }
 
-func charmMeta(v *state.View, service string) (charm.Meta, error) {
+// charmOf returns the charm that a service is to run.
+func charmOf(v *state.View, service string) (state.Charm, error) {
 	s, err := v.Service(service)
 	if err != nil {
-		return charm.Meta{}, err
+		return state.Charm{}, err
 	}
-	c, err := v.Charm(s.Charm)
-	return c.Meta, err
+	return v.Charm(s.Charm)
 }
 
 type resourcesCmd struct {
@@ -141,12 +141,12 @@ type resourceInfo struct {
 // Run prints the resources that the charm declares, and the file given for each.
 func (c resourcesCmd) Run(o *operator) error {
 	infos, err := readChosen(o, func(v *state.View) (map[string]resourceInfo, error) {
-		meta, err := charmMeta(v, c.Service)
+		ch, err := charmOf(v, c.Service)
 		if err != nil {
 			return nil, err
 		}
 		given, err := v.Resources(c.Service)
-		return resourceInfos(meta, given), err
+		return resourceInfos(ch.Meta, given), err
 	})
 	if err != nil {
 		return err

@@ -222,7 +222,7 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 
 // outcomeError returns nil if all have completed.
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
-	var errs []string
+	var errs []error
 	var hints []string
 	for _, a := range w.actions {
 		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
@@ -230,19 +230,16 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case a.action.Status == state.ActionCompleted:
 			continue
 		case a.action.Ended():
-			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.action.Message))
+			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.action.Message))
 			continue
 		case a.stuckReason != "":
-			errs = append(errs, fmt.Sprintf("%s is %s: %s", what, a.action.Status, a.stuckReason))
+			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
-			errs = append(errs, fmt.Sprintf("%s is %s still, and goes on", what, a.action.Status))
+			errs = append(errs, fmt.Errorf("%s is %s still, and goes on", what, a.action.Status))
 		default:
-			errs = append(errs, fmt.Sprintf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
+			errs = append(errs, fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
 		}
 		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
 	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return console.Hint(errors.New(strings.Join(errs, "\nerror: ")), hints...)
+	return console.Hint(joinErrors(errs), hints...)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -57,15 +56,15 @@ func (c revealedContent) MarshalJSON() ([]byte, error) {
 
 func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	info := secretInfo{
-		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatOptionalTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,
-		Label: r.Label, Created: formatTime(r.Created), Updated: formatTime(r.Updated), Expires: formatOptionalTime(r.Revisions[r.Latest].Expires),
+		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,
+		Label: r.Label, Created: formatTime(r.Created), Updated: formatTime(r.Updated), Expires: formatTime(r.Revisions[r.Latest].Expires),
 	}
 	if r.Owner == (secret.Owner{}) {
 		info.Name, info.Label = r.Label, ""
 	}
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 		if rev := r.Revisions[n]; revisions {
-			info.Revisions = append(info.Revisions, revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatOptionalTime(rev.Expires)})
+			info.Revisions = append(info.Revisions, revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatTime(rev.Expires)})
 		}
 	}
 	for _, g := range r.Grants {
@@ -79,13 +78,6 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		info.Access = append(info.Access, a)
 	}
 	return info
-}
-
-func formatOptionalTime(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return formatTime(at)
 }
 
 type secretsCmd struct {
@@ -133,20 +125,19 @@ func (c showSecretCmd) Run(o *operator) error {
 		}
 		return map[string]secretInfo{r.ID: info}, err
 	}
-	if !c.Reveal {
-		info, err := readChosen(o, read)
-		if err != nil {
-			return err
-		}
-		return o.encode(c.Format, info)
-	}
-	return o.openSecrets(func(s *state.State, keys secret.Keyring) error {
-		ring = keys
+	show := func(s *state.State) error {
 		info, err := state.Read(o.ctx, s, read)
 		if err != nil {
 			return err
 		}
 		return o.encode(c.Format, info)
+	}
+	if !c.Reveal {
+		return o.openChosen(show)
+	}
+	return o.openSecrets(func(s *state.State, keys secret.Keyring) error {
+		ring = keys
+		return show(s)
 	})
 }
 

@@ -70,6 +70,7 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 	return doc
 }
 
+// formatTime returns "" for a time that is not known.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

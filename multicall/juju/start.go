@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -112,33 +111,21 @@ func isAnnounced(ctx context.Context, s *state.State) (bool, error) {
 	return state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
 }
 
-func logSize(e home.Environment) int64 {
+func logSize(e home.Environment) int {
 	info, err := os.Stat(e.LogFile("0"))
 	if err != nil {
 		return 0
 	}
-	return info.Size()
+	return int(info.Size())
 }
 
 // readLogTail returns the log since the mark, at most its last 2 KiB, as an error.
-func readLogTail(e home.Environment, mark int64) error {
-	f, err := os.Open(e.LogFile("0"))
-	if err != nil {
+func readLogTail(e home.Environment, mark int) error {
+	text, err := os.ReadFile(e.LogFile("0"))
+	if err != nil || len(text) <= mark {
 		return nil
 	}
-	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil
-	}
-	if _, err := f.Seek(max(mark, size-2048), io.SeekStart); err != nil {
-		return nil
-	}
-	text, err := io.ReadAll(f)
-	if err != nil || len(text) == 0 {
-		return nil
-	}
-	return fmt.Errorf("its log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(text)))
+	return fmt.Errorf("its log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
 }
 
 type stopCmd struct{}

@@ -36,8 +36,7 @@ func (o *operator) awaitAffected(w waitFlags) error {
 		return nil
 	}
 	return o.openChosen(func(s *state.State) error {
-		w := settleWaiter{o: o, state: s, globs: o.affected, until: o.until, timeout: w.Timeout}
-		return w.wait()
+		return (&settleWaiter{o: o, state: s, globs: o.affected, until: o.until, timeout: w.Timeout}).wait()
 	})
 }
 
@@ -53,8 +52,7 @@ func (c waitCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 	return o.openChosen(func(s *state.State) error {
-		w := settleWaiter{o: o, state: s, globs: c.Globs, until: c.For, timeout: c.Timeout}
-		return w.wait()
+		return (&settleWaiter{o: o, state: s, globs: c.Globs, until: c.For, timeout: c.Timeout}).wait()
 	})
 }
 

@@ -45,6 +45,13 @@ func quoteShellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
+func formatCount(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // note prints to stderr: stdout is for data.
 func (o *operator) note(format string, args ...any) {
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)

@@ -48,34 +48,30 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if !lock.Bootstrapped() { // another process was quicker
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
-	if e, err = reloadEnvironment(o, e); err != nil {
-		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
-	}
-	if err := o.checkOriginal(e); err != nil {
-		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
-	}
-	if err := c.stopUnits(o, e); err != nil {
-		return console.Hint(fmt.Errorf("cannot destroy environment %q: %w", e.Name, err),
-			"--force takes it down without stop hooks")
-	}
-	if err := c.takeDown(o, e, lock); err != nil {
+	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	o.note("environment %q is gone", e.Name)
 	return nil
 }
 
-// reloadEnvironment reads the record again under the lock: the state may have moved since
-// the environment was chosen, and another one of that name is not what was confirmed.
-func reloadEnvironment(o *operator, chosen home.Environment) (home.Environment, error) {
-	now, err := o.home.Environment(chosen.Name)
-	if err == nil && now.UUID != chosen.UUID {
-		err = fmt.Errorf("it is another one by now, with the uuid %s", now.UUID)
+// destroy reads the record again under the lock: the state may have moved since the
+// environment was chosen, and another one of that name is not what was confirmed.
+func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, lock *home.FolderLock) error {
+	e, err := o.home.Environment(chosen.Name)
+	if err == nil && e.UUID != chosen.UUID {
+		err = fmt.Errorf("it is another one by now, with the uuid %s", e.UUID)
+	}
+	if err == nil {
+		err = o.checkOriginal(e)
 	}
 	if err != nil {
-		return chosen, err
+		return err
 	}
-	return now, nil
+	if err := c.stopUnits(o, e); err != nil {
+		return console.Hint(err, "--force takes it down without stop hooks")
+	}
+	return c.takeDown(o, e, lock)
 }
 
 // stopUnits has nothing to do if an earlier, interrupted destroy-environment has passed

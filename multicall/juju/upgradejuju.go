@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,26 +80,12 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 
 func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	now, _, _ := strings.Cut(e.Tools, "-")
-	if c.AllowDowngrade || !olderVersion(version, now) {
+	isOlder := slices.CompareFunc(strings.Split(version, "."), strings.Split(now, "."), compareNumbers) < 0
+	if c.AllowDowngrade || !isOlder {
 		return nil
 	}
 	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s", e.Name, now, version),
 		"call the newer binary, or give --allow-downgrade")
-}
-
-func olderVersion(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		x, errX := strconv.Atoi(as[i])
-		y, errY := strconv.Atoi(bs[i])
-		if errX != nil || errY != nil {
-			return false
-		}
-		if x != y {
-			return x < y
-		}
-	}
-	return len(as) < len(bs)
 }
 
 // awaitAgents does not fail for an agent whose hooks take longer: it changes over later,

@@ -199,24 +199,17 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	}
 	f.relationName = end.Name
 	f.apiFacts.RemoteService = r.Other(f.unit.Service).Service
-	f.apiFacts.Members = visibleMembers(r, members, members[at])
+	for _, m := range members {
+		service, _, _ := charm.ParseUnit(m.Unit) // the store has it
+		isNear := r.Scope != charm.Container || m.Principal == members[at].Principal
+		if m.Unit != f.unit.Name && service == f.apiFacts.RemoteService && isNear {
+			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)
+		}
+	}
 	if len(f.apiFacts.Members) == 1 {
 		f.apiFacts.RemoteUnit = f.apiFacts.Members[0]
 	}
 	return nil
-}
-
-func visibleMembers(r state.Relation, members []state.Member, own state.Member) []string {
-	service, _, _ := charm.ParseUnit(own.Unit) // the store has it
-	var seen []string
-	for _, m := range members {
-		remote, _, _ := charm.ParseUnit(m.Unit)
-		near := r.Scope != charm.Container || m.Principal == own.Principal
-		if m.Unit != own.Unit && remote == r.Other(service).Service && near {
-			seen = append(seen, m.Unit)
-		}
-	}
-	return seen
 }
 
 func (r *run) contextOptions() hookctx.Options {

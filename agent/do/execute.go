@@ -126,17 +126,14 @@ func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'",
 // that are meant for the command.
 type signalRelay struct {
 	signals chan os.Signal // buffered: the sender does not wait for us
-	ended   chan struct{}
 	wg      sync.WaitGroup
 }
 
 // newSignalRelay catches the signals. Those that the caller has ignored (nohup) stay
 // ignored, by the command too.
 func newSignalRelay() *signalRelay {
-	r := &signalRelay{signals: make(chan os.Signal, 16), ended: make(chan struct{})}
-	for _, s := range []os.Signal{
-		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
-	} {
+	r := &signalRelay{signals: make(chan os.Signal, 16)}
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !signal.Ignored(s) {
 			signal.Notify(r.signals, s)
 		}
@@ -146,22 +143,17 @@ func newSignalRelay() *signalRelay {
 
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
-		for {
-			select {
-			case s := <-r.signals:
-				if !isTyped(s) {
-					_ = p.Signal(s) // it may have ended
-				}
-			case <-r.ended:
-				return
+		for s := range r.signals {
+			if !isTyped(s) {
+				_ = p.Signal(s) // it may have ended
 			}
 		}
 	})
 }
 
 func (r *signalRelay) close() {
-	signal.Stop(r.signals)
-	close(r.ended)
+	signal.Stop(r.signals) // none is sent any more
+	close(r.signals)
 	r.wg.Wait()
 }
 

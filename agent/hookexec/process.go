@@ -180,11 +180,8 @@ const recordSize = 256
 // durable, since no process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := readStat(pid)
-	if err != nil {
-		return fmt.Errorf("cannot note the hook's process: %w", err)
-	}
-	data, err := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()})
 	if err == nil {
+		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()}) // never fails
 		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
 	if err != nil {

@@ -115,10 +115,11 @@ func (f Folder) LinkTools(tools string) error {
 	}
 	beside := f.ToolsPath() + ".new"
 	_ = os.Remove(beside)
-	if err := os.Symlink(tools, beside); err != nil {
-		return fmt.Errorf("cannot link the hook tools: %w", err)
+	err := os.Symlink(tools, beside)
+	if err == nil {
+		err = os.Rename(beside, f.ToolsPath())
 	}
-	if err := os.Rename(beside, f.ToolsPath()); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 	return nil

@@ -50,11 +50,7 @@ func baseName(path string) string {
 
 // No argument can hold a NUL byte.
 func joinArgs(argv []string) string {
-	size := 0
-	for _, arg := range argv {
-		size += len(arg) + 1
-	}
-	joined := make([]byte, 0, size)
+	var joined []byte
 	for i, arg := range argv {
 		if i > 0 {
 			joined = append(joined, 0)
@@ -172,17 +168,10 @@ func stdinKind() string {
 	case syscall.S_IFREG:
 		return StdinFile
 	case syscall.S_IFCHR:
-		if st.Rdev != nullDevice(os.DevNull) {
+		var null syscall.Stat_t
+		if err := syscall.Stat(os.DevNull, &null); err != nil || st.Rdev != null.Rdev {
 			return StdinTerminal
 		}
 	}
 	return StdinNone
-}
-
-func nullDevice(path string) uint64 {
-	var st syscall.Stat_t
-	if err := syscall.Stat(path, &st); err != nil {
-		return 0
-	}
-	return uint64(st.Rdev)
 }

@@ -80,17 +80,13 @@ func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 		}
 		n, err := c.net.Read(c.chunk)
 		c.decoder.Feed(c.chunk[:n])
+		if errors.Is(err, io.EOF) && c.decoder.Pending() {
+			err = io.ErrUnexpectedEOF
+		}
 		if n == 0 && err != nil {
-			return nil, c.endError(err)
+			return nil, err
 		}
 	}
-}
-
-func (c *conn) endError(err error) error {
-	if errors.Is(err, io.EOF) && c.decoder.Pending() {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // A client that does not take the box is cut off.

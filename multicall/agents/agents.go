@@ -24,7 +24,6 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
-	"bijou/state/durable"
 )
 
 type machineAgentGrammar struct {
@@ -47,12 +46,9 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	if err != nil {
 		return err
 	}
-	dir, err := p.machineDir(e, id)
+	dir, err := p.makeMachineDir(e, id)
 	if err != nil {
 		return err
-	}
-	if err := durable.MkdirAll(dir, 0o755); err != nil { // the first time on this host
-		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	hold, err := holdMachineFolder(ctx, d, dir)
 	if err != nil {
@@ -172,12 +168,9 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	if err != nil {
 		return err
 	}
-	dir, err := p.machineDir(e, record.Machine)
+	dir, err := p.makeMachineDir(e, record.Machine)
 	if err != nil {
 		return err
-	}
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	claimant, err := daemon.NewClaimant(dir)
 	if err != nil {
@@ -223,7 +216,7 @@ func serveProvisioner(ctx context.Context, d daemon.Daemon, p daemonFlags) (err 
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
 	return h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
-		func(ctx context.Context) error { return newProvisionerRole(s, nil, e)(ctx) },
+		newProvisionerRole(s, nil, e),
 		func(ctx context.Context) error { return h.watch(ctx, s) },
 		func(ctx context.Context) error {
 			select {

@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/daemon"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/durable"
 )
 
 //go:embed help
@@ -62,14 +63,16 @@ func runsFrom(tools string) bool {
 	return applet.IsSameFile("/proc/self/exe", filepath.Join(tools, "bijou"))
 }
 
-func (p *daemonFlags) machineDir(e home.Environment, id string) (string, error) {
-	switch {
-	case p.Dir != "":
-		return p.Dir, nil
-	case p.Env != "":
-		return e.MachineDir(id), nil
+// makeMachineDir makes the machine's folder, which is not there the first time on a host.
+func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, error) {
+	if p.Dir == "" && p.Env == "" {
+		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
 	}
-	return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
+	dir := cmp.Or(p.Dir, e.MachineDir(id))
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+	return dir, nil
 }
 
 // openState waits for a store that is away: whoever started the daemon may not be there to

@@ -72,19 +72,15 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
-	if h.isOther(env.Tools) {
-		if err := h.ensureTools(ctx, s, env.Tools); err != nil {
+	if name := env.Tools; name != "" && name != h.ownTools && filepath.Base(name) == name {
+		if err := h.ensureTools(ctx, s, name); err != nil {
 			return err
 		}
-		if h.prepareReexec(ctx, env.Tools) {
+		if h.prepareReexec(ctx, name) {
 			return nil
 		}
 	}
 	return s.Await(ctx, revision, state.WatchEnvironment())
-}
-
-func (h *handover) isOther(name string) bool {
-	return name != "" && name != h.ownTools && filepath.Base(name) == name
 }
 
 // trialTimeout keeps a binary that hangs from keeping the agent from ending.

@@ -231,19 +231,12 @@ func (r runResult) unitError(a *awaitedAction) error {
 // exitError carries the exit code: that of a single unit's command, else 1 if any failed.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
-	if len(r.down) > 0 {
+	hasFailed := func(a *awaitedAction) bool { return a.action.Status != state.ActionCompleted }
+	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
 		code = console.ExitFailure
-	}
-	for _, a := range r.actions {
-		if a.action.Status != state.ActionCompleted {
-			code = console.ExitFailure
-		}
 	}
 	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
 		code = *only
-	}
-	if len(errs) == 0 {
-		return console.Exit(code, nil)
 	}
 	return console.Exit(code, joinErrors(errs))
 }

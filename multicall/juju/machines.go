@@ -105,9 +105,6 @@ type addMachineCmd struct {
 
 // Run adds the machines and prints their ids.
 func (c addMachineCmd) Run(o *operator) error {
-	if c.Number < 1 {
-		return console.Usage(fmt.Errorf("cannot add %d machines", c.Number))
-	}
 	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
 	}
@@ -193,19 +190,17 @@ type placementFlags struct {
 	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
 }
 
-func (p placementFlags) check() error {
-	if p.NumUnits < 1 {
-		return console.Usage(fmt.Errorf("cannot add %d units", p.NumUnits))
-	}
-	return checkCount(p.NumUnits, "unit")
-}
+func (p placementFlags) check() error { return checkCount(p.NumUnits, "unit") }
 
 // maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
 // not to fill the store.
 const maxAtOnce = 10_000
 
 func checkCount(n int, thing string) error {
-	if n > maxAtOnce {
+	switch {
+	case n < 1:
+		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
+	case n > maxAtOnce:
 		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", formatCount(n, thing), maxAtOnce))
 	}
 	return nil

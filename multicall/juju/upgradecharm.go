@@ -84,6 +84,8 @@ type upgrade struct {
 	service          state.Service
 	current          state.Charm // what the service runs
 	target           upgradeTarget
+	upgrading        []state.OutdatedUnit // as they were read last, with those that stay behind
+	skipped          []state.OutdatedUnit // in error, and not forced
 	force            bool
 	retry            bool // what has failed runs again
 	anySeries        bool // it may be for another series
@@ -110,13 +112,13 @@ func (u *upgrade) run() error {
 }
 
 func (u *upgrade) commit() error {
-	behind, err := u.listBehind()
+	err := u.readBehind()
 	if err != nil {
 		return err
 	}
 	same := u.target.url == u.current.URL
-	if same && len(u.unitsToUpgrade(behind)) == 0 {
-		u.noteSkipped(behind)
+	if same && len(u.upgrading) == 0 {
+		u.noteSkipped()
 		u.o.note("service %q is already running the latest charm", u.service.Name)
 		return nil
 	}
@@ -126,7 +128,7 @@ func (u *upgrade) commit() error {
 			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
 		}
 	}
-	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.writeUpgrade(tx, record, behind) }); err != nil {
+	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.writeUpgrade(tx, record) }); err != nil {
 		return err
 	}
 	if u.target.found.Path != "" && !same {
@@ -137,12 +139,12 @@ func (u *upgrade) commit() error {
 	if err := sweep.Charms(u.o.ctx, u.state, time.Now()); err != nil {
 		u.o.note("warning: revisions that nobody runs any more are left for later: %v", err)
 	}
-	u.noteSkipped(behind)
+	u.noteSkipped()
 	u.o.note("%s", u.describeMove("goes over"))
 	return nil
 }
 
-func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.OutdatedUnit) error {
+func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
 		return errors.Join(err, errServiceMoved)
 	}
@@ -156,15 +158,13 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 		}
 	}
 	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.switching, Force: u.force, Needs: u.allowUnsupported, Series: u.anySeries}
-	for _, b := range behind {
-		if b.InError && !u.force {
-			spec.Skip = append(spec.Skip, b.Unit)
-		}
+	for _, b := range u.skipped {
+		spec.Skip = append(spec.Skip, b.Unit)
 	}
 	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.retry {
 		return err
 	}
-	for _, b := range behind {
+	for _, b := range u.upgrading {
 		if !b.InError {
 			continue
 		}
@@ -175,28 +175,26 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm, behind []state.
 	return nil
 }
 
-func (u *upgrade) listBehind() ([]state.OutdatedUnit, error) {
-	return state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
+func (u *upgrade) readBehind() error {
+	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
 	})
-}
-
-func (u *upgrade) unitsToUpgrade(behind []state.OutdatedUnit) (names []string) {
-	for _, b := range behind {
-		if u.force || !b.InError {
-			names = append(names, b.Unit)
-		}
-	}
-	return names
-}
-
-func (u *upgrade) noteSkipped(behind []state.OutdatedUnit) {
+	u.upgrading, u.skipped = nil, nil
 	for _, b := range behind {
 		if b.InError && !u.force {
-			u.o.note("INFO %s", formatSkipped(b))
+			u.skipped = append(u.skipped, b)
+		} else {
+			u.upgrading = append(u.upgrading, b)
 		}
 	}
-	if len(u.unitsToUpgrade(behind)) < len(behind) {
+	return err
+}
+
+func (u *upgrade) noteSkipped() {
+	for _, b := range u.skipped {
+		u.o.note("INFO %s", formatSkipped(b))
+	}
+	if len(u.skipped) > 0 {
 		u.o.note("hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s", u.service.Name)
 	}
 }
@@ -226,24 +224,20 @@ func (u *upgrade) writeRevision() {
 }
 
 func (u *upgrade) printPlan() error {
-	behind, err := u.listBehind()
-	if err != nil {
+	if err := u.readBehind(); err != nil {
 		return err
 	}
 	out := u.o.streams.Out
-	marked := u.unitsToUpgrade(behind)
-	if u.target.url == u.current.URL && len(marked) == 0 {
+	if u.target.url == u.current.URL && len(u.upgrading) == 0 {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
 		fmt.Fprintln(out, u.describeMove("would go over"))
 	}
-	for _, unit := range marked {
-		fmt.Fprintf(out, "unit %q would upgrade\n", unit)
+	for _, b := range u.upgrading {
+		fmt.Fprintf(out, "unit %q would upgrade\n", b.Unit)
 	}
-	for _, b := range behind {
-		if b.InError && !u.force {
-			fmt.Fprintln(out, formatSkipped(b))
-		}
+	for _, b := range u.skipped {
+		fmt.Fprintln(out, formatSkipped(b))
 	}
 	return nil
 }

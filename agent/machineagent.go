@@ -32,7 +32,9 @@ import (
 // committed, and the next agent runs it again. When the claim is lost, a hook in flight is
 // told to end at once (SIGTERM), killed after 10 seconds, and left to the other agent.
 func RunMachine(ctx context.Context, o MachineOptions) error {
-	return newMachineAgent(o).run(ctx)
+	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
+	m := &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
+	return m.run(ctx)
 }
 
 // machineAgent belongs to the goroutine that runs it.
@@ -49,11 +51,6 @@ type machineAgent struct {
 type unitExit struct {
 	unit string
 	err  error
-}
-
-func newMachineAgent(o MachineOptions) *machineAgent {
-	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
-	return &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
 }
 
 func (m *machineAgent) run(ctx context.Context) error {
@@ -86,7 +83,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 		return err
 	}
 	m.host.presence.shareSession(m.Process)
-	m.host.limiter = uniter.NewHookLimiter(m.hookConcurrency(env))
+	m.host.limiter = uniter.NewHookLimiter(hookConcurrency(env))
 	return nil
 }
 
@@ -106,12 +103,10 @@ func (m *machineAgent) takeClaim(ctx context.Context) (claim *state.Claim, err e
 // hookConcurrency returns how many hooks may run at a time. Charms run apt, and dpkg has
 // one lock: only on "local", where machines are not machines of their own, several is the
 // default.
-func (m *machineAgent) hookConcurrency(env state.Environment) int {
+func hookConcurrency(env state.Environment) int {
 	switch {
 	case env.HookConcurrency() > 0:
 		return env.HookConcurrency()
-	case m.HookConcurrency > 0:
-		return m.HookConcurrency
 	case env.Provider == state.ProviderLocal:
 		return runtime.NumCPU()
 	}
@@ -162,7 +157,7 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 	if err != nil {
 		return false, err
 	}
-	m.host.limiter.Resize(m.hookConcurrency(d.env))
+	m.host.limiter.Resize(hookConcurrency(d.env))
 	for _, id := range d.removing {
 		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
 			return false, err

@@ -29,7 +29,7 @@ func (m *machineAgent) recordRunning(ctx context.Context) error {
 		if units, err = tx.MachineUnits(m.Machine); err != nil {
 			return err
 		}
-		if err := tx.SetAddresses(m.Machine, m.chooseAddresses(found.Addresses, env.Provider)); err != nil {
+		if err := tx.SetAddresses(m.Machine, chooseAddresses(found.Addresses, env.Provider)); err != nil {
 			return err
 		}
 		if err := tx.SetMachineTools(m.Machine, filepath.Base(m.Tools)); err != nil {
@@ -51,17 +51,14 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses prefers the options' addresses to those that are known, and those to what
-// the host says. Machines of "local" are this host, and reach each other there.
-func (m *machineAgent) chooseAddresses(known state.Addresses, provider string) state.Addresses {
+// chooseAddresses prefers the addresses that are known to what the host says. Machines of
+// "local" are this host, and reach each other there.
+func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	found := "127.0.0.1"
 	if provider != state.ProviderLocal {
 		found = hostAddress()
 	}
-	return state.Addresses{
-		Private: cmp.Or(m.Addresses.Private, known.Private, found),
-		Public:  cmp.Or(m.Addresses.Public, known.Public, m.Addresses.Private, known.Private, found),
-	}
+	return state.Addresses{Private: cmp.Or(known.Private, found), Public: cmp.Or(known.Public, known.Private, found)}
 }
 
 func hostAddress() string {

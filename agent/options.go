@@ -92,14 +92,6 @@ type Options struct {
 type MachineOptions struct {
 	Options
 	Machine string // its id, "0"
-
-	// Addresses are where the machine is reached; the host says what is empty.
-	Addresses state.Addresses
-	// HookConcurrency is how many hooks may run at a time on this machine as long
-	// as the environment does not configure it, which it may at any time. 0: as
-	// many as CPUs on the provider "local", one on all others.
-	HookConcurrency int
-
 	// Process is the session that the agents share with other roles of their
 	// process, which ends it; nil: they have one of their own.
 	Process *state.SharedSession

@@ -87,12 +87,9 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	return nil
 }
 
-func (m *machineAgent) takeClaim(ctx context.Context) (claim *state.Claim, err error) {
+func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	m.faultPoint("before-claim")
-	err = retryTransient(ctx, m.Log, func() (err error) {
-		claim, err = m.State.TakeClaim(ctx, m.Machine, m.Claimant)
-		return err
-	})
+	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) { return m.State.TakeClaim(ctx, m.Machine, m.Claimant) })
 	if err != nil {
 		return nil, fmt.Errorf("cannot run machine %s: %w", m.Machine, err)
 	}
@@ -121,8 +118,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 	var retry backoff.Exponential
 	for {
 		loop.MarkBusy()
-		finished := false
-		err := ctx.Err()
+		finished, err := false, ctx.Err()
 		if err == nil && !running {
 			err = m.recordRunning(ctx)
 			running = err == nil
@@ -219,10 +215,7 @@ func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 		return
 	}
 	m.units[unit] = true
-	m.wg.Go(func() {
-		err := m.host.superviseUnit(ctx, unit)
-		m.exits <- unitExit{unit, err}
-	})
+	m.wg.Go(func() { m.exits <- unitExit{unit, m.host.superviseUnit(ctx, unit)} })
 }
 
 func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *pulse.Loop) error {

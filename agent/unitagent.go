@@ -33,11 +33,7 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	var claim *state.Claim
-	err = retryTransient(ctx, o.Log, func() (err error) {
-		claim, err = o.State.JoinClaim(ctx, machine, o.Claimant)
-		return err
-	})
+	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) { return o.State.JoinClaim(ctx, machine, o.Claimant) })
 	if err != nil {
 		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", o.Unit, err))
 	}
@@ -191,27 +187,27 @@ func (h *host) watchClaim(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, exists func(v *state.View) error) (env state.Environment, err error) {
-	err = retryTransient(ctx, log, func() error {
-		return st.View(ctx, func(v *state.View) (err error) {
-			if env, err = v.Environment(); err != nil {
-				return err
+func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, exists func(v *state.View) error) (state.Environment, error) {
+	return retryTransient(ctx, log, func() (state.Environment, error) {
+		return state.Read(ctx, st, func(v *state.View) (state.Environment, error) {
+			env, err := v.Environment()
+			if err != nil {
+				return env, err
 			}
-			return exists(v)
+			return env, exists(v)
 		})
 	})
-	return env, err
 }
 
-func retryTransient(ctx context.Context, log *slog.Logger, f func() error) error {
+func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, error)) (T, error) {
 	var retry backoff.Exponential
 	report := newOutageLog(log).partReporter("start")
 	for {
-		err := f()
+		result, err := f()
 		permanent := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
 			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost)
 		if err == nil || permanent || ctx.Err() != nil {
-			return err
+			return result, err
 		}
 		report(err)
 		_ = retry.Wait(ctx)

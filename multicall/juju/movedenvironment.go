@@ -2,14 +2,19 @@ package juju
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/backoff"
 	"bijou/state/copying"
 	"bijou/state/durable"
 )
@@ -134,4 +139,118 @@ func (o *operator) checkStopped(e home.Environment) error {
 		}
 	}
 	return err
+}
+
+// refuseCopy refuses to work on an environment in a file whose machine 0 is another
+// folder's: this one is a copy, or was moved.
+func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
+	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
+		return nil // there is no folder, or hosts that share a store have each its own
+	}
+	here, err := o.parts.Agents.Holder(e.MachineDir("0"))
+	if err != nil {
+		return err
+	}
+	err = s.View(o.ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
+	if !errors.Is(err, state.ErrClaimed) {
+		return err
+	}
+	return console.Hint(fmt.Errorf("environment %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
+		"if that one is gone for good: juju start --moved -e "+e.Name,
+		"if it is not: leave this folder alone, or remove it")
+}
+
+// checkOriginal is refuseCopy for commands that do not open the store. A store that cannot
+// be opened is no reason to refuse.
+func (o *operator) checkOriginal(e home.Environment) error {
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
+	defer cancel()
+	s, err := state.Open(ctx, e.State)
+	if err != nil {
+		return nil
+	}
+	return errors.Join(o.refuseCopy(e, s), s.Close())
+}
+
+// claimMachines makes this folder the one that the environment's machines run from: all of
+// a local environment, machine 0 of any other. Processes that ran them from elsewhere end.
+func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
+	e, err := relocateState(e)
+	if err != nil {
+		return e, err
+	}
+	return e, o.openUnchecked(e, func(s *state.State) error {
+		dirs, err := e.MachineDirs()
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			if dir != e.MachineDir("0") && e.Provider != state.ProviderLocal {
+				continue
+			}
+			if err := o.claimMachine(e, s, filepath.Base(dir)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// relocateState corrects the record of a moved folder whose state is inside, and is named
+// by the old path.
+func relocateState(e home.Environment) (home.Environment, error) {
+	path, file := strings.CutPrefix(e.State, "sqlite:")
+	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if _, err := os.Lstat(e.StateFile()); err != nil {
+		return e, nil
+	}
+	e.State = "sqlite:" + e.StateFile()
+	return e, e.Save()
+}
+
+// claimMachine waits for the end of a process of this host that ran the machine from
+// another folder.
+func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
+	here, err := o.parts.Agents.Holder(e.MachineDir(id))
+	if err != nil {
+		return err
+	}
+	here.Since = time.Now().UTC().Truncate(time.Second)
+	var old state.Holder
+	var held bool
+	err = s.Update(o.ctx, func(tx *state.Tx) (err error) {
+		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
+			return err
+		}
+		if held && o.parts.Agents.IsAlive(old) && isStateInside(e.State, e.Dir) {
+			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
+		}
+		return tx.ReassignClaim(id, &here)
+	})
+	switch {
+	case errors.Is(err, state.ErrNotFound): // a folder that was left of a machine that is gone
+		return nil
+	case err != nil || !held || old.SamePlace(here):
+		return err
+	}
+	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
+	return o.awaitHolderEnd(old)
+}
+
+func isStateInside(url, dir string) bool {
+	path, file := strings.CutPrefix(url, "sqlite:")
+	return file && strings.HasPrefix(path, dir+"/")
+}
+
+func (o *operator) awaitHolderEnd(old state.Holder) error {
+	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
+	defer cancel()
+	for o.parts.Agents.IsAlive(old) {
+		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
+			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
+		}
+	}
+	return nil
 }

@@ -215,7 +215,8 @@ func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
 
 // findTarget finds the charm to switch to, a revision that the environment has, or the
 // greatest revision where the charm came from.
-func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, error) {
+func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
+	c := u.cmd
 	if c.Revision != nil {
 		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
 		stored, err := u.isStored(url)
@@ -223,7 +224,7 @@ func (u *upgrade) findTarget(c upgradeCharmCmd, scratch string) (upgradeTarget, 
 			return upgradeTarget{url: url, origin: u.service.Origin}, err
 		}
 	}
-	found, origin, err := u.findCharm(c, scratch)
+	found, origin, err := u.findCharm(scratch)
 	if err != nil {
 		return upgradeTarget{}, err
 	}
@@ -250,9 +251,8 @@ func (u *upgrade) isStored(url charm.URL) (stored bool, err error) {
 	return stored, err
 }
 
-func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, state.Origin, error) {
-	tools := u.o.parts.HookTools
-	origin := u.service.Origin
+func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
+	c, origin, tools := u.cmd, u.service.Origin, u.o.parts.HookTools
 	repository := c.Repository
 	switch {
 	case c.Switch != "":
@@ -277,7 +277,7 @@ func (u *upgrade) findCharm(c upgradeCharmCmd, scratch string) (charm.Found, sta
 
 // lookupSeries returns "" for any.
 func (u *upgrade) lookupSeries() string {
-	if u.anySeries || u.service.ForceSeries {
+	if u.cmd.ForceSeries || u.service.ForceSeries {
 		return ""
 	}
 	return u.service.Series

@@ -47,7 +47,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		pause := f.settleInterval
 		if err != nil {
-			if !f.shown || isFinal(err) {
+			if !f.shown || !errors.Is(err, state.ErrAway) { // waiting heals nothing else
 				return err
 			}
 			f.noteAway(err)
@@ -101,7 +101,3 @@ func (f *follower) noteAway(err error) {
 	}
 	f.away = err != nil
 }
-
-// isFinal reports whether waiting cannot heal an error: only a store that is away comes
-// back.
-func isFinal(err error) bool { return !errors.Is(err, state.ErrAway) }

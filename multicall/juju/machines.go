@@ -3,6 +3,8 @@ package juju
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,10 +17,6 @@ import (
 
 type machinesCmd struct {
 	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
-}
-
-type machineList struct {
-	Machines map[string]machineEntry `yaml:"machines" json:"machines"`
 }
 
 type machineEntry struct {
@@ -35,26 +33,22 @@ func (c machinesCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return o.encode(c.Format, newMachineList(s))
+	return o.encode(c.Format, map[string]any{"machines": machineEntries(s)})
 }
 
-func newMachineList(s status.Status) machineList {
-	list := machineList{Machines: map[string]machineEntry{}}
+func machineEntries(s status.Status) map[string]machineEntry {
+	entries := map[string]machineEntry{}
 	for id, m := range s.Machines {
-		list.Machines[id] = machineEntry{Machine: m, Units: []string{}}
+		entries[id] = machineEntry{Machine: m, Units: []string{}}
 	}
-	for _, service := range s.Services {
-		for name, u := range service.Units {
-			if m, ok := list.Machines[u.Machine]; ok {
-				m.Units = append(m.Units, name)
-				list.Machines[u.Machine] = m
-			}
+	units := allUnits(s)
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		if m, ok := entries[units[name].Machine]; ok {
+			m.Units = append(m.Units, name)
+			entries[units[name].Machine] = m
 		}
 	}
-	for _, m := range list.Machines {
-		charm.SortUnits(m.Units)
-	}
-	return list
+	return entries
 }
 
 func (machinesCmd) printTable(o *operator) error {

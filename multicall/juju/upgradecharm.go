@@ -50,9 +50,15 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
-	u, err := c.newUpgrade(o, s)
+	u := &upgrade{o: o, state: s, cmd: c}
+	err = s.View(o.ctx, func(v *state.View) (err error) {
+		if u.service, err = v.Service(c.Service); err == nil {
+			u.current, err = v.Charm(u.service.Charm)
+		}
+		return err
+	})
 	if err == nil {
-		u.target, err = u.findTarget(c, scratch)
+		u.target, err = u.findTarget(scratch)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
@@ -67,31 +73,19 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 // the target has to be found again.
 var errServiceMoved = errors.New("the service has gone over to another charm meanwhile")
 
-func (c upgradeCharmCmd) newUpgrade(o *operator, s *state.State) (*upgrade, error) {
-	u := &upgrade{o: o, state: s, force: c.Force || c.Retry, retry: c.Retry, anySeries: c.ForceSeries, allowUnsupported: c.Force, switching: c.Switch != ""}
-	return u, s.View(o.ctx, func(v *state.View) (err error) {
-		if u.service, err = v.Service(c.Service); err != nil {
-			return err
-		}
-		u.current, err = v.Charm(u.service.Charm)
-		return err
-	})
+type upgrade struct {
+	o         *operator
+	state     *state.State
+	cmd       upgradeCharmCmd
+	service   state.Service
+	current   state.Charm // what the service runs
+	target    upgradeTarget
+	upgrading []state.OutdatedUnit // the units that go over, as they were read last
+	skipped   []state.OutdatedUnit // those that do not: in error, and not forced
 }
 
-type upgrade struct {
-	o                *operator
-	state            *state.State
-	service          state.Service
-	current          state.Charm // what the service runs
-	target           upgradeTarget
-	upgrading        []state.OutdatedUnit // as they were read last, with those that stay behind
-	skipped          []state.OutdatedUnit // in error, and not forced
-	force            bool
-	retry            bool // what has failed runs again
-	anySeries        bool // it may be for another series
-	allowUnsupported bool // it may need what bijou does not have
-	switching        bool // a charm of another name is welcome
-}
+// isForced reports whether units in error go over, too.
+func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.Retry }
 
 type upgradeTarget struct {
 	url    charm.URL
@@ -157,11 +151,14 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 			return err
 		}
 	}
-	spec := state.UpgradeSpec{Charm: u.target.url, Origin: u.target.origin, Switch: u.switching, Force: u.force, Needs: u.allowUnsupported, Series: u.anySeries}
+	spec := state.UpgradeSpec{
+		Charm: u.target.url, Origin: u.target.origin,
+		Switch: u.cmd.Switch != "", Force: u.isForced(), Needs: u.cmd.Force, Series: u.cmd.ForceSeries,
+	}
 	for _, b := range u.skipped {
 		spec.Skip = append(spec.Skip, b.Unit)
 	}
-	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.retry {
+	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.cmd.Retry {
 		return err
 	}
 	for _, b := range u.upgrading {
@@ -181,7 +178,7 @@ func (u *upgrade) readBehind() error {
 	})
 	u.upgrading, u.skipped = nil, nil
 	for _, b := range behind {
-		if b.InError && !u.force {
+		if b.InError && !u.isForced() {
 			u.skipped = append(u.skipped, b)
 		} else {
 			u.upgrading = append(u.upgrading, b)

@@ -34,19 +34,17 @@ type machineAgentGrammar struct {
 // RunMachineAgent is the applet machine-agent.
 func RunMachineAgent(c applet.Call) int {
 	var g machineAgentGrammar
-	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
-		return serveMachine(ctx, d, g.Machine, g.daemonFlags)
-	})
+	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
 }
 
 // serveMachine hosts a provisioner, too, on a machine that manages the environment:
 // machine 0, and others that were added so.
-func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags) (err error) {
-	e, err := p.loadEnvironment()
+func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) (err error) {
+	e, err := g.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	dir, err := p.makeMachineDir(e, id)
+	dir, err := g.makeMachineDir(e, g.Machine)
 	if err != nil {
 		return err
 	}
@@ -55,7 +53,7 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 		return err
 	}
 	defer hold.Release()
-	s, err := p.openState(ctx)
+	s, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,14 +64,14 @@ func serveMachine(ctx context.Context, d daemon.Daemon, id string, p daemonFlags
 	}
 	session := state.NewSharedSession(s, true)
 	defer endSession(ctx, session)
-	h := newHandover(e, p.Tools, d.Call.Applets)
+	h := newHandover(e, g.Tools, d.Call.Applets)
 	roles := []daemon.Role{func(ctx context.Context) error {
-		return agent.RunMachine(ctx, agent.MachineOptions{Machine: id, Process: session, Options: agent.Options{
-			State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+		return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: agent.Options{
+			State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
 			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
 		}})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
-	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(id) })
+	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(g.Machine) })
 	if err != nil {
 		return err
 	}
@@ -149,26 +147,24 @@ type unitAgentGrammar struct {
 // RunUnitAgent is the applet unit-agent.
 func RunUnitAgent(c applet.Call) int {
 	var g unitAgentGrammar
-	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
-		return serveUnit(ctx, d, g.Unit, g.daemonFlags)
-	})
+	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
 }
 
-func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags) (err error) {
-	e, err := p.loadEnvironment()
+func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err error) {
+	e, err := g.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, err := p.openState(ctx)
+	s, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(unit) })
+	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
 	if err != nil {
 		return err
 	}
-	dir, err := p.makeMachineDir(e, record.Machine)
+	dir, err := g.makeMachineDir(e, record.Machine)
 	if err != nil {
 		return err
 	}
@@ -176,11 +172,11 @@ func serveUnit(ctx context.Context, d daemon.Daemon, unit string, p daemonFlags)
 	if err != nil {
 		return err
 	}
-	h := newHandover(e, p.Tools, d.Call.Applets)
+	h := newHandover(e, g.Tools, d.Call.Applets)
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
 		func(ctx context.Context) error {
-			return agent.RunUnit(ctx, agent.UnitOptions{Unit: unit, Options: agent.Options{
-				State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: agent.Options{
+				State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
 				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
 			}})
 		},
@@ -195,12 +191,11 @@ type provisionerGrammar struct {
 // RunProvisioner is the applet provisioner.
 func RunProvisioner(c applet.Call) int {
 	var g provisionerGrammar
-	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
-		return serveProvisioner(ctx, d, daemonFlags{Env: g.Env})
-	})
+	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)
 }
 
-func serveProvisioner(ctx context.Context, d daemon.Daemon, p daemonFlags) (err error) {
+func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) (err error) {
+	p := daemonFlags{Env: g.Env}
 	e, err := p.loadEnvironment()
 	if err != nil {
 		return err

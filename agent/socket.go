@@ -17,9 +17,6 @@ import (
 // maxSocketPath is the size of a unix socket's address, in bytes.
 const maxSocketPath = 107
 
-// hashDigits is the length of the hash that stands for a unit's name that is too long.
-const hashDigits = 16
-
 // makeSocketDir makes the folder of one machine's sockets: owner-only, in a short place,
 // under a short name.
 func makeSocketDir(uuid, machineDir string) (string, error) {
@@ -97,14 +94,12 @@ func makePrivateDir(path string) error {
 func socketPath(dir, unit string) string {
 	path := filepath.Join(dir, strings.ReplaceAll(unit, "/", "-"))
 	if len(path) > maxSocketPath {
-		path = filepath.Join(dir, shortHash(unit, hashDigits))
+		path = filepath.Join(dir, shortHash(unit, 16))
 	}
 	return path
 }
 
-func shortHash(name string, n int) string {
-	return digest.Of([]byte(name))[:n]
-}
+func shortHash(name string, n int) string { return digest.Of([]byte(name))[:n] }
 
 // DoFolder makes the folder that `juju do` may use for the sockets of its runs,
 // owner-only and short, and returns it. RemoveSockets removes it.

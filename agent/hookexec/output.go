@@ -127,19 +127,17 @@ func (r *outputReader) awaitEnd() {
 	unix.Close(r.wakeFD)
 }
 
-// lineSink passes on one output, in lines, and also as it is if raw is set.
+// lineSink passes on one output, in lines, and also as it is if that is asked for.
 type lineSink struct {
 	lineWriter
-	raw    func(data []byte) // may be nil
-	readAt time.Time         // when the last of it was read
+	spec   Spec
+	stream Stream
+	readAt time.Time // when the last of it was read
 }
 
 func (s Spec) newSink(stream Stream) *lineSink {
-	to := &lineSink{}
+	to := &lineSink{spec: s, stream: stream}
 	to.emit = func(line string) { s.Output(stream, to.readAt, line) }
-	if s.Raw != nil {
-		to.raw = func(data []byte) { s.Raw(stream, data) }
-	}
 	return to
 }
 
@@ -152,8 +150,8 @@ func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 		return true
 	}
 	s.readAt = time.Now().UTC()
-	if s.raw != nil {
-		s.raw(buffer[:n])
+	if s.spec.Raw != nil {
+		s.spec.Raw(s.stream, buffer[:n])
 	}
 	_, _ = s.Write(buffer[:n]) // never fails
 	return false

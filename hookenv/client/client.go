@@ -83,21 +83,16 @@ func (c *conn) exchange(request []byte, id string) int {
 			break
 		}
 		switch {
+		case answer.box.Value(KeyErrorCode) == CodeUnknownClient:
+			return fail("hook context gone")
 		case answer.box.Has(KeyErrorCode):
-			return fail(errorMessage(answer.box))
+			return fail(answer.box.Value(KeyErrorText))
 		case !answer.box.Has(KeyWant):
 			return answer.finish()
 		}
 		err = c.sendFile(answer.box.Value(KeyWant), id)
 	}
 	return fail("cannot hear from the agent: " + err.Error())
-}
-
-func errorMessage(answer amp.Box) string {
-	if answer.Value(KeyErrorCode) == CodeUnknownClient {
-		return "hook context gone"
-	}
-	return answer.Value(KeyErrorText)
 }
 
 // The file is read first: one that comes slowly must not leave a box half sent.

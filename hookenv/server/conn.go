@@ -44,19 +44,13 @@ func (s *Server) serve(raw net.Conn) {
 			s.markWaiting(raw, true)
 		}
 		if err != nil {
-			s.logEnd(err)
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // which the client or Close wanted
+				s.log.Warn("cut off a hook tool", "error", err)
+			}
 			return
 		}
 		first = time.Time{}
 	}
-}
-
-// An end that the client or Close wanted is not logged.
-func (s *Server) logEnd(err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return
-	}
-	s.log.Warn("cut off a hook tool", "error", err)
 }
 
 // The first byte must come by a deadline (zero: at any time), and the rest soon after it. readBox

@@ -3,7 +3,6 @@ package juju
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -243,10 +242,7 @@ func (u *upgrade) isStored(url charm.URL) (stored bool, err error) {
 	err = u.state.View(u.o.ctx, func(v *state.View) error {
 		_, err := v.Charm(url.String())
 		stored = err == nil
-		if errors.Is(err, state.ErrNotFound) {
-			return nil
-		}
-		return err
+		return state.IgnoreNotFound(err)
 	})
 	return stored, err
 }

@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,11 +76,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
 			return nil
 		}
-		err = s.ForceDestroyRelation(o.ctx, r.ID)
-		if errors.Is(err, state.ErrNotFound) {
-			return nil // it had no members
-		}
-		return err
+		return state.IgnoreNotFound(s.ForceDestroyRelation(o.ctx, r.ID)) // it is gone if it had no members
 	})
 }
 

@@ -68,19 +68,12 @@ func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, loc
 	if err != nil {
 		return err
 	}
-	if err := c.stopUnits(o, e); err != nil {
-		return console.Hint(err, "--force takes it down without stop hooks")
+	if !c.Force && e.Phase != home.Removing { // or an earlier, interrupted destroy-environment has passed this
+		if err := (&drain{o: o, env: e, timeout: c.Timeout}).run(); err != nil {
+			return console.Hint(err, "--force takes it down without stop hooks")
+		}
 	}
 	return c.takeDown(o, e, lock)
-}
-
-// stopUnits has nothing to do if an earlier, interrupted destroy-environment has passed
-// it.
-func (c destroyEnvironmentCmd) stopUnits(o *operator, e home.Environment) error {
-	if c.Force || e.Phase == home.Removing {
-		return nil
-	}
-	return (&drain{o: o, env: e, timeout: c.Timeout}).run()
 }
 
 func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {

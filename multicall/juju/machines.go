@@ -143,12 +143,16 @@ type retryProvisioningCmd struct {
 // Run marks the machines, all or none. A machine that needs no retry is a line of output,
 // not an error.
 func (c retryProvisioningCmd) Run(o *operator) error {
-	replace, err := parseOptionalConstraints(c.Constraints)
-	if err != nil {
-		return err
+	var replace *constraints.Value
+	if c.Constraints != nil {
+		asked, err := parseConstraints(*c.Constraints)
+		if err != nil {
+			return err
+		}
+		replace = &asked
 	}
 	var output string
-	err = o.update(func(tx *state.Tx) error {
+	err := o.update(func(tx *state.Tx) error {
 		output = ""
 		var refused []error
 		for _, id := range c.Machines {
@@ -168,14 +172,6 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 		fmt.Fprint(o.streams.Out, output)
 	}
 	return err
-}
-
-func parseOptionalConstraints(text *string) (*constraints.Value, error) {
-	if text == nil {
-		return nil, nil
-	}
-	v, err := parseConstraints(*text)
-	return &v, err
 }
 
 // placementFlags say how many new units there are to be, and where.

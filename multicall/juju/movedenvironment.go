@@ -224,7 +224,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
 			return err
 		}
-		if held && o.parts.Agents.IsAlive(old) && isStateInside(e.State, e.Dir) {
+		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
+		if held && o.parts.Agents.IsAlive(old) && isStateInside {
 			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
 		}
 		return tx.ReassignClaim(id, &here)
@@ -237,11 +238,6 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	}
 	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
 	return o.awaitHolderEnd(old)
-}
-
-func isStateInside(url, dir string) bool {
-	path, file := strings.CutPrefix(url, "sqlite:")
-	return file && strings.HasPrefix(path, dir+"/")
 }
 
 func (o *operator) awaitHolderEnd(old state.Holder) error {

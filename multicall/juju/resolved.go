@@ -25,10 +25,13 @@ type resolvedCmd struct {
 
 // Run marks the error as resolved. Nothing to resolve is a line of output, not an error.
 func (c resolvedCmd) Run(o *operator) error {
-	if _, err := strconv.Atoi(c.Unit); err == nil {
-		return c.resolveMachine(o)
-	}
-	if c.Constraints != nil {
+	_, notNumber := strconv.Atoi(c.Unit)
+	switch isMachine := notNumber == nil; {
+	case isMachine && c.Relation != "":
+		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
+	case isMachine:
+		return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
+	case c.Constraints != nil:
 		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
 	}
 	var failed state.Hook
@@ -88,13 +91,6 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 		return ""
 	}
 	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
-}
-
-func (c resolvedCmd) resolveMachine(o *operator) error {
-	if c.Relation != "" {
-		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
-	}
-	return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
 }
 
 // errRelationNotFound is Juju's own text.

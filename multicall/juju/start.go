@@ -94,7 +94,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
-		ready, err := isAnnounced(ctx, s)
+		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
 		switch {
 		case err != nil || ready && pid != 0:
 			return pid, err
@@ -105,10 +105,6 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 			return 0, fmt.Errorf("the background process does not come up: %w", err)
 		}
 	}
-}
-
-func isAnnounced(ctx context.Context, s *state.State) (bool, error) {
-	return state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
 }
 
 func logSize(e home.Environment) int {

@@ -48,7 +48,7 @@ type Options struct {
 	// Folder makes the folder for what is needed while commands run, owner-only
 	// and short: a unix socket lies in it.
 	Folder func(uuid string) (string, error)
-	// MachineDir is a machine's folder on this host; nil or "": it has none.
+	// MachineDir is a machine's folder on this host; nil: it has none.
 	MachineDir func(id string) string
 	SecretKeys secretkeys.File
 }
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return Outcome{Exit: 1}, err
 	}
 	defer dir.remove()
-	r.logs = newLogWriter(r.State, r.Streams.Err)
+	r.logs = &logWriter{state: r.State, stderr: r.Streams.Err, logs: map[string]*unitlog.Log{}}
 	defer r.logs.close()
 	return r.serveCommand(ctx, dir)
 }
@@ -210,10 +210,6 @@ type logWriter struct {
 
 	mu   sync.Mutex
 	logs map[string]*unitlog.Log
-}
-
-func newLogWriter(st *state.State, stderr io.Writer) *logWriter {
-	return &logWriter{state: st, stderr: stderr, logs: map[string]*unitlog.Log{}}
 }
 
 func (w *logWriter) write(source, level, message string) {

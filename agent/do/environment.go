@@ -83,11 +83,7 @@ func (r *run) unitFolder() unitfolder.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
-	dir := r.MachineDir(r.facts.unit.Machine)
-	if dir == "" {
-		return ""
-	}
-	folder := unitfolder.Of(dir, r.Unit)
+	folder := unitfolder.Of(r.MachineDir(r.facts.unit.Machine), r.Unit)
 	for _, f := range []unitfolder.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f

@@ -41,7 +41,7 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		if e.Phase == home.Removing {
 			return e, fmt.Errorf("cannot run for environment %q: %w", e.Name, home.ErrRemoving)
 		}
-		if p.Tools == "" && !runsFrom(e.ToolsDir()) {
+		if p.Tools == "" && !applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou")) {
 			return e, toolsReexec{e.ToolsDir()}
 		}
 		p.State, p.Tools = cmp.Or(p.State, e.State), cmp.Or(p.Tools, e.ToolsDir())
@@ -57,10 +57,6 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		p.Tools = filepath.Dir(binary)
 	}
 	return e, nil
-}
-
-func runsFrom(tools string) bool {
-	return applet.IsSameFile("/proc/self/exe", filepath.Join(tools, "bijou"))
 }
 
 // makeMachineDir makes the machine's folder, which is not there the first time on a host.

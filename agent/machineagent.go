@@ -82,7 +82,9 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	if m.host, err = newHost(m.Options, env, claim); err != nil {
 		return err
 	}
-	m.host.presence.shareSession(m.Process)
+	if m.Process != nil {
+		m.host.presence.process, m.host.presence.ownSession = m.Process, false
+	}
 	m.host.limiter = uniter.NewHookLimiter(hookConcurrency(env))
 	return nil
 }

@@ -36,12 +36,6 @@ func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presenc
 	return &presence{state: st, process: state.NewSharedSession(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
 }
 
-func (p *presence) shareSession(process *state.SharedSession) {
-	if process != nil {
-		p.process, p.ownSession = process, false
-	}
-}
-
 func (p *presence) removeAgent(agent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,8 +40,12 @@ func (c resolvedCmd) Run(o *operator) error {
 		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
 		}
-		if runs, err = tx.Running(c.Unit); err == nil {
-			failed, err = c.setResolved(tx)
+		if runs, err = tx.Running(c.Unit); err != nil {
+			return err
+		}
+		failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
+		if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
+			err = errRelationNotFound
 		}
 		return err
 	})
@@ -97,14 +101,6 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 //
 //lint:ignore ST1005 charms and operators know these very words
 var errRelationNotFound = errors.New("Relation not found")
-
-func (c resolvedCmd) setResolved(tx *state.Tx) (failed state.Hook, err error) {
-	failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
-	if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
-		err = errRelationNotFound
-	}
-	return failed, err
-}
 
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.
 const noteErrorsTimeout = 2 * time.Second

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -141,6 +142,19 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 		Options: o, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), claim: claim,
 		presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
 	}, nil
+}
+
+// hookConcurrency returns how many hooks may run at a time. Charms run apt, and dpkg has
+// one lock: only on "local", where machines are not machines of their own, several is the
+// default.
+func hookConcurrency(env state.Environment) int {
+	switch {
+	case env.HookConcurrency() > 0:
+		return env.HookConcurrency()
+	case env.Provider == state.ProviderLocal:
+		return runtime.NumCPU()
+	}
+	return 1
 }
 
 func (h *host) makeSocketPath(unit string) (string, error) {

@@ -1,15 +1,20 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"bijou/updater/activity"
 	"bijou/updater/release"
@@ -92,4 +97,161 @@ func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 		said = "(what it said is not shown)"
 	}
 	return fmt.Errorf("%q: %w: %s", strings.Join(words, " "), err, said)
+}
+
+// terminal is a pseudo-terminal at which one line is typed, since programs that ask for
+// secrets want one: Vault's refuses to read a key from anything else. Nothing is echoed,
+// no character of the line is special, and the end of input follows it.
+type terminal struct {
+	controller *os.File
+	tty        *os.File // the program's stdin
+	line       []byte
+	typed      chan struct{} // closed when nothing is typed any more
+}
+
+// maxLine bounds one line that a terminal takes, in bytes.
+const maxLine = 4000
+
+// endOfInput is control-D.
+const endOfInput = 4
+
+func newTerminal(line []byte) (*terminal, error) {
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("cannot feed a line of more than %d bytes", maxLine)
+	}
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a terminal: %w", err)
+	}
+	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput), typed: make(chan struct{})}
+	if err := t.openTTY(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
+	}
+	go t.typeLine() // until close
+	return t, nil
+}
+
+func (t *terminal) openTTY() error {
+	conn, err := t.controller.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var number int
+	failed := conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err != nil {
+			return
+		}
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCPKT, 1); err != nil {
+			return
+		}
+		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+	})
+	if err := errors.Join(failed, err); err != nil {
+		return err
+	}
+	if t.tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return err
+	}
+	if err := setLineMode(int(t.tty.Fd())); err != nil {
+		return errors.Join(err, t.tty.Close())
+	}
+	return nil
+}
+
+func setLineMode(fd int) error {
+	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	mode.Iflag, mode.Oflag, mode.Lflag = 0, 0, unix.ICANON
+	mode.Cc = [len(mode.Cc)]uint8{unix.VEOF: endOfInput, unix.VMIN: mode.Cc[unix.VMIN]}
+	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
+}
+
+// typeLine types the line again if the program has thrown away what was typed before it
+// asked, as getpass(3) does.
+func (t *terminal) typeLine() {
+	defer close(t.typed)
+	_, err := t.controller.Write(t.line)
+	for said := make([]byte, 512); err == nil; {
+		var n int
+		if n, err = t.controller.Read(said); n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
+			_, err = t.controller.Write(t.line)
+		}
+	}
+}
+
+func (t *terminal) close() {
+	_ = t.tty.Close()
+	_ = t.controller.Close()
+	<-t.typed
+}
+
+// afterStart runs the component's command, once for each line of the file that it names.
+// The lines are secrets: they go to the command's stdin, a terminal, and nowhere else,
+// and what the command prints is not repeated.
+func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
+	if a == nil {
+		return nil
+	}
+	if a.EachLineOf == "" {
+		return h.retryCommand(ctx, a.Command, nil)
+	}
+	lines, err := readSecrets(a.EachLineOf)
+	if err != nil {
+		return err
+	}
+	for i, line := range lines {
+		if err := h.retryCommand(ctx, a.Command, line); err != nil {
+			return fmt.Errorf("%q failed with line %d of %s: %w", a.Command[0], i+1, a.EachLineOf, err)
+		}
+	}
+	return nil
+}
+
+func readSecrets(path string) (lines [][]byte, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("cannot use the keys in %s: others may read it; chmod 600 it", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}
+
+// retryCommand bears with a service that was just started, and may not listen yet.
+func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) error {
+	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.healthTimeout {
+		ctx = context.WithValue(ctx, timeoutKey{}, h.healthTimeout)
+	}
+	end := time.Now().Add(h.healthTimeout)
+	return poll(ctx, func() (bool, error) {
+		err := retryHung(ctx, func(ctx context.Context) error { return runWithLine(ctx, command, line) })
+		if _, hung := errors.AsType[hungError](err); hung || time.Now().After(end) {
+			return err == nil, err
+		}
+		return err == nil, nil
+	})
+}
+
+func runWithLine(ctx context.Context, command []string, line []byte) error {
+	if line == nil {
+		return runOnce(ctx, command, nil)
+	}
+	t, err := newTerminal(line)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	return runOnce(ctx, command, t.tty)
 }

@@ -61,7 +61,7 @@ func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) (err
 	if err != nil {
 		return err
 	}
-	server, err := host.New(g.hostOptions(lrn))
+	server, err := host.New(g.hostOptions())
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (g necoWorkerGrammar) rackNumber() (int, error) {
 	return lrn, err
 }
 
-func (g necoWorkerGrammar) hostOptions(lrn int) host.Options {
-	o := host.Options{LRN: lrn, Dir: g.Dir}
+func (g necoWorkerGrammar) hostOptions() host.Options {
+	o := host.Options{Dir: g.Dir}
 	if g.Services != "" {
 		o.Services = host.ServiceCommand{Path: g.Services}
 	}

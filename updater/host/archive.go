@@ -28,31 +28,24 @@ func releasesDir(f release.File) string { return f.To + ".releases" }
 
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-func unpackBeside(ctx context.Context, archive string, f release.File) (err error) {
+func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
 		return nil
 	}
-	if err := durable.MkdirAll(releasesDir(f), 0o755); err != nil {
-		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
-	}
 	draft := into + ".draft"
-	if err := os.RemoveAll(draft); err != nil {
-		return fmt.Errorf("cannot unpack %s: %w", f.URL, err)
+	err := errors.Join(durable.MkdirAll(releasesDir(f), 0o755), os.RemoveAll(draft))
+	if err == nil {
+		err = Unpack(ctx, archive, draft)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
-		}
-	}()
-	if err := Unpack(ctx, archive, draft); err != nil {
-		return err
+	if err == nil {
+		err = durable.SyncAll(draft)
 	}
-	if err := durable.SyncAll(draft); err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(draft, into)
 	}
-	if err := os.Rename(draft, into); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
 	}
 	return durable.Sync(releasesDir(f))
 }
@@ -83,14 +76,11 @@ func replaceLink(f release.File) error {
 	if err := os.Symlink(releaseDir(f), link); err != nil {
 		return err
 	}
-	info, err := os.Lstat(f.To)
-	if err != nil || info.Mode()&fs.ModeSymlink != 0 {
-		if err := os.Rename(link, f.To); err != nil {
-			return err
-		}
-		return durable.Sync(filepath.Dir(f.To))
+	var how uint
+	if info, err := os.Lstat(f.To); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		how = unix.RENAME_EXCHANGE
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, unix.RENAME_EXCHANGE); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, how); err != nil {
 		return err
 	}
 	if err := durable.Sync(filepath.Dir(f.To)); err != nil {
@@ -116,20 +106,24 @@ func setAside(f release.File) error {
 }
 
 func removeOldReleases(f release.File, before string) error {
-	all, err := os.ReadDir(releasesDir(f))
-	if err != nil {
-		return err
+	return removeAllBut(releasesDir(f), func(name string) bool {
+		path := filepath.Join(releasesDir(f), name)
+		return path == releaseDir(f) || path == before || name == "by-hand"
+	})
+}
+
+// removeAllBut removes what a folder holds, if there is one, but for what is kept.
+func removeAllBut(dir string, kept func(name string) bool) error {
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	for _, e := range all {
-		path := filepath.Join(releasesDir(f), e.Name())
-		if path == releaseDir(f) || path == before || e.Name() == "by-hand" {
-			continue
-		}
-		if err := os.RemoveAll(path); err != nil {
-			return err
+		if !kept(e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return nil
+	return err
 }
 
 // Unpack unpacks a tar archive, gzip-compressed or not, into a new folder. Nothing of it

@@ -84,13 +84,10 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 			wanted[f.SHA256] = true
 		}
 	}
-	dir := filepath.Join(h.dir, "downloads")
-	all, err := os.ReadDir(dir)
-	for _, e := range all {
-		if sum, _, _ := strings.Cut(e.Name(), "."); !wanted[sum] {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
-		}
-	}
+	err := removeAllBut(filepath.Join(h.dir, "downloads"), func(name string) bool {
+		sum, _, _ := strings.Cut(name, ".")
+		return wanted[sum]
+	})
 	if err != nil {
 		return fmt.Errorf("cannot remove old downloads: %w", err)
 	}

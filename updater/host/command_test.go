@@ -79,11 +79,11 @@ func TestEverythingThatHangs(t *testing.T) {
 	dir := t.TempDir()
 	hangs := filepath.Join(dir, "hangs")
 	program(t, hangs, "sleep 1000 & wait\n")
-	h, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "state"), Services: host.ServiceCommand{Path: hangs}, HealthTimeout: time.Second})
+	h, err := host.New(host.Options{Dir: filepath.Join(dir, "state"), Services: host.ServiceCommand{Path: hangs}, HealthTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	well, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "other"), Services: &units{}, HealthTimeout: time.Second})
+	well, err := host.New(host.Options{Dir: filepath.Join(dir, "other"), Services: &units{}, HealthTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,11 +154,7 @@ func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("cannot read the ignition %s/%s: %w", i.Role, i.ID, err)
-	}
-	return s.put(ctx, "ignitions/"+i.Role+"/"+i.ID, bytes.NewReader(data), int64(len(data)))
+	return s.putFile(ctx, "ignitions/"+i.Role+"/"+i.ID, path)
 }
 
 // sabakan is a client of sabakan's HTTP API (api.md of cybozu-go/sabakan's docs).
@@ -221,11 +217,25 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 	return ids, nil
 }
 
-// put does not mind if somebody else has uploaded that meanwhile.
-func (s sabakan) put(ctx context.Context, path string, body io.Reader, size int64) error {
-	resp, err := s.call(ctx, http.MethodPut, path, body, size)
+// putFile does not mind if somebody else has uploaded that meanwhile.
+func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
+		}
+	}()
+	f, err := os.Open(file)
 	if err != nil {
-		return fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	resp, err := s.call(ctx, http.MethodPut, path, f, info.Size())
+	if err != nil {
+		return err
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
@@ -233,18 +243,5 @@ func (s sabakan) put(ctx context.Context, path string, body io.Reader, size int6
 	case http.StatusOK, http.StatusCreated, http.StatusConflict:
 		return nil
 	}
-	return fmt.Errorf("cannot upload %s to sabakan: it answers %s: %s", path, resp.Status, tail(said))
-}
-
-func (s sabakan) putFile(ctx context.Context, path, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
-	}
-	return s.put(ctx, path, f, info.Size())
+	return fmt.Errorf("it answers %s: %s", resp.Status, tail(said))
 }

@@ -27,7 +27,6 @@ import (
 
 // Options configure one boot server.
 type Options struct {
-	LRN      int
 	Dir      string   // its folder on the disk; made if it is not there
 	Services Services // nil: this machine's systemd
 	// HealthTimeout is how long a component may take to be healthy after its start;
@@ -37,7 +36,6 @@ type Options struct {
 
 // Host is one boot server. It is for one goroutine at a time, but for Configure and FinishInstallation.
 type Host struct {
-	lrn           int
 	dir           string
 	services      Services
 	healthTimeout time.Duration
@@ -56,7 +54,7 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{lrn: o.LRN, dir: o.Dir, services: o.Services, healthTimeout: o.HealthTimeout, dpkgLock: make(chan struct{}, 1)}
+	h := &Host{dir: o.Dir, services: o.Services, healthTimeout: o.HealthTimeout, dpkgLock: make(chan struct{}, 1)}
 	h.directClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err

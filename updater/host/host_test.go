@@ -74,7 +74,7 @@ func (u *units) asked() []string {
 func newHost(t *testing.T, u host.Services) (*host.Host, string) {
 	t.Helper()
 	dir := t.TempDir()
-	h, err := host.New(host.Options{LRN: 3, Dir: filepath.Join(dir, "state"), Services: u, HealthTimeout: time.Second})
+	h, err := host.New(host.Options{Dir: filepath.Join(dir, "state"), Services: u, HealthTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

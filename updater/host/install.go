@@ -52,11 +52,8 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 // version it is, and comes last: a worker that is killed in between installs again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
-	if err := os.RemoveAll(draft); err != nil {
-		return fmt.Errorf("cannot unpack the release: %w", err)
-	}
 	defer os.RemoveAll(draft)
-	if err := Unpack(ctx, p.File, draft); err != nil {
+	if err := errors.Join(os.RemoveAll(draft), Unpack(ctx, p.File, draft)); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	if err := checkComplete(draft); err != nil {
@@ -71,16 +68,10 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	if err := h.keepOrigin(p, filepath.Join(draft, "bijou")); err != nil {
 		return err
 	}
-	dir := filepath.Dir(executable)
-	for _, f := range []struct {
-		name, to string
-		mode     fs.FileMode
-	}{{"bijou", executable, 0o755}, {"manifest.yaml", filepath.Join(dir, "manifest.yaml"), 0o644}} {
-		if err := installFile(filepath.Join(draft, f.name), f.to, f.mode); err != nil {
-			return fmt.Errorf("cannot install %s: %w", f.name, err)
-		}
+	if err := installFile(filepath.Join(draft, "bijou"), executable, 0o755); err != nil {
+		return err
 	}
-	return nil
+	return installFile(filepath.Join(draft, "manifest.yaml"), filepath.Join(filepath.Dir(executable), "manifest.yaml"), 0o644)
 }
 
 func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }
@@ -114,32 +105,21 @@ func checkVersion(manifest, version string) error {
 
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the release does not hold it")
+	if err == nil {
+		defer executable.BlockForks()()
+		err = durable.WriteFile(to, data, mode)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot install %s: %w", filepath.Base(from), err)
 	}
-	defer executable.BlockForks()()
-	return durable.WriteFile(to, data, mode)
+	return nil
 }
 
 // RemoveOtherReleases removes the files of a folder that are not of that version.
 func RemoveOtherReleases(dir, version string) error {
-	all, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
 	if err != nil {
 		return fmt.Errorf("cannot remove old releases: %w", err)
-	}
-	for _, e := range all {
-		if strings.Contains(e.Name(), "_"+version+"_") {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("cannot remove old releases: %w", err)
-		}
 	}
 	return nil
 }

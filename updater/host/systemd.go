@@ -20,22 +20,15 @@ import (
 // signals, which can be lost.
 type Systemd struct{}
 
-func (Systemd) connect(ctx context.Context) (*sd.Conn, error) {
-	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
-		return nil, errNoSystemd
-	}
-	return sd.NewWithContext(ctx)
-}
-
 // withUnit tries again if systemd goes away meanwhile, which it does for a moment when
 // its own package is upgraded.
 func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()
-	err := s.callOnce(ctx, do)
+	err := callOnce(ctx, do)
 	for tries := 0; isDisconnected(err) && tries < maxReconnects; tries++ {
 		_ = backoff.Sleep(ctx, maxPollInterval)
-		err = s.callOnce(ctx, do)
+		err = callOnce(ctx, do)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
@@ -43,8 +36,11 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	return nil
 }
 
-func (s Systemd) callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
-	c, err := s.connect(ctx)
+func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
+	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
+		return errNoSystemd
+	}
+	c, err := sd.NewWithContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,21 +169,16 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 				return false, nil
 			}
 			told = true
-			_, err = c.StopUnitContext(limit, unit, "replace", nil)
-			return false, unlessUnknown(err)
+			if _, err = c.StopUnitContext(limit, unit, "replace", nil); hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
+				err = nil
+			}
+			return false, err
 		})
 		if timedOut(ctx, limit) {
 			return fmt.Errorf("it still runs after %s", stopTimeout)
 		}
 		return err
 	})
-}
-
-func unlessUnknown(err error) error {
-	if hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
-		return nil
-	}
-	return err
 }
 
 // IsActive reports whether the unit runs.

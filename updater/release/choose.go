@@ -35,25 +35,32 @@ type Choice struct {
 // whose tag can be read and has the prefix (empty: any). Drafts never count, and
 // pre-releases in staging only. ok is false if none is left.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
+	return newest(prefix, all, func(c Choice) bool {
+		return env == record.EnvProduction && !c.Release.PreRelease || env == record.EnvStaging
+	})
+}
+
+// Lookup returns the release of that version, whether or not an environment would take
+// it; never a draft, and only one with the prefix (empty: any).
+func Lookup(version, prefix string, all []Release) (Release, error) {
+	best, ok := newest(prefix, all, func(c Choice) bool { return Same(c.Version.String(), version) })
+	if !ok {
+		return Release{}, fmt.Errorf("there is no release of version %s", version)
+	}
+	return best.Release, nil
+}
+
+func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choice, ok bool) {
 	for _, r := range all {
-		c, takes := isEligible(env, prefix, r)
-		if takes && (!ok || isBetter(c, best)) {
+		p, v, err := ParseTag(r.Tag)
+		if err != nil || r.Draft || prefix != "" && p != prefix {
+			continue
+		}
+		if c := (Choice{Release: r, Version: v}); takes(c) && (!ok || isBetter(c, best)) {
 			best, ok = c, true
 		}
 	}
 	return best, ok
-}
-
-func isEligible(env, prefix string, r Release) (Choice, bool) {
-	takes := env == record.EnvProduction && !r.PreRelease || env == record.EnvStaging
-	if !takes || r.Draft {
-		return Choice{}, false
-	}
-	p, v, err := ParseTag(r.Tag)
-	if err != nil || prefix != "" && p != prefix {
-		return Choice{}, false
-	}
-	return Choice{Release: r, Version: v}, true
 }
 
 // isBetter prefers the newer version; of two of the same version the finished one, then

@@ -19,63 +19,29 @@ import (
 	"bijou/updater/record"
 )
 
-// Lookup returns the release of that version, whether or not an environment would take
-// it; never a draft, and only one with the prefix (empty: any).
-func Lookup(version, prefix string, all []Release) (Release, error) {
-	var best Choice
-	for _, r := range all {
-		p, v, err := ParseTag(r.Tag)
-		if err != nil || r.Draft || prefix != "" && p != prefix || !Same(v.String(), version) {
-			continue
-		}
-		if c := (Choice{Release: r, Version: v}); best.Release.Tag == "" || isBetter(c, best) {
-			best = c
-		}
-	}
-	if best.Release.Tag == "" {
-		return Release{}, fmt.Errorf("there is no release of version %s", version)
-	}
-	return best.Release, nil
-}
-
-// Wanted is one file of a release to fetch.
+// Wanted is a package of a release to fetch.
 type Wanted struct {
 	Version string
-	Form    string // Deb or Tarball; "": the file Name
+	Form    string // Deb or Tarball
 	Arch    string // in Go's words
-	Name    string
 	Dir     string // where to put it
 	Sums    string // the digest that SHA256SUMS must have; "": any
 }
 
 // assetName uses the version as the release's own tag writes it.
-func (w Wanted) assetName(r Release) (string, error) {
-	if w.Form == "" {
-		return w.Name, nil
-	}
+func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
-	return AssetName(w.Form, v, w.Arch), err
+	return AssetName(form, v, arch), err
 }
 
-// Fetch downloads a file of a release to the folder, and returns its path. The file has
+// Fetch downloads a package of a release to the folder, and returns its path. The file has
 // the sum that SHA256SUMS says, which must be signed if a public key is configured.
 func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
-	all, err := s.Releases(ctx)
+	r, sums, err := s.lookupRelease(ctx, w.Version)
 	if err != nil {
 		return "", err
 	}
-	r, err := Lookup(w.Version, s.config.TagPrefix, all)
-	if err != nil {
-		return "", err
-	}
-	name, err := w.assetName(r)
-	if err != nil {
-		return "", err
-	}
-	if _, err := r.Find(name); err != nil {
-		return "", err
-	}
-	sums, err := s.trustedSums(ctx, r)
+	name, err := r.assetName(w.Form, w.Arch)
 	if err != nil {
 		return "", err
 	}

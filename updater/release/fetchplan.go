@@ -45,7 +45,7 @@ func (s *Source) Digests(ctx context.Context, r Release, form string, known reco
 		return known, err
 	}
 	d := record.Digests{Sums: sums.digest}
-	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.assetName(r)
+	name, err := r.assetName(form, runtime.GOARCH)
 	_, noFile := r.Find(ManifestFile)
 	if _, noPackage := r.Find(name); err != nil || noFile != nil && noPackage != nil {
 		return d, err
@@ -78,7 +78,7 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 		data, err := os.ReadFile(file)
 		return planFile{r.Tag + "/" + ManifestFile, data}, err
 	}
-	name, err := Wanted{Form: form, Arch: runtime.GOARCH}.assetName(r)
+	name, err := r.assetName(form, runtime.GOARCH)
 	if err != nil {
 		return planFile{}, err
 	}
@@ -138,13 +138,11 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 
 // formOf prefers a tarball for this architecture over a package.
 func formOf(r Release) string {
-	_, v, err := ParseTag(r.Tag)
-	if err != nil {
-		return Tarball
-	}
-	_, noTarball := r.Find(AssetName(Tarball, v, runtime.GOARCH))
-	if _, err := r.Find(AssetName(Deb, v, runtime.GOARCH)); err == nil && noTarball != nil {
-		return Deb
+	for _, form := range []string{Tarball, Deb} {
+		name, _ := r.assetName(form, runtime.GOARCH) // a tag without a version has neither
+		if _, err := r.Find(name); err == nil {
+			return form
+		}
 	}
 	return Tarball
 }

@@ -49,11 +49,11 @@ func NewSource(c record.Config) (*Source, error) {
 	if !ok {
 		return nil, ErrNoRepository
 	}
-	transport, err := newTransport(c.Proxy)
+	files, err := NewClient(c.Proxy)
 	if err != nil {
 		return nil, err
 	}
-	client := github.NewClient(&http.Client{Transport: &etagCache{next: transport, responses: map[string]cachedResponse{}}})
+	client := github.NewClient(&http.Client{Transport: &etagCache{next: files.Transport, responses: map[string]cachedResponse{}}})
 	if c.GitHubToken != "" {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
@@ -62,33 +62,25 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
 	}
-	return &Source{config: c, owner: owner, name: name, client: client, http: &http.Client{Transport: transport}}, nil
+	return &Source{config: c, owner: owner, name: name, client: client, http: files}, nil
 }
 
 // NewClient returns a client for anything but GitHub's API, through the proxy; "" is the
 // one that the environment names, if any.
 func NewClient(proxy string) (*http.Client, error) {
-	transport, err := newTransport(proxy)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{Transport: transport}, nil
-}
-
-func newTransport(proxy string) (*http.Transport, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silenceTimeout,
 		TLSHandshakeTimeout: silenceTimeout, ResponseHeaderTimeout: silenceTimeout, MaxIdleConnsPerHost: 2, DisableCompression: true,
 	}
 	if proxy == "" {
-		return t, nil
+		return &http.Client{Transport: t}, nil
 	}
 	u, err := url.Parse(proxy)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use proxy: %w", err)
 	}
 	t.Proxy = http.ProxyURL(u)
-	return t, nil
+	return &http.Client{Transport: t}, nil
 }
 
 // Close closes idle connections.

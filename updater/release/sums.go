@@ -63,19 +63,6 @@ func (s Sums) addLine(line string) error {
 	return nil
 }
 
-// Check compares a file's sum with the one that was published. A file without one is
-// refused.
-func (s Sums) Check(name string, got [sha256.Size]byte) error {
-	want, ok := s[name]
-	if !ok {
-		return fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
-	}
-	if got != want {
-		return fmt.Errorf("cannot trust %q: its sum is %x, not %x as published", name, got, want)
-	}
-	return nil
-}
-
 // PublicKey is a minisign public key.
 // The format: https://jedisct1.github.io/minisign/#signature-format
 type PublicKey struct {

@@ -170,3 +170,16 @@ func FuzzSums(f *testing.F) {
 		}
 	})
 }
+
+// Check compares a file's sum with the one that was published. A file without one is
+// refused.
+func (s Sums) Check(name string, got [sha256.Size]byte) error {
+	want, ok := s[name]
+	if !ok {
+		return fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
+	}
+	if got != want {
+		return fmt.Errorf("cannot trust %q: its sum is %x, not %x as published", name, got, want)
+	}
+	return nil
+}

@@ -80,13 +80,10 @@ func Apply(tx *keyspace.Tx, changes []Change) error {
 
 // Audit records what somebody does, in the transaction that does it.
 func Audit(tx *keyspace.Tx, a record.Audit) error {
-	last, err := ReadKey[int](tx.View, keys.AuditCounter)
+	last, _, err := keyspace.Load[int](tx, keys.AuditCounter)
 	if err != nil {
 		return err
 	}
-	if a.ID = 1; last != nil {
-		a.ID = *last + 1
-	}
-	a.At = time.Now().UTC()
+	a.ID, a.At = last+1, time.Now().UTC()
 	return errors.Join(tx.Put(keys.AuditCounter, a.ID), tx.Put(keys.Audit(a.ID), a))
 }

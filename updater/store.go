@@ -135,23 +135,9 @@ func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	return DecodeByLRN[record.Status](kvs, keys.Workers)
 }
 
-// LoadPresences reads which servers' workers live. No commit is conditional on it.
-func LoadPresences(v *keyspace.View) (map[int]record.Presence, error) {
-	return peekServers[record.Presence](v, keys.Presences)
-}
-
-// LoadActivities reads what workers say that they are doing. No commit is conditional on
-// it.
-func LoadActivities(v *keyspace.View) (map[int]record.Activity, error) {
-	return peekServers[record.Activity](v, keys.Activities)
-}
-
-// LoadInventories reads how servers differ from the plan. No commit is conditional on it.
-func LoadInventories(v *keyspace.View) (map[int]record.Inventory, error) {
-	return peekServers[record.Inventory](v, keys.Inventories)
-}
-
-func peekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
+// PeekServers reads what workers say of themselves below the prefix, by boot server. No
+// commit is conditional on it.
+func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
 		return nil, err

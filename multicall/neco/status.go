@@ -171,7 +171,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 	if s, err = decide.Load(v, o.parts.Version); err != nil {
 		return s, err
 	}
-	if s.Activities, err = updater.LoadActivities(v); err != nil {
+	if s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities); err != nil {
 		return s, err
 	}
 	newest := ""

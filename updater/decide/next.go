@@ -43,7 +43,11 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 	case to == "":
 		return newWait(time.Time{}, why)
 	case s.Pause != nil && s.Pause.IsOn(now):
-		return newWait(derefTime(s.Pause.Until), "paused: "+s.Pause.Why)
+		a := newWait(time.Time{}, "paused: "+s.Pause.Why)
+		if s.Pause.Until != nil {
+			a.Until = *s.Pause.Until
+		}
+		return a
 	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
 		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
 	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
@@ -193,13 +197,6 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		changes = append(changes, updater.Remove(keys.Target))
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
-}
-
-func derefTime(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }
 
 // releaseDigests returns the digests of a request for that version, or why it cannot be

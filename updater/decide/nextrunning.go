@@ -30,13 +30,14 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if others, why := s.otherPlans(); len(others) > 0 {
 		return s.stopRequest(now, others, why)
 	}
-	if s.allFinished() {
+	slowest := s.slowestRecord()
+	if slowest.Step < 0 {
 		return s.finishRequest(now)
 	}
 	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
-	if slowest := s.slowestRecord(); slowest.Step > s.Gate.OpenStep(*s.Current) {
+	if slowest.Step > s.Gate.OpenStep(*s.Current) {
 		return s.decideGate(now, slowest)
 	}
 	if lost := s.lostServers(now); len(lost) > 0 {
@@ -60,15 +61,6 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	w, ok = s.Workers[lrn]
 	return w, ok && w.IsFor(*s.Current)
-}
-
-func (s Snapshot) allFinished() bool {
-	for _, lrn := range s.Current.Servers {
-		if w, ok := s.workerRecord(lrn); !ok || !w.Finished {
-			return false
-		}
-	}
-	return true
 }
 
 // workerFailure returns the error that the server's worker has recorded in this attempt;

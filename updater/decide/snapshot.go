@@ -86,23 +86,17 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s.Config, fill.err = updater.LoadConfig(v)
 	infos, statuses := fill.list(keys.Infos), fill.list(keys.Statuses)
 	s.Servers = registeredServers(infos)
-	if release := decodeKey[string](&fill, infos, keys.Release); release != nil {
-		s.Release = *release
-	}
-	s.Published = decodeKey[record.Published](&fill, infos, keys.Published)
-	s.Target = decodeKey[record.Target](&fill, infos, keys.Target)
-	s.Hurry = decodeKey[string](&fill, infos, keys.Hurry) != nil
-	s.Repair = decodeKey[record.Repair](&fill, infos, keys.Repair)
-	if d := decodeKey[record.Degraded](&fill, infos, keys.Degraded); d != nil {
-		s.Degraded = *d
-	}
+	fill.decodeKey(infos, keys.Release, &s.Release)
+	fill.decodeKey(infos, keys.Published, &s.Published)
+	fill.decodeKey(infos, keys.Target, &s.Target)
+	s.Hurry = fill.decodeKey(infos, keys.Hurry, new(string))
+	fill.decodeKey(infos, keys.Repair, &s.Repair)
+	fill.decodeKey(infos, keys.Degraded, &s.Degraded)
 	fill.peekLiveness(&s)
-	s.Pause = decodeKey[record.Pause](&fill, infos, keys.Pause)
-	s.Recovery = decodeKey[record.Recovery](&fill, infos, keys.Recovery)
-	s.Current = decodeKey[record.Request](&fill, statuses, keys.Current)
-	if g := decodeKey[record.Gate](&fill, statuses, keys.Gate); g != nil {
-		s.Gate = *g
-	}
+	fill.decodeKey(infos, keys.Pause, &s.Pause)
+	fill.decodeKey(infos, keys.Recovery, &s.Recovery)
+	fill.decodeKey(statuses, keys.Current, &s.Current)
+	fill.decodeKey(statuses, keys.Gate, &s.Gate)
 	if fill.err == nil {
 		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, keys.Workers)
 	}
@@ -115,10 +109,10 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 // never seen. No commit is conditional on it.
 func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
-		s.Inventories, r.err = updater.LoadInventories(r.view)
+		s.Inventories, r.err = updater.PeekServers[record.Inventory](r.view, keys.Inventories)
 	}
 	if r.err == nil {
-		s.Present, r.err = updater.LoadPresences(r.view)
+		s.Present, r.err = updater.PeekServers[record.Presence](r.view, keys.Presences)
 	}
 	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
 	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
@@ -162,14 +156,10 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 		}
 		return
 	}
-	kvs := r.list(keys.AllHistory)
-	for _, kv := range slices.Backward(kvs) {
+	if kvs := r.list(keys.AllHistory); r.err == nil && len(kvs) > 0 {
 		var h record.History
-		if r.err == nil {
-			r.err = keyspace.DecodeInto(kv, &h)
-		}
+		r.err = keyspace.DecodeInto(kvs[len(kvs)-1], &h)
 		s.LastID, s.LastTo = h.ID, h.To
-		return
 	}
 }
 
@@ -186,13 +176,13 @@ func (r *snapshotReader) list(prefix string) (kvs []keyspace.KeyValue) {
 	return kvs
 }
 
-// decodeKey decodes one of the listed keys; nil if it is absent.
-func decodeKey[T any](r *snapshotReader, kvs []keyspace.KeyValue, key string) *T {
+// decodeKey decodes one of the listed keys into doc, which it leaves alone if the key is
+// absent.
+func (r *snapshotReader) decodeKey(kvs []keyspace.KeyValue, key string, doc any) (found bool) {
 	i := slices.IndexFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == key })
 	if r.err != nil || i < 0 {
-		return nil
+		return false
 	}
-	var doc T
-	r.err = keyspace.DecodeInto(kvs[i], &doc)
-	return &doc
+	r.err = keyspace.DecodeInto(kvs[i], doc)
+	return true
 }

@@ -26,10 +26,6 @@ type snapshotCache struct {
 	snapshot        decide.Snapshot
 }
 
-func newSnapshotCache(s *keyspace.Space, own string) *snapshotCache {
-	return &snapshotCache{store: s, feed: updater.NewChangeFeed(s, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents, keys.Presences, keys.Inventories), ownVersion: own, stale: true}
-}
-
 func (f *snapshotCache) catchUp(ctx context.Context) error {
 	n := f.feed.Take()
 	f.stale = f.stale || n.All

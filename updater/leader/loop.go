@@ -33,7 +33,8 @@ type leader struct {
 const maxBatchDelay = 100 * time.Millisecond
 
 func (l leader) runDecisions(ctx context.Context) error {
-	f := newSnapshotCache(l.Store, l.Version)
+	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents, keys.Presences, keys.Inventories)
+	f := &snapshotCache{store: l.Store, feed: feed, ownVersion: l.Version, stale: true}
 	return withFeed(ctx, f.feed, func() error {
 		m := decide.NewObservations(l.afterOutage)
 		for told := ""; ctx.Err() == nil; {
@@ -121,7 +122,7 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 		if err != nil {
 			return err
 		}
-		if s.Activities, err = updater.LoadActivities(tx.View); err != nil {
+		if s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities); err != nil {
 			return err
 		}
 		a = l.nextAction(s, m)

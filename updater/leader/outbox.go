@@ -183,12 +183,8 @@ func configuredReceivers(c record.Config) (all []receiver) {
 	return all
 }
 
-// slackMessage is the payload of Slack's incoming webhooks:
+// slackBody makes the payload of Slack's incoming webhooks:
 // https://api.slack.com/messaging/webhooks
-type slackMessage struct {
-	Text string `json:"text"`
-}
-
 func slackBody(a record.Alert) any {
 	sign := map[string]string{
 		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
@@ -201,7 +197,7 @@ func slackBody(a record.Alert) any {
 	if a.Cluster != "" {
 		sender += " of " + a.Cluster
 	}
-	return slackMessage{Text: sign + sender + ": " + a.Message}
+	return map[string]string{"text": sign + sender + ": " + a.Message}
 }
 
 // sendTimeout bounds one delivery.

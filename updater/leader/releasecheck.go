@@ -67,7 +67,9 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 		return time.Time{}, nil
 	}
 	if c.source == nil || q.source() != c.lastQuery.source() {
-		if err := c.switchSource(config); err != nil {
+		c.close()
+		c.failures = 0
+		if c.source, err = release.NewSource(config); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -93,12 +95,8 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		config, q = s.Config, newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
-		if mark, err := updater.ReadKey[string](v, keys.Check); err != nil || mark == nil {
-			return err
-		} else {
-			q.trigger = *mark
-		}
-		return nil
+		q.trigger, _, err = keyspace.Load[string](v, keys.Check)
+		return err
 	})
 	return config, q, err
 }
@@ -117,14 +115,6 @@ func (c *releaseChecker) nextCheck(config record.Config) time.Time {
 		return c.lastCheck.Add(c.retryDelay)
 	}
 	return c.lastCheck.Add(config.CheckInterval)
-}
-
-func (c *releaseChecker) switchSource(config record.Config) error {
-	c.close()
-	c.failures = 0
-	source, err := release.NewSource(config)
-	c.source = source
-	return err
 }
 
 func (c *releaseChecker) close() {

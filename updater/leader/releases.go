@@ -102,11 +102,8 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 
 // putFailure alerts once for each release that cannot be taken.
 func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error {
-	failure := record.CheckFailure{Message: why.Error(), At: at}
-	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
-	if was != nil {
-		failure.Refused = was.Refused
-	}
+	was, _, err := keyspace.Load[record.CheckFailure](tx, keys.CheckFailure)
+	failure := record.CheckFailure{Message: why.Error(), At: at, Refused: was.Refused}
 	if f.refused != "" && f.refused != failure.Refused {
 		failure.Refused = f.refused
 		a := record.Alert{

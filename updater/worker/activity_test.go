@@ -10,6 +10,7 @@ import (
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/decide"
+	"bijou/updater/keys"
 	"bijou/updater/record"
 )
 
@@ -32,7 +33,7 @@ func TestActivity(t *testing.T) {
 		snapshot := func() (s decide.Snapshot) {
 			err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 				if s, err = decide.Load(v, "1.0"); err == nil {
-					s.Activities, err = updater.LoadActivities(v)
+					s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities)
 				}
 				return err
 			})

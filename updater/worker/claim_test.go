@@ -57,7 +57,7 @@ func TestTwins(t *testing.T) {
 func (r *rig) server(lrn int) (id string) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
-		all, err := updater.LoadPresences(v)
+		all, err := updater.PeekServers[record.Presence](v, keys.Presences)
 		id = all[lrn].Server
 		return err
 	})

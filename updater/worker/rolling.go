@@ -77,7 +77,7 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
 			m.Turn, err = updater.ReadKey[record.Turn](v, keys.Turn(c.Name))
 			if err == nil {
-				present, err = updater.LoadPresences(v)
+				present, err = updater.PeekServers[record.Presence](v, keys.Presences)
 			}
 			if err == nil {
 				revision, err = v.Revision()

@@ -118,7 +118,7 @@ func (r *rig) ends() {
 func (r *rig) presences() (n int) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
-		all, err := updater.LoadPresences(v)
+		all, err := updater.PeekServers[record.Presence](v, keys.Presences)
 		n = len(all)
 		return err
 	})

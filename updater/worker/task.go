@@ -37,8 +37,10 @@ type runningTask struct {
 
 // startTask writes the journal first.
 func (w *worker) startTask(ctx context.Context, t Task) error {
-	if err := writeJournal(w.o.Dir, t.Journal); err != nil {
-		return w.recordStartFailure(ctx, err)
+	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
+		s := *w.snapshot.Status
+		s.Error, s.Message, s.At = true, err.Error(), w.clock.Now()
+		return w.writeStatus(ctx, s)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
 	e := &runningTask{job: t.Job, log: &activity.Log{}, publishAt: w.clock.Now().Add(activityDelay), ended: make(chan error, 1)}
@@ -48,13 +50,6 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	conf, request := w.config, *w.snapshot.Current
 	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // finishTask and stopTask wait for it
 	return nil
-}
-
-// recordStartFailure is for a journal that cannot be written: the disk is full, say.
-func (w *worker) recordStartFailure(ctx context.Context, err error) error {
-	s := *w.snapshot.Status
-	s.Error, s.Message, s.At = true, err.Error(), w.clock.Now()
-	return w.writeStatus(ctx, s)
 }
 
 // finishTask writes the result to the journal. A cancelled task has none: it is gone on
@@ -131,22 +126,16 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 	c := t.Step.Component
 	switch {
 	case t.Step.Action == release.Stop:
-		return w.stopComponent(ctx, c)
+		if err := w.o.Server.Prepare(ctx, c); err != nil { // so that nothing stands still for a download
+			return err
+		}
+		return w.o.Server.Stop(ctx, c)
 	case c.Strategy == release.Rolling:
 		return w.runRolling(ctx, c, request)
 	case c.Strategy == release.LeaderOnce:
 		return w.runLeaderOnce(ctx, c, request)
 	}
 	return w.o.Server.Update(ctx, c)
-}
-
-// stopComponent first downloads what the update will need, so that nothing stands still
-// for that.
-func (w *worker) stopComponent(ctx context.Context, c release.Component) error {
-	if err := w.o.Server.Prepare(ctx, c); err != nil {
-		return err
-	}
-	return w.o.Server.Stop(ctx, c)
 }
 
 // installationTimeout bounds for how long a worker begins nothing because a former

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -77,13 +76,6 @@ func formatBar(what string, done, total, width int) string {
 	}
 	full := room * done / max(1, total)
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
-}
-
-func formatLines(n int) string {
-	if n == 1 {
-		return "1 line"
-	}
-	return strconv.Itoa(n) + " lines"
 }
 
 // Screen shows a text that changes: on a terminal each version replaces the one before,

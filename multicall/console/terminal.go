@@ -6,6 +6,7 @@
 package console
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -65,7 +66,7 @@ func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= s.Height && s.Height > 1 {
 		cut := len(lines) - (s.Height - 2)
-		lines = append(lines[:s.Height-2:s.Height-2], "... "+formatLines(cut)+" more")
+		lines = append(lines[:s.Height-2:s.Height-2], fmt.Sprintf("... %d lines more", cut))
 	}
 	for i, line := range lines {
 		lines[i] = fitLine(line, s.Width)
@@ -102,7 +103,6 @@ const (
 	Green  Colour = "32"
 	Yellow Colour = "33"
 	Bold   Colour = "1"
-	Dim    Colour = "2"
 )
 
 // CanColour reports whether what is written there may have colours: it is a terminal, and

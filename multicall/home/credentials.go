@@ -30,7 +30,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
 		}
-		if info, err := os.Stat(path); err == nil && isSecret(option) && info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") && info.Mode().Perm()&0o077 != 0 {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
 		folder := filepath.Join(e.Dir, credentialsFolder)
@@ -44,8 +44,6 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		return kept, nil
 	})
 }
-
-func isSecret(option string) bool { return option == "key" || option == "password-file" }
 
 // DropCredentials removes the copies that the state's URL does not name.
 func (e Environment) DropCredentials() error {

@@ -191,16 +191,13 @@ func (l *FolderLock) Bootstrapped() bool {
 // goes last: until then the environment is there and its removal can be repeated.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
+	for _, e := range entries {
+		if e.Name() != recordFile {
+			err = errors.Join(err, removeAll(filepath.Join(l.dir.Name(), e.Name())))
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("cannot clear %q: %w", l.dir.Name(), err)
-	}
-	for _, e := range entries {
-		if e.Name() == recordFile {
-			continue
-		}
-		if err := removeAll(filepath.Join(l.dir.Name(), e.Name())); err != nil {
-			return fmt.Errorf("cannot clear %q: %w", l.dir.Name(), err)
-		}
 	}
 	return os.RemoveAll(filepath.Join(l.dir.Name(), recordFile))
 }

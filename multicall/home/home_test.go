@@ -129,7 +129,7 @@ func TestInstallTools(t *testing.T) {
 	var name string
 	for range 2 { // it may be repeated
 		var err error
-		if name, err = InstallTools(dir, Tools{Version: "9", Links: []string{"bijou", "juju"}}); err != nil {
+		if name, err = InstallTools(dir, "9", []string{"bijou", "juju"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,16 +17,10 @@ import (
 	"bijou/state/lazyregexp"
 )
 
-// Tools describes what InstallTools puts into an environment.
-type Tools struct {
-	Version string
-	Links   []string // the applets' names
-}
-
 // InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir,
 // with a link for each applet, and returns VERSION-SHA8. It works when the
 // binary's own file is gone already (go run removes it), and may be repeated.
-func InstallTools(dir string, t Tools) (name string, err error) {
+func InstallTools(dir, version string, applets []string) (name string, err error) {
 	binary, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return "", fmt.Errorf("cannot open the running binary: %w", err)
@@ -35,19 +30,19 @@ func InstallTools(dir string, t Tools) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
-	name = t.Version + "-" + sum[:8]
+	name = version + "-" + sum[:8]
 	const failure = "cannot copy the running binary"
 	if _, err := binary.Seek(0, io.SeekStart); err != nil {
 		return "", fmt.Errorf("%s: %w", failure, err)
 	}
-	return name, keepTools(dir, Fetched{name, sum, t.Links}, binary, failure)
+	return name, keepTools(dir, Fetched{name, sum, applets}, binary, failure)
 }
 
 // Fetched is a binary that comes from elsewhere.
 type Fetched struct {
-	Name   string // VERSION-SHA8
-	SHA256 string // in hex
-	Links  []string
+	Name   string   // VERSION-SHA8
+	SHA256 string   // in hex
+	Links  []string // the applets' names
 }
 
 // PutTools writes a fetched binary to tools/NAME/bijou below dir, with its links. If its
@@ -65,7 +60,7 @@ func keepTools(dir string, f Fetched, content io.Reader, failure string) error {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
-	if !hasSum(to, f.SHA256) { // or else it would be pulled from under those who run it
+	if now, _, err := digest.OfFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
 		if err := writeExecutable(content, to, f.SHA256); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
@@ -82,28 +77,20 @@ func (e Environment) HasTools(name string) bool {
 // SweepTools removes the folders of tools that are neither among those to keep nor pinned.
 func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
-	if err != nil {
-		return fmt.Errorf("cannot list tools: %w", err)
-	}
 	for _, entry := range entries {
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
-		if slices.Contains(keep, entry.Name()) || !toolsPattern.MatchString(entry.Name()) || pinned(folder) {
-			continue
+		if !slices.Contains(keep, entry.Name()) && toolsPattern.MatchString(entry.Name()) && !pinned(folder) {
+			err = errors.Join(err, os.RemoveAll(folder))
 		}
-		if err := os.RemoveAll(folder); err != nil {
-			return fmt.Errorf("cannot remove old tools: %w", err)
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove old tools: %w", err)
 	}
 	return nil
 }
 
 // toolsPattern ends the name of a folder of tools.
 var toolsPattern = lazyregexp.New(`-[0-9a-f]{8}$`)
-
-func hasSum(path, sum string) bool {
-	now, _, err := digest.OfFile(path)
-	return err == nil && now == sum
-}
 
 func linkApplets(folder string, applets []string) error {
 	for _, a := range applets {

@@ -137,7 +137,7 @@ func (b *bootstrap) run() error {
 		return err
 	}
 	var err error
-	if b.env.Tools, err = home.InstallTools(b.env.Dir, home.Tools{Version: b.o.parts.Version, Links: b.o.parts.Applets}); err != nil {
+	if b.env.Tools, err = home.InstallTools(b.env.Dir, b.o.parts.Version, b.o.parts.Applets); err != nil {
 		return err
 	}
 	if b.env.State, err = b.keepStateURL(); err != nil {

@@ -32,7 +32,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	}
 	return o.openState(e, func(s *state.State) error {
 		before := e.Tools
-		if e.Tools, err = home.InstallTools(e.Dir, home.Tools{Version: o.parts.Version, Links: o.parts.Applets}); err != nil {
+		if e.Tools, err = home.InstallTools(e.Dir, o.parts.Version, o.parts.Applets); err != nil {
 			return err
 		}
 		if err := c.publishTools(o, s, e); err != nil {

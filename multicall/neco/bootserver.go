@@ -63,11 +63,11 @@ func (c bootserverAddCmd) Run(o *operator) error {
 		}
 		return changes, nil
 	})
-	if err == nil && len(known) > 0 {
-		o.note("registered already: %s", record.ListServers(known))
-	}
 	if err != nil {
 		return err
+	}
+	if len(known) > 0 {
+		o.note("registered already: %s", record.ListServers(known))
 	}
 	s, err := o.loadSnapshot()
 	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
@@ -142,15 +142,14 @@ func (initCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	made, err := updater.InitStore(o.ctx, url)
-	if err != nil {
+	switch made, err := updater.InitStore(o.ctx, url); {
+	case err != nil:
 		return err
-	}
-	if !made {
+	case made:
+		o.note("neco's keys were created; register boot servers with: neco bootserver add LRN")
+	default:
 		o.note("neco's keys are there already")
-		return nil
 	}
-	o.note("neco's keys were created; register boot servers with: neco bootserver add LRN")
 	return nil
 }
 

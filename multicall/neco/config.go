@@ -190,13 +190,9 @@ func (c configListCmd) Run(o *operator) error {
 	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
 	values := map[string]string{}
 	for _, s := range record.Settings() {
-		value, set := stored[s.Key]
-		mark := "yes"
-		if !set {
-			value, mark = s.Default, ""
-		}
-		if set {
-			value = s.Shown(value)
+		value, mark := s.Default, ""
+		if own, set := stored[s.Key]; set {
+			value, mark = s.Shown(own), "yes"
 		}
 		values[s.Key] = value
 		table.Add("", s.Key, value, mark, s.Help)

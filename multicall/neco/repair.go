@@ -101,12 +101,6 @@ func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 	d.State = degraded
 }
 
-func (d statusText) writeFindings(line func(name, format string, args ...any)) {
-	for _, f := range d.doc.Findings {
-		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
-	}
-}
-
 func (d statusText) formatSeen(s serverDoc) string {
 	switch {
 	case s.Alive:
@@ -115,8 +109,4 @@ func (d statusText) formatSeen(s serverDoc) string {
 		return "never"
 	}
 	return formatDuration(d.now.Sub(*s.Seen)) + " ago"
-}
-
-func (d statusText) hasFinding(lrn int) bool {
-	return slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == lrn })
 }

@@ -40,7 +40,9 @@ func (d statusText) render(coloured bool) (string, error) {
 	}
 	d.writeConditions(line)
 	d.writeUpdate(line)
-	d.writeFindings(line)
+	for _, f := range d.doc.Findings {
+		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
+	}
 	table := d.serverTable()
 	if table.Empty() {
 		return b.String(), nil
@@ -109,20 +111,17 @@ func (d statusText) serverTable() *console.Table {
 		if s.Record != nil && !s.Record.Finished {
 			at = fmt.Sprintf("%d %s", s.Record.Step, s.Record.StepName)
 		}
-		row := []string{fmt.Sprint(s.LRN), d.workerVersion(s), stepBar(s, steps), at, word}
+		worker := s.Worker
+		if !s.Alive {
+			worker = "not alive"
+		}
+		row := []string{fmt.Sprint(s.LRN), worker, stepBar(s, steps), at, word}
 		if d.doc.State == degraded {
 			row = append(row, d.formatSeen(s))
 		}
 		table.Add(colour, row...)
 	}
 	return table
-}
-
-func (d statusText) workerVersion(s serverDoc) string {
-	if !s.Alive {
-		return "not alive"
-	}
-	return s.Worker
 }
 
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
@@ -134,7 +133,7 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 		return "failed: " + w.Message, console.Red
 	case missing:
 		return "missing", console.Red
-	case d.doc.State == degraded && d.hasFinding(s.LRN):
+	case d.doc.State == degraded && slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN }):
 		return "differs", console.Yellow
 	case w != nil && w.Finished:
 		return "done", console.Green

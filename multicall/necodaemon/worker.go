@@ -61,7 +61,11 @@ func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) (err
 	if err != nil {
 		return err
 	}
-	server, err := host.New(g.hostOptions())
+	own := host.Options{Dir: g.Dir}
+	if g.Services != "" {
+		own.Services = host.ServiceCommand{Path: g.Services}
+	}
+	server, err := host.New(own)
 	if err != nil {
 		return err
 	}
@@ -134,14 +138,6 @@ func (g necoWorkerGrammar) rackNumber() (int, error) {
 		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")), "give --lrn N, or write N to "+host.RackFile)
 	}
 	return lrn, err
-}
-
-func (g necoWorkerGrammar) hostOptions() host.Options {
-	o := host.Options{Dir: g.Dir}
-	if g.Services != "" {
-		o.Services = host.ServiceCommand{Path: g.Services}
-	}
-	return o
 }
 
 // OwnManifest returns the manifest beside the executable, else the built-in one, and this

@@ -92,10 +92,7 @@ func (d *demo) setUpServers(ctx context.Context) error {
 	if err := d.runApplet(ctx, "neco", "config", "set", "env", "production"); err != nil {
 		return err
 	}
-	if err := d.watchUntil(ctx, stateUpToDate, firstRelease); err != nil {
-		return err
-	}
-	return d.showAlert(ctx)
+	return d.watchUntil(ctx, stateUpToDate, firstRelease)
 }
 
 func (d *demo) showUpdate(ctx context.Context) error {
@@ -104,9 +101,6 @@ func (d *demo) showUpdate(ctx context.Context) error {
 		return err
 	}
 	if err := d.watchUntil(ctx, stateUpToDate, goodRelease); err != nil {
-		return err
-	}
-	if err := d.showAlert(ctx); err != nil {
 		return err
 	}
 	return d.showStatus(ctx)
@@ -123,9 +117,6 @@ func (d *demo) showFailure(ctx context.Context) error {
 	if err := d.watchUntil(ctx, stateStopped, failingRelease); err != nil {
 		return err
 	}
-	if err := d.showAlert(ctx); err != nil {
-		return err
-	}
 	return d.showStatus(ctx)
 }
 
@@ -137,10 +128,7 @@ func (d *demo) showRecovery(ctx context.Context) error {
 	if err := d.runApplet(ctx, "neco", "recover"); err != nil {
 		return err
 	}
-	if err := d.watchUntil(ctx, stateUpToDate, failingRelease); err != nil {
-		return err
-	}
-	return d.showAlert(ctx)
+	return d.watchUntil(ctx, stateUpToDate, failingRelease)
 }
 
 // fullDiskFile names the file whose presence makes server 1's disk count as full.

@@ -137,11 +137,12 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil prints each change until the fleet is in the state with the version.
+// watchUntil prints each change until the fleet is in the state with the version, and the
+// alert about that.
 func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 	changes := d.newChangePrinter(len("server 0 "), d.colourLine)
 	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoTimeout)
-	return pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
+	err := pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
 		changes.print(f.progressLines(version))
 		switch {
 		case f.State == state && f.Version == version:
@@ -151,6 +152,10 @@ func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 		}
 		return false, nil
 	})
+	if err != nil {
+		return err
+	}
+	return d.showAlert(ctx)
 }
 
 // awaitWorkers waits for all workers: an update begins without those that were never seen.

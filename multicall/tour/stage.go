@@ -36,12 +36,8 @@ func (s presenter) paintText(c console.Colour, text string) string {
 	return console.Paint(c, text)
 }
 
-func (s presenter) printPrompt(applet string, args ...string) {
-	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " ")))
-}
-
 func (s presenter) runApplet(ctx context.Context, applet string, args ...string) error {
-	s.printPrompt(applet, args...)
+	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " ")))
 	cmd := s.newCommand(ctx, applet, args...)
 	cmd.Stdout, cmd.Stderr = s.out, s.out
 	if err := cmd.Run(); err != nil {

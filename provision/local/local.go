@@ -8,7 +8,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,14 +74,19 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 // process. Two starts at once are harmless: the second agent finds the folder
 // taken and ends.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (provider.Instance, error) {
-	if err := checkID(spec.Machine); err != nil {
+	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
 	dir := filepath.Join(p.options.Dir, spec.Machine)
-	if err := p.checkFit(dir, spec); err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	err := p.checkFit(dir, spec)
+	if err == nil {
+		err = durable.MkdirAll(dir, 0o755)
 	}
-	if err := writeMark(dir, instanceMark{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}); err != nil {
+	if err == nil {
+		mark := instanceMark{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}
+		err = provider.WriteJSON(filepath.Join(dir, instanceFile), mark)
+	}
+	if err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
 	started := provider.Instance{ID: idPrefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
@@ -90,10 +94,10 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		return started, nil
 	}
 	agent, err := p.startAgent(spec)
-	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+	if err == nil {
+		err = awaitHolder(ctx, dir, agent)
 	}
-	if err := awaitHolder(ctx, dir, agent); err != nil {
+	if err != nil {
 		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 	}
 	return started, nil
@@ -122,7 +126,7 @@ func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
 // Stop ends the machine's agent and removes its folder.
 func (p *Provider) Stop(ctx context.Context, id string) error {
 	machine := strings.TrimPrefix(id, idPrefix)
-	if err := checkID(machine); err != nil {
+	if err := provider.CheckMachine(machine); err != nil {
 		return err
 	}
 	dir := filepath.Join(p.options.Dir, machine)
@@ -153,7 +157,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	for _, e := range entries {
 		dir := filepath.Join(p.options.Dir, e.Name())
 		mark, err := readMark(dir)
-		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || checkID(e.Name()) != nil {
+		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || provider.CheckMachine(e.Name()) != nil {
 			continue
 		} else if err != nil {
 			mark.Environment = p.options.Environment
@@ -205,35 +209,8 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 // pollInterval is for processes, of whose beginning and end nothing tells.
 const pollInterval = 10 * time.Millisecond
 
-func writeMark(dir string, i instanceMark) error {
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	data, err := json.Marshal(i)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(filepath.Join(dir, instanceFile), append(data, '\n'), 0o600)
-}
-
 // fs.ErrNotExist: the folder has none.
-func readMark(dir string) (instanceMark, error) {
-	data, err := os.ReadFile(filepath.Join(dir, instanceFile))
-	if err != nil {
-		return instanceMark{}, fmt.Errorf("cannot read the machine's mark: %w", err)
-	}
-	var i instanceMark
-	if err := json.Unmarshal(data, &i); err != nil {
-		return instanceMark{}, fmt.Errorf("cannot read the machine's mark in %q: %w", dir, err)
-	}
-	return i, nil
-}
-
-// checkID refuses what would lead out of the machines' folder.
-func checkID(machine string) error {
-	digits := strings.IndexFunc(machine, func(r rune) bool { return r < '0' || r > '9' }) < 0
-	if machine == "" || machine == "0" || !digits {
-		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
-	}
-	return nil
+func readMark(dir string) (m instanceMark, err error) {
+	err = provider.ReadJSON(filepath.Join(dir, instanceFile), &m)
+	return m, err
 }

@@ -39,13 +39,6 @@ func checkHost() error {
 	return nil
 }
 
-func (p *Provider) checkStart(spec provider.Spec) error {
-	if err := checkHost(); err != nil {
-		return err
-	}
-	return p.checkNewMachine(spec)
-}
-
 // A machine that has a record did fit, and is not checked again: it has since used the space that
 // was free.
 func (p *Provider) checkNewMachine(spec provider.Spec) error {

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 )
 
 // environmentRecord holds what a container needs of environment.yaml.
@@ -21,15 +18,8 @@ type environmentRecord struct {
 }
 
 func (p *Provider) readEnvironment() (r environmentRecord, err error) {
-	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = yaml.Unmarshal(data, &r)
-	}
-	if err != nil {
-		return r, fmt.Errorf("cannot read the environment's record: %w", err)
+	if err := p.env.ReadRecord(&r); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
 	}
 	if path, file := strings.CutPrefix(r.State, "sqlite:"); file && !filepath.IsAbs(path) {
 		r.State = "sqlite:" + filepath.Join(p.env.Dir, path)

@@ -2,14 +2,11 @@ package nspawn
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"bijou/provision/provider"
@@ -39,13 +36,6 @@ func shortName(e provider.Environment) string {
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
-func checkID(machine string) error {
-	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine || len(machine) > 9 {
-		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
-	}
-	return nil
-}
-
 // recordInstance makes the machine's folder and its record, with an address of the environment's
 // network, which is there then. The folder stays locked: its holder alone starts or stops the
 // instance.
@@ -64,7 +54,7 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r in
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
-	if err := writeJSON(filepath.Join(dir, recordFile), r); err != nil {
+	if err := provider.WriteJSON(filepath.Join(dir, recordFile), r); err != nil {
 		return r, nil, err
 	}
 	all.Close() // nobody waits for a boot but who wants the same machine
@@ -118,24 +108,6 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 }
 
 func readRecord(dir string) (r instanceRecord, err error) {
-	return r, readJSON(filepath.Join(dir, recordFile), &r)
-}
-
-func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	return nil
-}
-
-func writeJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, append(data, '\n'), 0o600)
+	err = provider.ReadJSON(filepath.Join(dir, recordFile), &r)
+	return r, err
 }

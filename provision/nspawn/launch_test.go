@@ -57,7 +57,7 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	k := &silentManager{lives: true}
 	p.manager = k
 	dir := filepath.Join(p.dir, p.instanceID("1"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
 		t.Fatal(err)
 	}
 	running := func(want bool) {

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"bijou/provision/provider"
 )
 
 // networkFile records which network the environment has.
@@ -44,7 +46,7 @@ func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 func (p *Provider) ensureNetwork(r *instanceRecord) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
-	err := readJSON(path, &n)
+	err := provider.ReadJSON(path, &n)
 	if errors.Is(err, fs.ErrNotExist) {
 		n, err = p.chooseNetwork()
 	}
@@ -58,7 +60,7 @@ func (p *Provider) ensureNetwork(r *instanceRecord) error {
 		r.Address = n.Last.String()
 	}
 	// Written before the link is made: what is there is known.
-	if err := writeJSON(path, n); err != nil {
+	if err := provider.WriteJSON(path, n); err != nil {
 		return err
 	}
 	return p.createBridge(n)

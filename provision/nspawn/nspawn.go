@@ -12,6 +12,7 @@
 package nspawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,14 +79,14 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 }
 
 func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
-	if err := checkID(spec.Machine); err != nil {
+	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
 	id := p.instanceID(spec.Machine)
 	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
 	}
-	if err := p.checkStart(spec); err != nil {
+	if err := cmp.Or(checkHost(), p.checkNewMachine(spec)); err != nil {
 		return provider.Instance{}, err
 	}
 	tree, err := p.ensureTree(ctx, spec.Machine, spec.Series, boot)

@@ -73,7 +73,7 @@ func TestJudgedOnce(t *testing.T) {
 		t.Errorf("a new machine: error %v", err)
 	}
 	dir := filepath.Join(p.dir, p.instanceID("3"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), writeJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.checkNewMachine(spec); err != nil {

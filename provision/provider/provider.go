@@ -8,9 +8,15 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
 
 	"bijou/state/constraints"
+	"bijou/state/lazyregexp"
 )
 
 // ErrTransient marks a failed Start as worth another try by itself: wrap it
@@ -67,6 +73,18 @@ type Environment struct {
 	Config map[string]string
 }
 
+// ReadRecord reads environment.yaml into what it is given, as YAML.
+func (e Environment) ReadRecord(into any) error {
+	data, err := os.ReadFile(filepath.Join(e.Dir, "environment.yaml"))
+	if err == nil {
+		err = yaml.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+	return nil
+}
+
 // Spec describes the instance that is wanted.
 type Spec struct {
 	Environment string // uuid; instances carry it as a tag
@@ -85,6 +103,17 @@ type Spec struct {
 	// Instance was recorded for the machine, if any was: the same is to be found
 	// or started again. A provider that finds it by the token does not need it.
 	Instance string
+}
+
+var machineID = lazyregexp.New(`\A[1-9][0-9]{0,8}\z`)
+
+// CheckMachine refuses what is not the id of a machine that can be started: instances' names and
+// folders are made of it.
+func CheckMachine(id string) error {
+	if !machineID.MatchString(id) {
+		return fmt.Errorf("%q is not the id of a machine that can be started", id)
+	}
+	return nil
 }
 
 // Instance is one instance as its provider knows it.

@@ -33,8 +33,8 @@ type bundleFile struct {
 
 // The state must be one that other hosts reach.
 func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
-	record, err := p.readEnvironment()
-	if err != nil {
+	record := map[string]any{} // so that keys which are unknown here are kept
+	if err := p.env.ReadRecord(&record); err != nil {
 		return l, err
 	}
 	if spec.Tools != "" {
@@ -69,19 +69,6 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 		err = fmt.Errorf("cannot read the binary for the host: %w", err)
 	}
 	return l, err
-}
-
-// Keys that are unknown here are kept.
-func (p *Provider) readEnvironment() (map[string]any, error) {
-	data, err := os.ReadFile(filepath.Join(p.env.Dir, "environment.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the environment's record: %w", err)
-	}
-	record := map[string]any{}
-	if err := yaml.Unmarshal(data, &record); err != nil {
-		return nil, fmt.Errorf("cannot read the environment's record: %w", err)
-	}
-	return record, nil
 }
 
 // packCredentials returns the files that the state's URL names, and the URL as it is with them on

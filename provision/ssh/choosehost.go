@@ -14,11 +14,7 @@ import (
 // The best host comes first: the one that is the machine already, as the state or the ledger has
 // recorded, the one that the operator named, or those of the pool that are no machine's.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
-	pool, err := p.readPool()
-	if err != nil {
-		return nil, err
-	}
-	records, err := p.readLedger()
+	pool, records, err := p.readHosts()
 	if err != nil {
 		return nil, err
 	}

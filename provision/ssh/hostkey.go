@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,10 +43,7 @@ func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 }
 
 func (p *Provider) knownHostsFile() (string, error) {
-	if file := p.env.Config["known-hosts"]; file != "" {
-		return expandPath(file)
-	}
-	return expandPath("~/.ssh/known_hosts")
+	return expandPath(cmp.Or(p.env.Config["known-hosts"], "~/.ssh/known_hosts"))
 }
 
 // The best family of host keys comes first. A fingerprint does not say of which it is.

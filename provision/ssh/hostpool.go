@@ -20,14 +20,16 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		Host        string `yaml:"host"`
 		Fingerprint string `yaml:"fingerprint"`
 		Hardware    string `yaml:"hardware"`
+
+		Unknown map[string]any `yaml:",inline"` // which would be passed over in silence
 	}{Host: node.Value}
 	if node.Kind != yaml.ScalarNode {
-		if err := checkKeys(node); err != nil {
-			return err
-		}
 		if err := node.Decode(&entry); err != nil {
 			return err
 		}
+	}
+	for key := range entry.Unknown {
+		return fmt.Errorf("unknown key %q of a host: there are host, fingerprint and hardware", key)
 	}
 	if entry.Fingerprint != "" {
 		entry.Host += "#" + entry.Fingerprint
@@ -37,18 +39,12 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	return err
 }
 
-// An unknown key would be passed over in silence.
-func checkKeys(node *yaml.Node) error {
-	keys := map[string]any{}
-	if err := node.Decode(&keys); err != nil {
-		return err
+// readHosts returns the pool, and which hosts are machines.
+func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, err error) {
+	if pool, err = p.readPool(); err == nil {
+		records, err = p.readLedger()
 	}
-	for key := range keys {
-		if key != "host" && key != "fingerprint" && key != "hardware" {
-			return fmt.Errorf("unknown key %q of a host: there are host, fingerprint and hardware", key)
-		}
-	}
-	return nil
+	return pool, records, err
 }
 
 // The pool is a list, or the file of one. The file is read every time, so that hosts can be added.

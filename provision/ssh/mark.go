@@ -82,6 +82,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 	if err != nil {
 		return h, fmt.Errorf("cannot look at host %q: %w", c.target, err)
 	}
+	numbers := map[string]*uint64{"cores": &h.cores, "memory": &h.memory, "disk": &h.disk, "free": &h.free}
 	for line := range strings.Lines(said) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
@@ -94,26 +95,12 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 			}
 		case "runs":
 			h.running = true
-		default:
-			h.setNumber(key, value)
+		}
+		if n := numbers[key]; n != nil {
+			*n, _ = strconv.ParseUint(value, 10, 64) // what is no number stays unknown
 		}
 	}
 	return h, nil
-}
-
-// What is no number stays unknown.
-func (h *hostFacts) setNumber(key, value string) {
-	n, _ := strconv.ParseUint(value, 10, 64)
-	switch key {
-	case "cores":
-		h.cores = n
-	case "memory":
-		h.memory = n
-	case "disk":
-		h.disk = n
-	case "free":
-		h.free = n
-	}
 }
 
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
@@ -158,7 +145,7 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	all := map[string]hostRecord{}
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || checkID(machine) != nil {
+		if !ok || provider.CheckMachine(machine) != nil {
 			continue // renameio's, of a write that was cut off
 		}
 		data, err := os.ReadFile(p.ledgerPath(machine))
@@ -208,10 +195,11 @@ func (p *Provider) removeRecord(t target, machine string) error {
 }
 
 func writeFile(path string, data []byte) error {
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
+	err := durable.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = durable.WriteFile(path, data, 0o600)
 	}
-	if err := durable.WriteFile(path, data, 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	return nil

@@ -65,11 +65,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 }
 
 func (p *Provider) listHosts() (hosts []polledHost, err error) {
-	pool, err := p.readPool()
-	if err != nil {
-		return nil, err
-	}
-	records, err := p.readLedger()
+	pool, records, err := p.readHosts()
 	if err != nil {
 		return nil, err
 	}

@@ -94,8 +94,6 @@ func (p *Provider) machineLock(machine string) *sync.Mutex {
 	return lock.(*sync.Mutex)
 }
 
-// The binary is that of this process.
-
 // Client describes how the system's own ssh and scp reach an instance.
 type Client struct {
 	Destination string   // user@host
@@ -176,12 +174,5 @@ func parseID(id string) (t target, machine string, err error) {
 	if t, err = parseTarget(where); err != nil || !ok {
 		return target{}, "", fmt.Errorf("%q is no instance of this provider", id)
 	}
-	return t, machine, checkID(machine)
-}
-
-func checkID(machine string) error {
-	if n, err := strconv.Atoi(machine); err != nil || n < 1 || strconv.Itoa(n) != machine {
-		return fmt.Errorf("%q is not the id of a machine that can be started", machine)
-	}
-	return nil
+	return t, machine, provider.CheckMachine(machine)
 }

@@ -27,7 +27,7 @@ func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, form
 // goes on where it stood when it is called again, on the same host. A machine whose
 // host does not answer is never started on another.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
-	if err := checkID(spec.Machine); err != nil {
+	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
 	defer p.lockMachine(spec.Machine)()
@@ -159,16 +159,9 @@ func (p *Provider) recordDoubt(t target, machine string) error {
 }
 
 func (p *Provider) withKnownKey(t target, machine string) (target, error) {
-	pool, err := p.readPool()
+	pool, records, err := p.readHosts()
 	if err != nil {
 		return t, err
 	}
-	records, err := p.readLedger()
-	if err != nil {
-		return t, err
-	}
-	if r, ok := records[machine]; ok && r.Host == t.String() {
-		t.Fingerprint = r.Fingerprint
-	}
-	return poolMember(pool, t).target, nil
+	return poolMember(pool, withSpecKey(t, provider.Spec{Machine: machine}, records)).target, nil
 }

@@ -79,7 +79,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}
-	l.pool.cancelUnwantedStarts(l.last.want.needsInstance)
+	l.pool.cancelUnwantedStarts(l.last.want.startsInstance)
 	l.pool.schedule(ctx, l.dueJobs(now))
 	return nil
 }
@@ -102,12 +102,12 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 
 // A failed start is retried by the machine's record, not by backoffs.
 func (l *leader) noteOutcome(o outcome) {
-	_, failed := errors.AsType[*startError](o.err)
+	_, failed := errors.AsType[startError](o.err)
 	switch {
 	case o.action.Verb == sweepState:
 		l.lastSweep = l.Now()
 	case failed:
-		l.backoffs.forget(o.action)
+		delete(l.backoffs, o.action)
 	default:
 		l.backoffs.noteDone(o.action, l.Now())
 	}
@@ -183,8 +183,4 @@ func (w Want) equal(o Want) bool {
 
 func (w Want) startsInstance(machine string) bool {
 	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Unmanaged })
-}
-
-func (w Want) needsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead })
 }

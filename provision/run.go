@@ -28,8 +28,8 @@ const (
 	stopTimeout     = 5 * time.Minute  // to stop one
 
 	// maxSettleTime is how long what changes is left to gather, at most.
-	maxSettleTime  = 500 * time.Millisecond
-	leadershipName = "provisioner" // what it campaigns for
+	maxSettleTime   = 500 * time.Millisecond
+	provisionerName = "provisioner" // what it campaigns for, and the name of its log
 )
 
 // Options configure a provisioner.
@@ -88,7 +88,7 @@ func campaign(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	leadership, err := session.Campaign(ctx, leadershipName)
+	leadership, err := session.Campaign(ctx, provisionerName)
 	if err != nil {
 		return err
 	}
@@ -111,13 +111,10 @@ func campaign(ctx context.Context, o Options) error {
 	defer cancel()
 	err = l.run(ctx)
 	if errors.Is(err, context.Canceled) {
-		return errDeposed // unless all of it was told to end
+		return errors.New("the leadership was lost") // unless all of it was told to end
 	}
 	return err
 }
-
-// errDeposed: the leader's session ended, or another took over.
-var errDeposed = errors.New("the leadership was lost")
 
 // The store may be away: closing is given up after a while.
 func closeBounded(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {

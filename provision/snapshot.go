@@ -177,8 +177,6 @@ func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-func (a absentAgents) noteBack(machine string) { delete(a, machine) }
-
 // Asking counts also if the provider would not have answered.
 func (a absentAgents) noteAsked(at time.Time) {
 	for machine, gone := range a {
@@ -216,7 +214,7 @@ func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 		case !agent:
 			records = records || c.Revision > l.last.revision
 		case !c.Deleted:
-			l.absentAgents.noteBack(machine)
+			delete(l.absentAgents, machine)
 		case l.last.want.startsInstance(machine):
 			l.absentAgents.noteGone(machine, now)
 			// The session was not lost before: until then its start has helped.

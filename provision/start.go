@@ -11,17 +11,12 @@ import (
 )
 
 // startError is a failed start that is in the machine's record.
-type startError struct{ err error }
+type startError struct{ error }
 
-func (e *startError) Error() string { return e.err.Error() }
-func (e *startError) Unwrap() error { return e.err }
+func (e startError) Unwrap() error { return e.error }
 
 // Jobs call it.
 func (l *leader) startInstance(ctx context.Context, machine string) error {
-	failed, err := l.isRetry(ctx, machine)
-	if err != nil {
-		return err
-	}
 	o, err := l.readStartRequest(ctx, machine)
 	if err != nil || !o.wanted {
 		return err
@@ -32,25 +27,18 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 	}
 	if err != nil {
 		l.Log.Warn("instance did not start", "machine", machine, "error", err)
-		if err := l.recordFailure(ctx, machine, failed, err); err != nil {
+		if err := l.recordFailure(ctx, machine, o.retry, err); err != nil {
 			return err
 		}
-		return &startError{err}
+		return startError{err}
 	}
 	return l.recordInstance(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
-}
-
-func (l *leader) isRetry(ctx context.Context, machine string) (failed bool, err error) {
-	m, err := state.Read(ctx, l.State, func(v *state.View) (state.Machine, error) { return v.Machine(machine) })
-	if errors.Is(err, state.ErrNotFound) {
-		return false, nil
-	}
-	return m.Status == state.MachineError, err
 }
 
 type startRequest struct {
 	spec   provider.Spec
 	wanted bool  // else the machine needs none any more
+	retry  bool  // a start has failed before
 	epoch  int64 // of the machine's claim
 }
 
@@ -63,7 +51,7 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 			return err
 		}
 		m, err := tx.Machine(id)
-		o.wanted = err == nil && m.Life != state.Dead
+		o.wanted, o.retry = err == nil && m.Life != state.Dead, m.Status == state.MachineError
 		o.spec = provider.Spec{
 			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
 			Tools: env.Tools, Token: env.UUID + "-" + id, Instance: m.InstanceID,
@@ -160,8 +148,6 @@ func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 		delete(b, a)
 	}
 }
-
-func (b backoffs) forget(a Action) { delete(b, a) }
 
 // What is due and not wanted any more has helped, and is forgotten.
 func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {

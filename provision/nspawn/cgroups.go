@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"bijou/state/backoff"
+	"bijou/state/constraints"
 )
 
 // groupRoot is where the kernel's control groups are.
@@ -57,12 +58,11 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	}
 	var in []string
 	for _, f := range m.folders {
-		in = append(in, filepath.Join(f, id))
-	}
-	for _, dir := range in {
+		dir := filepath.Join(f, id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("cannot make a control group: %w", err)
 		}
+		in = append(in, dir)
 	}
 	limiting, unlimited := m.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -71,18 +71,15 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	}
 	defer log.Close()
 	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in, limiting, []string{"--"}, c.args)...)
-	shell.Dir, shell.Env = "/", cleanEnvironment()
+	shell.Dir = "/"
+	// A container gets nothing of this process's environment.
+	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 	shell.Stdout, shell.Stderr, shell.ExtraFiles = log, log, []*os.File{c.lock}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := shell.Run(); err != nil { // it leaves the container behind
 		return nil, fmt.Errorf("cannot start the container: %w", err)
 	}
 	return unlimited, nil
-}
-
-// A container gets nothing of this process's environment.
-func cleanEnvironment() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 }
 
 func (m *cgroupManager) isRunning(id string) (bool, error) {
@@ -155,9 +152,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 	return errors.Join(errs...)
 }
 
-func (m *cgroupManager) close() error {
-	return m.removeGroups("")
-}
+func (m *cgroupManager) close() error { return m.removeGroups("") }
 
 func removeGroup(dir string) error {
 	var found []string
@@ -188,15 +183,15 @@ type limiter struct {
 }
 
 // in are the groups that the container must enter, unlimited the limits that the kernel refused.
-func (m *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) {
+func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
 		amount uint64
 		by     *limiter
-		set    func(dir string, old bool) error
+		set    func(dir string, amount uint64, old bool) error
 	}{
-		{fmt.Sprintf("mem=%dM", l.mem), l.mem, m.mem, func(dir string, old bool) error { return limitMemory(dir, l.mem, old) }},
-		{fmt.Sprintf("cpu-cores=%d", l.cores), l.cores, m.cpu, func(dir string, old bool) error { return limitCores(dir, l.cores, old) }},
+		{fmt.Sprintf("mem=%dM", asked.Mem), asked.Mem, m.mem, limitMemory},
+		{fmt.Sprintf("cpu-cores=%d", asked.CPUCores), asked.CPUCores, m.cpu, limitCores},
 	} {
 		if part.amount == 0 {
 			continue
@@ -206,7 +201,7 @@ func (m *cgroupManager) setLimits(id string, l limits) (in, unlimited []string) 
 			continue
 		}
 		dir := filepath.Join(part.by.folder, id)
-		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.by.v1) != nil {
+		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.amount, part.by.v1) != nil {
 			unlimited = append(unlimited, part.what)
 		}
 		if part.by.v1 {

@@ -25,12 +25,6 @@ var bootScript string
 // unitFolder is where an operator's unit files are.
 const unitFolder = "etc/systemd/system"
 
-// These units of Debian's do no good in a container: those of apt would keep the hooks from it at
-// any moment.
-func maskedUnits() []string {
-	return []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"}
-}
-
 // prepareFiles makes the files those of a machine of the environment. The container does not run.
 // What a charm may have changed since the first start is left alone.
 func (l launch) prepareFiles() error {
@@ -103,9 +97,7 @@ func (p *Provider) hostPrefix() string {
 }
 
 // The same token always gives the same id (machine-id(5)).
-func machineID(token string) string {
-	return digest.Of([]byte("machine " + token))[:32]
-}
+func machineID(token string) string { return digest.Of([]byte("machine " + token))[:32] }
 
 // A file that is there, or was removed, stays so.
 func (l launch) writeOnce(path, text string) error {
@@ -141,7 +133,9 @@ func (l launch) writeUnits() error {
 			return err
 		}
 	}
-	for _, name := range maskedUnits() {
+	// These units of Debian's do no good in a container: those of apt would keep the hooks from it
+	// at any moment.
+	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		if err := renameio.Symlink("/dev/null", filepath.Join(folder, name)); err != nil {
 			return err
 		}

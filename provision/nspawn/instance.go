@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"bijou/provision/provider"
-	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 )
@@ -27,11 +26,6 @@ type instanceRecord struct {
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
 	Address     string `json:"address"`
-}
-
-// shortName differs also between two copies of one environment on one host.
-func shortName(e provider.Environment) string {
-	return "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]
 }
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }

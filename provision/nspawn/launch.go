@@ -1,6 +1,7 @@
 package nspawn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/state/lazyregexp"
 )
 
 // bootTimeout is many times what a boot takes, and abortTimeout many times the end of one
@@ -100,10 +102,9 @@ func (l launch) runContainer(ctx context.Context) error {
 		fmt.Fprintln(l.boot, "warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through")
 	}
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
-	asked := l.spec.Constraints.Hardware()
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
 		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.commandArgs()...),
-		log:  console.path, lock: l.lock, limits: limits{mem: asked.Mem, cores: asked.CPUCores},
+		log:  console.path, lock: l.lock, limits: l.spec.Constraints.Hardware(),
 	})
 	if err != nil {
 		return err
@@ -182,4 +183,59 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 		}
 	}
 	return fmt.Errorf("its container does not come up: %w; it said: %s", ctx.Err(), console.lastOutput())
+}
+
+// controls matches what a terminal would not print.
+var controls = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
+
+// console follows what a container prints while it boots.
+type console struct {
+	path      string
+	f         *os.File
+	rest      []byte // of a line that has no end yet
+	lastLines []string
+}
+
+func (l launch) openConsole() (*console, error) {
+	path := filepath.Join(l.dir(), "console.log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &console{path: path, f: f}, nil
+}
+
+func (c *console) close() { _ = c.f.Close() }
+
+func (c *console) copyTo(w io.Writer) {
+	data, _ := io.ReadAll(c.f) // what cannot be read is not shown
+	lines := bytes.SplitAfter(append(c.rest, data...), []byte{'\n'})
+	c.rest = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		c.addLine(w, string(line))
+	}
+}
+
+func (c *console) addLine(w io.Writer, line string) {
+	line = strings.TrimSpace(controls.Compiled().ReplaceAllString(line, ""))
+	if line == "" {
+		return
+	}
+	fmt.Fprintln(w, line)
+	c.lastLines = append(c.lastLines[max(0, len(c.lastLines)-2):], line)
+}
+
+func (c *console) lastOutput() string {
+	if len(c.rest) > 0 {
+		c.addLine(io.Discard, string(c.rest))
+		c.rest = nil
+	}
+	if len(c.lastLines) == 0 {
+		return "nothing"
+	}
+	return strings.Join(c.lastLines, "; ")
 }

@@ -27,6 +27,8 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/backoff"
+	"bijou/state/constraints"
+	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/filelock"
 )
@@ -39,7 +41,7 @@ type Provider struct {
 	env provider.Environment
 	dir string // of all that it keeps: DIR/nspawn
 	// namePrefix begins the names of links, groups and containers on this host, which
-	// are 15 bytes at most: different for each environment.
+	// are 15 bytes at most: different for each environment, and each copy of one.
 	namePrefix string
 	manager    containerManager
 }
@@ -55,7 +57,7 @@ func New(e provider.Environment) (*Provider, error) {
 			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
 		}
 	}
-	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: shortName(e)}
+	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]}
 	p.manager = newCgroupManager(p.namePrefix)
 	if isSystemdHost() {
 		p.manager = systemdManager{}
@@ -200,10 +202,10 @@ type containerManager interface {
 
 // command describes a container to start.
 type command struct {
-	args   []string // of boot.sh, behind the groups
-	log    string   // where it prints
-	lock   *os.File // kept until the container has taken its place
-	limits limits
+	args   []string             // of boot.sh, behind the groups
+	log    string               // where it prints
+	lock   *os.File             // kept until the container has taken its place
+	limits constraints.Hardware // of which memory and cores are bounded; 0 is all
 }
 
 // Until the file that it returns, and every copy of it that a child has, is closed, nobody else has

@@ -31,11 +31,11 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 		"--description=bijou: container " + id, "--property=Delegate=yes", "--property=KillMode=mixed",
 		"--property=TasksMax=infinity", "--property=StandardOutput=append:" + c.log, "--property=StandardError=append:" + c.log,
 	}
-	if c.limits.mem > 0 {
-		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.mem))
+	if c.limits.Mem > 0 {
+		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.Mem))
 	}
-	if c.limits.cores > 0 {
-		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.cores))
+	if c.limits.CPUCores > 0 {
+		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.CPUCores))
 	}
 	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
 	// Expanded by systemd itself otherwise, where it knows --expand-environment.

@@ -121,13 +121,7 @@ func changedKeyError(t target, key ssh.PublicKey, want string) error {
 }
 
 func keyFileType(key ssh.PublicKey) string {
-	switch key.Type() {
-	case ssh.KeyAlgoED25519:
-		return "ed25519"
-	case ssh.KeyAlgoRSA:
-		return "rsa"
-	}
-	return "ecdsa"
+	return cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
 }
 
 // The key of a host that a fingerprint vouched for is kept, so that juju ssh needs no other file.

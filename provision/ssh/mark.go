@@ -25,10 +25,6 @@ type mark struct {
 	Token       string `json:"token"`
 }
 
-func (p *Provider) newMark(machine, token string) mark {
-	return mark{Environment: p.env.UUID, Name: p.env.Name, Machine: machine, Token: token}
-}
-
 // String returns the mark as it is written.
 func (m mark) String() string {
 	data, err := json.Marshal(m)
@@ -105,7 +101,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
-		ID: instanceID(t, machine), Environment: p.env.UUID, Machine: machine, Running: running,
+		ID: t.String() + "/" + machine, Environment: p.env.UUID, Machine: machine, Running: running,
 		Private: t.Host, Public: t.Host,
 	}
 }

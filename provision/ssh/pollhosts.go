@@ -107,8 +107,7 @@ func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
 	if a.record.Machine == "" {
 		return nil
 	}
-	i := p.newInstance(a.target, a.record.Machine, true)
-	return &i
+	return new(p.newInstance(a.target, a.record.Machine, true))
 }
 
 func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, error) {
@@ -132,8 +131,7 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 			p.log.Warn("cannot write down which host is the machine", "machine", h.mark.Machine, "error", err)
 		}
 	}
-	i := p.newInstance(a.target, h.mark.Machine, h.running)
-	return &i
+	return new(p.newInstance(a.target, h.mark.Machine, h.running))
 }
 
 // A host that was to be a machine and is not is forgotten, unless it is becoming one just now.

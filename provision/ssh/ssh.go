@@ -152,9 +152,8 @@ func parseTarget(text string) (target, error) {
 	port, err := strconv.ParseUint(t.Port, 10, 16)
 	odd := strings.ContainsFunc(where, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r) })
 	switch {
-	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0:
-		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
-	case user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
+	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0,
+		user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
 		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
 	case pinned && !strings.HasPrefix(fingerprint, "SHA256:"):
 		return target{}, fmt.Errorf("cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it", fingerprint, where)
@@ -166,8 +165,6 @@ func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
 
 // String names the host, without the fingerprint.
 func (t target) String() string { return t.User + "@" + t.address() }
-
-func instanceID(t target, machine string) string { return t.String() + "/" + machine }
 
 func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")

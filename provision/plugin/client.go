@@ -1,3 +1,9 @@
+// Package plugin runs providers as processes of their own: Client is a provider
+// whose work an executable does, and such an executable calls Serve.
+//
+// It knows no provider and no state, and decides nothing about machines. It alone
+// imports go-plugin; only multicall/providers imports it. docs/providers.md describes what
+// it speaks, for those who write providers in other languages.
 package plugin
 
 import (
@@ -7,6 +13,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	goplugin "github.com/hashicorp/go-plugin"
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/protocol"
@@ -97,9 +105,6 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 	return i, err
 }
 
-// errNoInstance: the process broke the protocol.
-var errNoInstance = errors.New("it answered a start with no instance")
-
 func receiveStart(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // or else a stream that was left would stay
@@ -111,7 +116,7 @@ func receiveStart(ctx context.Context, p protocol.ProviderClient, spec provider.
 		r, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return provider.Instance{}, errNoInstance
+			return provider.Instance{}, errors.New("it answered a start with no instance")
 		case err != nil:
 			return provider.Instance{}, err
 		case r.GetInstance() != nil:
@@ -166,4 +171,19 @@ func (c *Client) Close() {
 	}
 	<-c.mu
 	c.retiring.closeAll()
+}
+
+// service is the provider's service in go-plugin's table.
+const service = "provider"
+
+// cookie is the environment variable that tells an executable that it was started
+// as a provider, not by a human; its value is the protocol's name.
+const (
+	cookie      = "BIJOU_PROVIDER"
+	cookieValue = "bijou.provider.v1"
+)
+
+// Both sides must have the same.
+func handshake() goplugin.HandshakeConfig {
+	return goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: cookie, MagicCookieValue: cookieValue}
 }

@@ -36,12 +36,6 @@ type server struct {
 	ending   bool // no call begins any more
 }
 
-// errNotConfigured: a method was called before Configure.
-var errNotConfigured = errors.New("internal error: the provider was not configured")
-
-// errEnding: the process was told to end.
-var errEnding = fmt.Errorf("the provider ends: %w", provider.ErrTransient)
-
 // Configure makes the provider.
 func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
 	s.mu.Lock()
@@ -56,12 +50,6 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	}
 	s.provider = p
 	return &protocol.ConfigureResponse{}, nil
-}
-
-func (s *server) refuseCalls() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ending = true
 }
 
 // answer answers a call by the provider, which does not end before.
@@ -80,10 +68,10 @@ func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
-		return nil, errorToStatus(errEnding)
+		return nil, errorToStatus(fmt.Errorf("the provider ends: %w", provider.ErrTransient))
 	}
 	if s.provider == nil {
-		return nil, errorToStatus(errNotConfigured)
+		return nil, errorToStatus(errors.New("internal error: the provider was not configured"))
 	}
 	s.calls.Add(1)
 	return s.provider, nil
@@ -177,7 +165,9 @@ func Serve(create New) error {
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, at the latest
-		s.refuseCalls()
+		s.mu.Lock()
+		s.ending = true
+		s.mu.Unlock()
 		s.calls.Wait()
 		close(done)
 	}()

@@ -7,21 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"bijou/agent/pulse"
 	"bijou/agent/uniter"
-	"bijou/agent/unitfolder"
 	"bijou/agent/wake"
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/bind"
-	"bijou/state/charm"
-	"bijou/state/durable"
 )
 
 // RunMachine runs a machine agent: it announces the machine, keeps one unit
@@ -189,21 +183,6 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	return d, err
 }
 
-// removeStorage forgets a storage once nothing of it is left.
-func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
-	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
-	if err == nil && s.Unit == "" && s.Life != state.Alive {
-		m.faultPoint("before-storage-removed")
-		err = bind.RemoveAll(unitfolder.StorageOf(m.host.Dir, environment, s).Folder)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot remove storage %q: %w", id, err)
-	}
-	m.Log.Info("storage removed", "storage", id)
-	m.faultPoint("after-storage-removed")
-	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error { return tx.EndStorage(id) })
-}
-
 func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	if m.units[unit] {
 		return
@@ -305,26 +284,3 @@ func hostAddress() string {
 	return "127.0.0.1"
 }
 
-func (m *machineAgent) removeStaleFolders(units []string) error {
-	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
-		path := filepath.Join(m.host.Dir, root.name)
-		if err := durable.MkdirAll(path, 0o755); err != nil {
-			return err
-		}
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			unit, err := charm.ParseUnitTag(root.prefix + e.Name())
-			if err != nil || slices.Contains(units, unit) {
-				continue
-			}
-			folder := unitfolder.Of(m.host.Dir, unit)
-			if err := folder.Remove(); err != nil {
-				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
-			}
-		}
-	}
-	return nil
-}

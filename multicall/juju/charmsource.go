@@ -206,12 +206,6 @@ func readFile(path string, maxSize int64) ([]byte, error) {
 	return data, nil
 }
 
-func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
-	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
-		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
-	}
-}
-
 // findTarget finds the charm to switch to, a revision that the environment has, or the
 // greatest revision where the charm came from.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {

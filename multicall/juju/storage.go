@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -153,6 +154,12 @@ func (d *deployment) noteSizes() {
 		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
 			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
 		}
+	}
+}
+
+func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
+	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
+		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
 	}
 }
 

@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"bijou/agent/unitfolder"
+	"bijou/state"
+	"bijou/state/bind"
+	"bijou/state/charm"
+	"bijou/state/durable"
+)
+
+func (m *machineAgent) removeStaleFolders(units []string) error {
+	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
+		path := filepath.Join(m.host.Dir, root.name)
+		if err := durable.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			unit, err := charm.ParseUnitTag(root.prefix + e.Name())
+			if err != nil || slices.Contains(units, unit) {
+				continue
+			}
+			folder := unitfolder.Of(m.host.Dir, unit)
+			if err := folder.Remove(); err != nil {
+				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// removeStorage forgets a storage once nothing of it is left.
+func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
+	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
+	if err == nil && s.Unit == "" && s.Life != state.Alive {
+		m.faultPoint("before-storage-removed")
+		err = bind.RemoveAll(unitfolder.StorageOf(m.host.Dir, environment, s).Folder)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove storage %q: %w", id, err)
+	}
+	m.Log.Info("storage removed", "storage", id)
+	m.faultPoint("after-storage-removed")
+	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error { return tx.EndStorage(id) })
+}

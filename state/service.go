@@ -119,7 +119,7 @@ func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
 	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
-	if s.Storage, err = chooseStorage(ch.Meta, spec.Storage); err != nil {
+	if s.Storage, err = ChooseStorage(ch.Meta, spec.Storage); err != nil {
 		return Service{}, err
 	}
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {

@@ -186,9 +186,9 @@ func (tx *Tx) forgetMachineStorage(machine string) error {
 	return err
 }
 
-// chooseStorage returns what storage each unit of a service gets: what its charm needs, as the
+// ChooseStorage returns what storage each unit of a service gets: what its charm needs, as the
 // operator's directives say.
-func chooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
+func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
 	chosen := map[string]charm.Directive{}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if _, there := m.Storage[name]; !there {
@@ -220,6 +220,22 @@ func chooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 		}
 	}
 	return chosen, nil
+}
+
+// SetServiceStorage replaces what each unit of a service that is to come gets. ErrNotFound, ErrDead.
+func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive) error {
+	s, err := tx.aliveService(service)
+	if err != nil {
+		return err
+	}
+	c, err := tx.Charm(s.Charm)
+	if err == nil {
+		s.Storage, err = ChooseStorage(c.Meta, asked)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
+	}
+	return tx.keys.Put(keys.Service(service), s)
 }
 
 func noStorageError(m charm.Meta, name string) error {

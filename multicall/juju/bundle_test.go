@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/juju/bundle"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/sanitize"
 	"bijou/testscripts/statetest"
@@ -31,8 +32,9 @@ func newBundleWorld(t *testing.T) bundleWorld {
 	w := bundleWorld{t, t.TempDir(), &operator{ctx: t.Context(), streams: console.Streams{Out: io.Discard, Err: io.Discard}}}
 	for _, name := range []string{"a", "b", "c"} {
 		statetest.Files{
-			"metadata.yaml": "name: " + name + "\nsummary: s\nprovides: {out: x}\nrequires: {in: x}\npeers: {ring: r}\nresources: {res: {type: file}}\n",
-			"config.yaml":   "options: {text: {type: string}, n: {type: int, default: 3}, f: {type: float}, yes: {type: boolean}}\n",
+			"metadata.yaml": "name: " + name + "\nsummary: s\nprovides: {out: x}\nrequires: {in: x}\npeers: {ring: r}\nresources: {res: {type: file}}\n" +
+				"storage: {data: {type: filesystem, minimum-size: 1G}, more: {type: filesystem, multiple: {range: 0-}}}\n",
+			"config.yaml": "options: {text: {type: string}, n: {type: int, default: 3}, f: {type: float}, yes: {type: boolean}}\n",
 		}.Write(t, filepath.Join(w.charms, name))
 	}
 	return w
@@ -108,6 +110,10 @@ func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 			if r.IntN(2) == 0 {
 				spec.Config[option] = value
 			}
+		}
+		spec.Storage = map[string]charm.Directive{}
+		if r.IntN(2) == 0 {
+			spec.Storage["more"] = charm.Directive{Pool: []string{"", "host:/srv/x"}[r.IntN(2)], Size: r.Int64N(3) << 9, Count: r.IntN(3)}
 		}
 		files := map[string]string{}
 		if r.IntN(3) == 0 {

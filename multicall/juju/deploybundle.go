@@ -77,7 +77,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	}
 	switch step.Action {
 	case bundle.Deploy:
-		spec := state.ServiceSpec{Name: service, Origin: e.Found[service].Origin, Config: step.Options, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
+		spec := state.ServiceSpec{Name: service, Origin: e.Found[service].Origin, Config: step.Options, Storage: step.Storage, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
 		if step.Constraints != nil {
 			spec.Constraints = *step.Constraints
 		}
@@ -107,6 +107,9 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 		_, err := tx.SetConfig(step.What, step.Options)
 		if err == nil && step.Constraints != nil {
 			err = tx.SetServiceConstraints(step.What, *step.Constraints)
+		}
+		if err == nil && step.Storage != nil {
+			err = tx.SetServiceStorage(step.What, step.Storage)
 		}
 		if err == nil && step.Exposed != nil {
 			err = tx.SetExposed(step.What, *step.Exposed)

@@ -45,6 +45,7 @@ type Application struct {
 	Constraints *string              `yaml:"constraints,omitempty"`
 	Options     map[string]yaml.Node `yaml:"options,omitempty"`
 	Resources   map[string]string    `yaml:"resources,omitempty"`
+	Storage     map[string]string    `yaml:"storage,omitempty"`
 
 	Rest map[string]yaml.Node `yaml:",inline"`
 }

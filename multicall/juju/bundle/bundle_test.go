@@ -128,13 +128,13 @@ func TestMissing(t *testing.T) {
 name: n
 saas: {s: {url: u}}
 applications:
-  a: {charm: ./a, num_units: 2, to: ["lxd:0", kvm:new], trust: false, channel: stable, storage: {s: 1G}, resources: {r: 3}, annotations: {x: y}}
+  a: {charm: ./a, num_units: 2, to: ["lxd:0", kvm:new], trust: false, channel: stable, devices: {s: 1}, resources: {r: 3}, annotations: {x: y}}
 `}, "/b.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"the bundle: saas: ", `application "a": storage: `, `application "a": resource "r": revision 3`, `application "a": to "lxd:0": `, `application "a": to "kvm:new": `,
+		"the bundle: saas: ", `application "a": devices: `, `application "a": resource "r": revision 3`, `application "a": to "lxd:0": `, `application "a": to "kvm:new": `,
 	}
 	for i, text := range b.Missing {
 		if len(b.Missing) != len(want) || !strings.HasPrefix(text, want[i]) {

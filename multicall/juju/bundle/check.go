@@ -32,7 +32,7 @@ func foreignKeys() map[string]string {
 		"name": "", "description": "", "tags": "", "docs": "", "website": "", "issues": "", "source": "", "variables": "",
 		"annotations": noEffect, "channel": noEffect, "revision": noEffect, "plan": noEffect, "bindings": noEffect,
 		"bundle": kubernetes, "scale": kubernetes, "placement": kubernetes, "devices": "there are none", "saas": offers, "offers": offers,
-		"exposed-endpoints": "a service is exposed whole", "storage": "this version has none",
+		"exposed-endpoints": "a service is exposed whole",
 	}
 }
 

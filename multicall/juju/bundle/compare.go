@@ -50,6 +50,7 @@ type wanted struct {
 	series      string
 	options     map[string]any
 	constraints *constraints.Value // nil: those that there are
+	storage     map[string]charm.Directive
 }
 
 // Compare holds a bundle, whose files were found, against an environment. It returns all
@@ -113,6 +114,7 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 		w.options[option], err = w.Config.ParseNode(option, &node)
 		errs = append(errs, err)
 	}
+	errs = append(errs, w.chooseStorage())
 	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
 		_, err := w.Meta.ResourceFile(resource)
 		errs = append(errs, err)
@@ -252,22 +254,12 @@ func (c *Comparison) listAdditions() (list [][2]string) {
 func (w *wanted) asService() Service {
 	s := Service{Options: w.options, Units: make([]state.Unit, w.NumUnits), Resources: w.Found.Resources}
 	s.Service.Charm, s.Constraints = w.Charm, *cmp.Or(w.constraints, &constraints.Value{})
+	s.Storage = w.storage
 	s.Exposed, s.Trusted = *cmp.Or(w.Expose, new(bool)), *cmp.Or(w.Trust, new(bool))
 	if w.IsSame {
 		s.Service.Charm = w.have.Service.Charm
 	}
 	return s
-}
-
-func (s Service) describe() map[string]any {
-	sums := map[string]any{}
-	for name, r := range s.Resources {
-		sums[name] = r.SHA256
-	}
-	return map[string]any{
-		"charm": s.Service.Charm, "num_units": len(s.Units), "expose": s.Exposed, "trust": s.Trusted, "constraints": s.Constraints.String(),
-		"options": s.Options, "resources": sums,
-	}
 }
 
 // diffParts compares two dictionaries key by key, and those in them.

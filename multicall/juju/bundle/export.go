@@ -50,7 +50,7 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 }
 
 func exportApplication(s Service, numbers map[string]string) *Application {
-	a := &Application{Charm: s.Origin.Path, Series: s.Series, NumUnits: len(s.Units), Options: map[string]yaml.Node{}, Resources: map[string]string{}}
+	a := &Application{Charm: s.Origin.Path, Series: s.Series, NumUnits: len(s.Units), Options: map[string]yaml.Node{}, Resources: map[string]string{}, Storage: map[string]string{}}
 	if text := s.Constraints.String(); text != "" {
 		a.Constraints = &text
 	}
@@ -67,6 +67,9 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	}
 	for resource, r := range s.Resources {
 		a.Resources[resource] = r.Origin
+	}
+	for name, d := range s.Storage {
+		a.Storage[name] = d.String()
 	}
 	for _, u := range s.Units {
 		a.To = append(a.To, numbers[u.Machine])
@@ -141,4 +144,19 @@ func readService(v *state.View, s state.Service) (Service, error) {
 		}
 	}
 	return all, errors.Join(err, configErr, resourceErr, unitErr)
+}
+
+func (s Service) describe() map[string]any {
+	sums := map[string]any{}
+	for name, r := range s.Resources {
+		sums[name] = r.SHA256
+	}
+	storage := map[string]any{}
+	for name, d := range s.Storage {
+		storage[name] = d.String()
+	}
+	return map[string]any{
+		"charm": s.Service.Charm, "num_units": len(s.Units), "expose": s.Exposed, "trust": s.Trusted, "constraints": s.Constraints.String(),
+		"options": s.Options, "resources": sums, "storage": storage,
+	}
 }

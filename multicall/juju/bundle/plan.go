@@ -31,16 +31,17 @@ type Step struct {
 	What   string `json:"what" yaml:"what"` // an application, a relation's endpoints
 	How    string `json:"how,omitempty" yaml:"how,omitempty"`
 
-	Series      string             `json:"-" yaml:"-"` // of Deploy
-	Options     map[string]any     `json:"-" yaml:"-"` // of Deploy and Change; as the next two
-	Resources   []string           `json:"-" yaml:"-"`
-	Constraints *constraints.Value `json:"-" yaml:"-"`
-	Exposed     *bool              `json:"-" yaml:"-"` // of Change; as the next one
-	Trusted     *bool              `json:"-" yaml:"-"`
-	Relation    []state.Endpoint   `json:"-" yaml:"-"`
-	Place       string             `json:"-" yaml:"-"` // of AddUnit: "", state.PlaceNew, or a key of MachinesThere
-	Machine     *state.MachineSpec `json:"-" yaml:"-"` // of AddUnit, if Place is a machine of the bundle
-	Units       []int              `json:"-" yaml:"-"` // of AddUnit: which of the application's, from 0
+	Series      string                     `json:"-" yaml:"-"` // of Deploy
+	Options     map[string]any             `json:"-" yaml:"-"` // of Deploy and Change; as the next three
+	Resources   []string                   `json:"-" yaml:"-"`
+	Constraints *constraints.Value         `json:"-" yaml:"-"`
+	Storage     map[string]charm.Directive `json:"-" yaml:"-"`
+	Exposed     *bool                      `json:"-" yaml:"-"` // of Change; as the next one
+	Trusted     *bool                      `json:"-" yaml:"-"`
+	Relation    []state.Endpoint           `json:"-" yaml:"-"`
+	Place       string                     `json:"-" yaml:"-"` // of AddUnit: "", state.PlaceNew, or a key of MachinesThere
+	Machine     *state.MachineSpec         `json:"-" yaml:"-"` // of AddUnit, if Place is a machine of the bundle
+	Units       []int                      `json:"-" yaml:"-"` // of AddUnit: which of the application's, from 0
 }
 
 // MachinesThere returns the machines that are there, by their numbers in the bundle; and
@@ -82,6 +83,12 @@ func (w *wanted) plan(name string) (steps []Step) {
 	}
 	if w.constraints != nil && w.constraints.String() != w.have.Constraints.String() {
 		change.Constraints, how = w.constraints, append(how, "constraints "+w.constraints.String())
+	}
+	if !maps.Equal(w.storage, w.have.Storage) {
+		change.Storage = w.storage
+		for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
+			how = append(how, "storage "+name+"="+w.storage[name].String())
+		}
 	}
 	if !w.isThere {
 		change.Action, change.Series, change.How = Deploy, w.series, strings.Join(append([]string{w.Charm + " on " + w.series}, how...), ", ")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -113,3 +114,117 @@ func CanColour(w io.Writer) bool {
 
 // Paint wraps a text in a colour.
 func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
+
+const (
+	// progressDelay is how long work may take before anything is shown.
+	progressDelay = 400 * time.Millisecond
+	// lineInterval is the time between two lines where there is no terminal.
+	lineInterval = 5 * time.Second
+	// maxBarWidth is in characters, between the bar's ends.
+	maxBarWidth = 40
+)
+
+// Progress shows how far long work is: a bar on a terminal, else a line now and then.
+// Short work is not mentioned. It is for one goroutine.
+type Progress struct {
+	w        io.Writer
+	now      func() time.Time
+	begun    time.Time // of what is going on now; zero: nothing is
+	lastLine time.Time // the last line elsewhere than on a terminal
+	what     string
+	barShown bool // a bar stands on the terminal
+}
+
+// NewProgress returns a progress that is shown on that stream, usually stderr.
+// Its clock is time.Now, but for tests.
+func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
+
+// At reports that done of total steps of what is called so are done. Once all are, the bar
+// is removed.
+func (p *Progress) At(what string, done, total int) {
+	now := p.now()
+	if p.what != what || p.begun.IsZero() {
+		p.End()
+		p.what, p.begun, p.lastLine = what, now, now
+	}
+	switch {
+	case done >= total:
+		p.End()
+	case CanRedraw(p.w):
+		p.drawBar(now, done, total)
+	case now.Sub(p.lastLine) >= lineInterval:
+		p.lastLine = now
+		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
+	}
+}
+
+// End removes the bar: the work is over, or something else is to be printed.
+func (p *Progress) End() {
+	if p.barShown {
+		io.WriteString(p.w, "\r\x1b[K")
+	}
+	p.barShown, p.begun = false, time.Time{}
+}
+
+func (p *Progress) drawBar(now time.Time, done, total int) {
+	if now.Sub(p.begun) < progressDelay {
+		return
+	}
+	p.barShown = true
+	io.WriteString(p.w, "\r"+formatBar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
+}
+
+// formatBar returns "units added [####    ] 50 of 100"; without room for a bar the words
+// only, cut to the width. A terminal's last column stays free, since some wrap there.
+func formatBar(what string, done, total, width int) string {
+	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
+	room := min(maxBarWidth, width-1-len([]rune(left))-len(right)-2)
+	if room < 5 {
+		return fitLine(what+right, max(1, width-1))
+	}
+	full := room * done / max(1, total)
+	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
+}
+
+// Screen shows a text that changes: on a terminal each version replaces the one before,
+// elsewhere they follow each other. It is for one goroutine.
+type Screen struct {
+	w      io.Writer
+	height int    // lines of the text that stands on the terminal
+	last   string // what was shown
+	shown  bool
+}
+
+// NewScreen returns a screen on that stream.
+func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
+
+// Show shows the text, unless it is what was shown last. Elsewhere than on a terminal the
+// separator comes between two texts.
+func (s *Screen) Show(text, separator string) error {
+	if s.shown && text == s.last {
+		return nil
+	}
+	before := s.shown
+	s.shown, s.last = true, text
+	if CanRedraw(s.w) {
+		return s.redraw(Fit(text, SizeOf(s.w)))
+	}
+	if before {
+		text = separator + text
+	}
+	_, err := io.WriteString(s.w, text)
+	return err
+}
+
+// redraw overwrites the last text in one write, so that nothing flickers. Line ends are
+// cleared as they are passed.
+func (s *Screen) redraw(text string) error {
+	var b strings.Builder
+	if s.height > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.height)
+	}
+	b.WriteString("\r" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J")
+	s.height = strings.Count(text, "\n")
+	_, err := io.WriteString(s.w, b.String())
+	return err
+}

@@ -19,7 +19,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	if len(m.Components) == 0 {
 		return r.errorf(r.root, "there are no components")
 	}
-	seen := map[string]int{}
+	seen, ofKey := map[string]int{}, map[string]string{}
 	for i, c := range m.Components {
 		at := r.componentNode(i)
 		if line, twice := seen[c.Name]; twice {
@@ -29,20 +29,12 @@ func (r manifestReader) checkManifest(m Manifest) error {
 		if err := r.checkComponent(at, c); err != nil {
 			return err
 		}
-	}
-	return r.checkKeys(m)
-}
-
-func (r manifestReader) checkKeys(m Manifest) error {
-	of := map[string]string{}
-	for i, c := range m.Components {
-		if c.Contents == nil {
-			continue
+		if c.Contents != nil {
+			if other, twice := ofKey[c.Contents.Key]; twice {
+				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
+			}
+			ofKey[c.Contents.Key] = c.Name
 		}
-		if other, twice := of[c.Contents.Key]; twice {
-			return r.errorf(r.componentNode(i).field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
-		}
-		of[c.Contents.Key] = c.Name
 	}
 	return nil
 }
@@ -183,14 +175,7 @@ func checkContents(c *Contents) error {
 	if err := checkName(c.Key); err != nil {
 		return err
 	}
-	var files []File
-	for _, o := range c.OSImages {
-		files = append(files, o.Kernel, o.Initrd)
-	}
-	for _, i := range c.Ignitions {
-		files = append(files, i.File)
-	}
-	for _, f := range files {
+	for _, f := range c.Files() {
 		if err := checkFile(f); err != nil {
 			return err
 		}

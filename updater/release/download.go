@@ -105,7 +105,8 @@ func (d Download) tryOnce(ctx context.Context) error {
 		return err
 	}
 	defer resp.Body.Close()
-	resp.Body = newWatchedBody(resp.Body, cancel)
+	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
+	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, silent)}
 	if have, err = d.checkResponse(resp, have); err != nil {
 		return err
 	}
@@ -178,11 +179,6 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 type watchedBody struct {
 	io.ReadCloser
 	timer *time.Timer
-}
-
-func newWatchedBody(body io.ReadCloser, cancel context.CancelCauseFunc) watchedBody {
-	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
-	return watchedBody{body, time.AfterFunc(silenceTimeout, silent)}
 }
 
 func (w watchedBody) Read(p []byte) (int, error) {

@@ -39,7 +39,7 @@ func TestNarrow(t *testing.T) {
 		{[]string{"-f", "x", "ls"}, false, "show-all", "x"},
 	} {
 		var g narrowGrammar
-		if _, ok := narrow(&g, tc.args); ok != tc.narrow {
+		if _, _, ok := narrow(&g, tc.args); ok != tc.narrow {
 			t.Errorf("%q: one command is known: %t", tc.args, ok)
 		}
 		var out bytes.Buffer
@@ -52,7 +52,7 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%q: ran %q, from %q: %v %s", tc.args, ran, g.From, err, &out)
 		}
 	}
-	if _, ok := narrow(&narrowGrammar{}, []string{"fetc"}); ok {
+	if _, _, ok := narrow(&narrowGrammar{}, []string{"fetc"}); ok {
 		t.Error("fetc is no command")
 	}
 }

@@ -33,7 +33,6 @@ type Command struct {
 	Help fs.FS
 	// Inserts are texts that {{NAME}} stands for there.
 	Inserts map[string]func() string
-	Options []kong.Option
 }
 
 // HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
@@ -69,20 +68,16 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 			panic(r)
 		}
 	}()
-	options := append([]kong.Option{
-		kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))), kong.Writers(s.Out, s.Err),
-		kong.Exit(func(code int) { panic(exitPanic(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-	}, c.Options...)
 	if err := checkText(args); err != nil {
 		return nil, err
 	}
 	grammar := c.Grammar
-	part, isPart := narrow(grammar, args)
+	part, copyBack, isPart := narrow(grammar, args)
 	if isPart {
-		grammar = part.grammar()
+		grammar = part
 	}
-	parser, err := kong.New(grammar, options...)
+	parser, err := kong.New(grammar, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))), kong.Writers(s.Out, s.Err),
+		kong.Exit(func(code int) { panic(exitPanic(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
@@ -92,7 +87,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}
 	if isPart {
-		part.copyBack()
+		copyBack()
 	}
 	return parsed, nil
 }

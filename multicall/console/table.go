@@ -75,18 +75,14 @@ func writeRow(b *strings.Builder, r row, widths []int, coloured bool) {
 	b.WriteString(text + "\n")
 }
 
-// narrowed is a grammar of one command: kong looks at every option of every command of a
-// grammar before it parses one, which is most of what a command line costs.
-type narrowed struct {
-	whole reflect.Value // the struct that the grammar points to
-	part  reflect.Value // a struct of the same fields, but for the commands that are not called
-}
-
-// narrow returns nothing unless args begin with a command of the grammar.
-func narrow(grammar any, args []string) (n narrowed, ok bool) {
+// narrow returns a grammar without the commands that are not called, and what copies its
+// fields to the whole one once they are parsed; ok is false unless args begin with a
+// command. Kong looks at every option of every command of a grammar before it parses one,
+// which is most of what a command line costs.
+func narrow(grammar any, args []string) (part any, copyBack func(), ok bool) {
 	whole := reflect.ValueOf(grammar).Elem()
 	if len(args) == 0 {
-		return n, false
+		return nil, nil, false
 	}
 	var fields []reflect.StructField
 	for i := range whole.NumField() {
@@ -98,20 +94,14 @@ func narrow(grammar any, args []string) (n narrowed, ok bool) {
 		}
 	}
 	if !ok {
-		return n, false
+		return nil, nil, false
 	}
-	return narrowed{whole, reflect.New(reflect.StructOf(fields))}, true
-}
-
-// grammar returns what kong parses in place of the whole grammar.
-func (n narrowed) grammar() any { return n.part.Interface() }
-
-// copyBack puts what was parsed where the caller looks for it.
-func (n narrowed) copyBack() {
-	part := n.part.Elem()
-	for i := range part.NumField() {
-		n.whole.FieldByName(part.Type().Field(i).Name).Set(part.Field(i))
-	}
+	parsed := reflect.New(reflect.StructOf(fields))
+	return parsed.Interface(), func() {
+		for i, f := range fields {
+			whole.FieldByName(f.Name).Set(parsed.Elem().Field(i))
+		}
+	}, true
 }
 
 func isCommand(f reflect.StructField) bool {

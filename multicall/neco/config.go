@@ -208,11 +208,11 @@ type configUnsetCmd struct {
 // Run puts one key back to its default.
 func (c configUnsetCmd) Run(o *operator) error {
 	return o.update(func(tx *keyspace.Tx) error {
-		kvs, err := tx.List(keys.Config(c.Key))
+		_, set, err := tx.Get(keys.Config(c.Key))
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == keys.Config(c.Key) }) {
+		if !set {
 			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
 				return console.Usage(err)
 			}

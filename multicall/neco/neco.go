@@ -30,7 +30,7 @@ type Parts struct {
 	Version  string                      // of this release
 	Manifest release.Manifest            // of this release
 	Server   Server                      // that neco is called on
-	Demo     func(console.Streams) error // shows it all; nil: there is none
+	Demo     func(console.Streams) error // shows it all
 }
 
 //go:embed help
@@ -198,9 +198,6 @@ type demoCmd struct{}
 
 // Run runs the demo.
 func (demoCmd) Run(o *operator) error {
-	if o.parts.Demo == nil {
-		return errors.New("this program has no demo")
-	}
 	return o.parts.Demo(o.streams)
 }
 

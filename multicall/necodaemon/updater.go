@@ -28,7 +28,7 @@ func RunUpdater(c applet.Call) int {
 	})
 }
 
-func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) (err error) {
+func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) error {
 	_, version, err := OwnManifest()
 	if err != nil {
 		return err
@@ -38,31 +38,14 @@ func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) (e
 		return err
 	}
 	metrics := &leader.Metrics{}
-	stop, err := serveMetrics(g.Metrics, metrics)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	store, err := openKeyspace(ctx, g.State)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	slog.Info("campaigns", "version", version)
-	return leadUntilReplaced(ctx, leader.Options{
-		Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.Notifier.NotifyReady,
+	return serve(ctx, g.State, g.Metrics, metrics, func(store *keyspace.Space) error {
+		slog.Info("campaigns", "version", version)
+		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.Notifier.NotifyReady}
+		return daemon.RunRoles(ctx, []daemon.Role{
+			func(ctx context.Context) error { return leader.Run(ctx, o) },
+			func(ctx context.Context) error { return awaitReplacement(ctx, store) },
+		})
 	})
-}
-
-func leadUntilReplaced(ctx context.Context, o leader.Options) error {
-	err := daemon.RunRoles(ctx, []daemon.Role{
-		func(ctx context.Context) error { return leader.Run(ctx, o) },
-		func(ctx context.Context) error { return awaitReplacement(ctx, o.Store) },
-	})
-	if errors.Is(err, errReplaced) {
-		return executableReexec{}
-	}
-	return err
 }
 
 // errReplaced means that another executable lies at this process's path.

@@ -52,7 +52,7 @@ func RunWorker(c applet.Call) int {
 	})
 }
 
-func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) (err error) {
+func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) error {
 	lrn, err := g.rackNumber()
 	if err != nil {
 		return err
@@ -75,25 +75,33 @@ func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) (err
 	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	metrics := &worker.Metrics{}
-	stop, err := serveMetrics(g.Metrics, metrics)
+	return serve(ctx, g.State, g.Metrics, metrics, func(store *keyspace.Space) error {
+		claimant, err := daemon.NewClaimant(g.Dir)
+		if err != nil {
+			return err
+		}
+		return worker.Run(ctx, worker.Options{
+			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
+			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.Notifier.NotifyReady,
+		})
+	})
+}
+
+// serve calls f with the store, once that answers, and serves metrics meanwhile. It goes on
+// as the executable that was installed if f ends for that.
+func serve(ctx context.Context, url, address string, m io.WriterTo, f func(store *keyspace.Space) error) error {
+	stop, err := serveMetrics(address, m)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	store, err := openKeyspace(ctx, g.State)
+	var store *keyspace.Space
+	err = daemon.RetryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
 	if err != nil {
 		return err
 	}
-	claimant, err := daemon.NewClaimant(g.Dir)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	err = worker.Run(ctx, worker.Options{
-		Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
-		Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.Notifier.NotifyReady,
-	})
-	err = errors.Join(err, store.Close())
-	if errors.Is(err, worker.ErrHandOver) {
+	err = errors.Join(f(store), store.Close())
+	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
 		return executableReexec{}
 	}
 	return err
@@ -211,11 +219,6 @@ func awaitSource(ctx context.Context, source *release.Source) error {
 			return err
 		}
 	}
-}
-
-func openKeyspace(ctx context.Context, url string) (store *keyspace.Space, err error) {
-	err = daemon.RetryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
-	return store, err
 }
 
 // serveMetrics serves Prometheus until stop is called; without an address, nothing.

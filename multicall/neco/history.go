@@ -75,7 +75,8 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 			if ended != nil {
 				end = *ended
 			}
-			table.Add(resultColour(result), id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
+			colour := map[string]console.Colour{record.Stopped: console.Red, record.Running: console.Yellow}[result]
+			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
 			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result, a.Why)
@@ -83,16 +84,6 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}
 	return table
-}
-
-func resultColour(result string) console.Colour {
-	switch result {
-	case record.Stopped:
-		return console.Red
-	case record.Running:
-		return console.Yellow
-	}
-	return ""
 }
 
 func formatDuration(d time.Duration) string {

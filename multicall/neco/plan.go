@@ -59,17 +59,13 @@ func (c planCmd) Run(o *operator) error {
 }
 
 func artifactName(a *release.Artifact) string {
-	switch {
-	case a == nil:
-		return ""
-	case a.Image != "":
-		return a.Image
-	case a.Archive != nil:
-		return a.Archive.URL
-	case a.Deb != nil:
-		return a.Deb.URL
+	if files := a.Files(); len(files) > 0 {
+		return files[0].URL
 	}
-	return ""
+	if a == nil {
+		return ""
+	}
+	return a.Image
 }
 
 // comparePlans fails unless all packages of the release have one plan.

@@ -55,6 +55,8 @@ type statusDoc struct {
 	Request      *record.Request      `json:"request,omitempty"`
 	Servers      []serverDoc          `json:"servers"`
 	Findings     []record.Finding     `json:"findings,omitempty"`
+
+	revision int64 // at which it was read
 }
 
 // leaderDoc is the leader's record, as package state writes it.
@@ -85,7 +87,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	text, err := c.render(o, doc, console.CanColour(o.streams.Out))
+	text, err := c.render(o, doc)
 	if err != nil {
 		return err
 	}
@@ -95,56 +97,42 @@ func (c statusCmd) Run(o *operator) error {
 	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State], nil)
 }
 
-func (c statusCmd) render(o *operator, doc statusDoc, coloured bool) (string, error) {
+func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	if c.Format != "text" {
 		return encodeText(c.Format, doc)
 	}
-	return statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(coloured)
+	return statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(console.CanColour(o.streams.Out))
 }
 
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
-	screen := console.NewScreen(o.streams.Out)
+	screen, separator := console.NewScreen(o.streams.Out), "---\n"
+	if c.Format == "json" {
+		separator = ""
+	}
 	return o.open(func(k *keyspace.Space) error {
 		for ctx.Err() == nil {
-			revision, err := c.showStatus(ctx, o, k, screen)
+			text := ""
+			doc, err := keyspace.Read(ctx, k, o.readStatus)
 			if err == nil {
-				err = k.Await(ctx, revision, keyspace.Below(""))
+				text, err = c.render(o, doc)
 			}
-			if err != nil && !errors.Is(err, context.Canceled) && !console.IsUnread(err) {
-				return err
+			if err == nil {
+				err = screen.Show(text, separator)
+			}
+			if err == nil {
+				err = k.Await(ctx, doc.revision, keyspace.Below(""))
 			}
 			if console.IsUnread(err) {
 				return nil
 			}
+			if err != nil && !errors.Is(err, context.Canceled) {
+				return err
+			}
 		}
 		return nil
 	})
-}
-
-// showStatus returns the revision that was read.
-func (c statusCmd) showStatus(ctx context.Context, o *operator, k *keyspace.Space, screen *console.Screen) (revision int64, err error) {
-	var doc statusDoc
-	err = k.View(ctx, func(v *keyspace.View) (err error) {
-		if doc, err = o.readStatus(v); err != nil {
-			return err
-		}
-		revision, err = v.Revision()
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	text, err := c.render(o, doc, console.CanColour(o.streams.Out))
-	if err != nil {
-		return 0, err
-	}
-	separator := "---\n"
-	if c.Format == "json" {
-		separator = ""
-	}
-	return revision, screen.Show(text, separator)
 }
 
 func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
@@ -161,7 +149,10 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		return doc, err
 	}
 	doc.judgeFleet(s, time.Now().UTC())
-	doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure)
+	if doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure); err != nil {
+		return doc, err
+	}
+	doc.revision, err = v.Revision()
 	return doc, err
 }
 

@@ -32,13 +32,11 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	if number > len(s.Steps) {
 		return s.failTask(now, fmt.Sprintf("the manifest has no step %d", number), nil)
 	}
-	if s.isJournaled(number) && s.Journal.Phase == Done {
-		return s.advance(now)
-	}
+	step := s.Steps[number-1]
 	if s.isJournaled(number) && s.Journal.Phase == Failed {
 		return s.failTask(now, s.Journal.Message, s.Journal.WaitedFor)
 	}
-	if s.skipsStep(s.Steps[number-1]) {
+	if s.isJournaled(number) && s.Journal.Phase == Done || s.skipsStep(step) {
 		return s.advance(now)
 	}
 	if !s.isGateOpen() {
@@ -46,7 +44,6 @@ func (s Snapshot) nextStep(now time.Time) Task {
 			return s.nextAtBarrier(now, late)
 		}
 	}
-	step := s.Steps[number-1]
 	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 

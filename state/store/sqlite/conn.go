@@ -220,8 +220,3 @@ func resultCode(err error) int {
 	}
 	return 0
 }
-
-func isBusy(err error) bool {
-	var e *sqlite3.Error
-	return errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY
-}

@@ -7,6 +7,11 @@ import (
 	"bijou/state/store"
 )
 
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, path string, options Options) (store.Store, error) {
+	return openWith(ctx, path, options)
+}
+
 // Compact trims the history up to and with the revision.
 func Compact(s store.Store, revision int64) error {
 	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/state/store"
 	"bijou/testscripts/await"
 )
 
@@ -53,7 +54,7 @@ func TestDeadFor(t *testing.T) {
 // TestSight: only what was seen counts. A process that stood still must not
 // take the others, that may have stood still with it, for lost.
 func TestSight(t *testing.T) {
-	s := newLeaseSweeper(&db{options: Options{}.withDefaults()})
+	s := &leaseSweeper{&db{options: Options{}.withDefaults()}, map[store.LeaseID]observation{}}
 	now := time.Now()
 	look := func(after time.Duration, counter int64) time.Duration {
 		now = now.Add(after)

@@ -5,17 +5,16 @@
 // operations of store.Store. Only package state imports it (and it alone
 // imports SQLite); of bijou it imports store and store/opener only.
 //
-// How it works, in the order of the files: storefile (the file, and whether it
-// is still the one that was opened), conn (connections and their pragmas), schema
-// (tables, Create, the format check), writer (one goroutine that commits in
-// groups), writetxn (what one transaction does), snapshot (reads), changelog (what each
-// commit changed), doorbell (how other processes learn of a commit), logtailer and
-// watcher (one tailer for all watchers), lease, leasesweeper and owner (leases and their
-// expiry).
+// How it works, file by file: conn (connections and their pragmas), schema (tables, Create,
+// the format check, and whether the file is still the one that was opened), writer (one
+// goroutine that commits in groups), writetxn (what one transaction does), this file (with reads),
+// changelog (what each commit changed, and one tailer of that for all watchers), watcher
+// (and how other processes learn of a commit) and lease (leases, their owners and expiry).
 package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"time"
@@ -69,11 +68,10 @@ type db struct {
 //
 // Leases whose processes are provably dead have ended when it returns.
 func Open(ctx context.Context, path string) (store.Store, error) {
-	return OpenWith(ctx, path, Options{})
+	return openWith(ctx, path, Options{})
 }
 
-// OpenWith is Open with options.
-func OpenWith(ctx context.Context, path string, options Options) (store.Store, error) {
+func openWith(ctx context.Context, path string, options Options) (store.Store, error) {
 	d, err := open(ctx, path, options)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open store %q: %w", path, err)
@@ -103,9 +101,9 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	}
 	d.doorbell = newDoorbell(file.path)
 	d.tailer = newLogTailer(d)
-	d.writer = newWriter(d)
+	d.writer = &writer{d: d, jobs: make(chan *job)}
 	d.Go(d.writer.run)
-	sweeper := newLeaseSweeper(d)
+	sweeper := &leaseSweeper{d: d}
 	sweeper.sweepAtOpen(ctx)
 	d.Go(d.tailer.run)
 	d.Go(sweeper.run)
@@ -154,4 +152,97 @@ func Remove(path string) error {
 		return fmt.Errorf("cannot remove store %q: %w", path, err)
 	}
 	return nil
+}
+
+// snapshot is one read transaction, begun by its first read.
+type snapshot struct {
+	d *db
+
+	mu     sync.Mutex
+	closed bool
+	conn   *conn // nil before the first read
+}
+
+func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	if err := d.checkPresent(ctx); err != nil {
+		return nil, err
+	}
+	return &snapshot{d: d}, nil
+}
+
+// ensureBegun begins the transaction at the first read. The caller holds the lock.
+func (s *snapshot) ensureBegun(ctx context.Context) error {
+	if s.closed {
+		return store.ErrClosed
+	}
+	if err := s.d.CheckUsable(ctx); err != nil || s.conn != nil {
+		return err
+	}
+	c, err := s.d.readers.get(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := c.exec("BEGIN"); err != nil {
+		c.close()
+		return err
+	}
+	s.conn = c
+	return nil
+}
+
+func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ensureBegun(ctx); err != nil {
+		return kv, false, err
+	}
+	ok, err = s.conn.queryRow("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value, &kv.Revision)
+	kv.Key = key
+	return kv, ok, err
+}
+
+func (s *snapshot) Prefetch(context.Context, ...string) error { return nil }
+
+func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ensureBegun(ctx); err != nil {
+		return nil, err
+	}
+	var kvs []store.KV
+	clause, args := prefixClause(prefix)
+	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
+		var key sql.RawBytes
+		var kv store.KV
+		err := rows.Scan(&key, &kv.Value, &kv.Revision)
+		kv.Key = string(key)
+		kvs = append(kvs, kv)
+		return true, err
+	})
+	return kvs, err
+}
+
+func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ensureBegun(ctx); err != nil {
+		return 0, err
+	}
+	_, err = s.conn.queryRow("SELECT revision FROM head", nil, &revision)
+	return revision, err
+}
+
+func (s *snapshot) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.conn == nil {
+		return
+	}
+	if _, err := s.conn.exec("ROLLBACK"); err != nil {
+		s.conn.close()
+	} else {
+		s.d.readers.put(s.conn)
+	}
+	s.conn = nil
 }

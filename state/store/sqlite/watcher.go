@@ -2,9 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fsnotify/fsnotify"
 
 	"bijou/state/store"
 	"bijou/state/store/opener"
@@ -118,4 +121,90 @@ func (w *watcher) setBehind(position int64) {
 	defer w.mu.Unlock()
 	w.live, w.position = false, position
 	w.Wake()
+}
+
+// doorbell is a file that the writer touches after its commit, and that other processes
+// watch. Watching the WAL instead would wake them before the commit is visible.
+//
+// It saves time and promises nothing: if it cannot be made, rung or watched (there
+// are only so many inotify instances), polling finds every commit.
+type doorbell struct {
+	path string
+
+	mu         sync.Mutex
+	file       *os.File
+	watcher    *fsnotify.Watcher
+	forwarding sync.WaitGroup
+}
+
+func newDoorbell(storePath string) *doorbell { return &doorbell{path: storePath + "-bell"} }
+
+func (b *doorbell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.file == nil {
+		f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return
+		}
+		b.file = f
+	}
+	b.file.WriteAt([]byte{'.'}, 0)
+}
+
+// listen calls heard, on a goroutine of its own, after every process's rings.
+func (b *doorbell) listen(heard func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watcher != nil {
+		return
+	}
+	w, err := b.watchFile()
+	if err != nil {
+		return
+	}
+	b.watcher = w
+	b.forwarding.Go(func() { forwardEvents(w, heard) })
+}
+
+// watchFile watches the file alone, since in the folder every commit touches the WAL.
+func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
+	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	f.Close()
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Add(b.path); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func forwardEvents(w *fsnotify.Watcher, heard func()) {
+	for ok := true; ok; {
+		select {
+		case _, ok = <-w.Events:
+		case _, ok = <-w.Errors: // events may be lost
+		}
+		if ok {
+			heard()
+		}
+	}
+}
+
+func (b *doorbell) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watcher != nil {
+		b.watcher.Close()
+	}
+	b.forwarding.Wait()
+	if b.file != nil {
+		b.file.Close()
+	}
 }

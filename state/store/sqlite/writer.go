@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -53,10 +54,6 @@ func (j *job) tryClaim() bool { return j.claimed.CompareAndSwap(false, true) }
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
-
-func newWriter(d *db) *writer {
-	return &writer{d: d, jobs: make(chan *job)}
-}
 
 // runJob has the writer run a job, and blocks until it is durable.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
@@ -157,7 +154,7 @@ func (w *writer) acquireLock() error {
 	began := time.Now()
 	for {
 		err := w.tryBegin()
-		if !isBusy(err) {
+		if !errors.Is(err, store.ErrAway) {
 			return err
 		}
 		if time.Since(began) > w.d.options.LockTimeout {
@@ -195,13 +192,11 @@ func (w *writer) connect() (err error) {
 // next transaction has a new connection.
 func (w *writer) rollback() {
 	if _, err := w.conn.exec("ROLLBACK"); err != nil {
-		w.conn.close()
-		w.sql.Close()
-		w.conn, w.sql = nil, nil
+		w.close()
 	}
 }
 
-// close must be called after run has ended.
+// close is called by run, or after it has ended.
 func (w *writer) close() {
 	if w.conn != nil {
 		w.conn.close()
@@ -209,4 +204,5 @@ func (w *writer) close() {
 	if w.sql != nil {
 		w.sql.Close()
 	}
+	w.conn, w.sql = nil, nil
 }

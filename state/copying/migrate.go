@@ -105,8 +105,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 		return c, fmt.Errorf("cannot copy the environment: %w", err)
 	}
 	callFault(m.Fault, "migrate-moved")
-	if err := writeFormat(ctx, to, s.format); err != nil {
-		return c, err
+	if _, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: s.format}}}); err != nil {
+		return c, fmt.Errorf("cannot make the copy an environment: %w", err)
 	}
 	callFault(m.Fault, "migrate-founded")
 	if err := m.Switch(); err != nil {
@@ -249,15 +249,6 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
 	})
 	return err
-}
-
-// writeFormat makes the copy in a store an environment.
-func writeFormat(ctx context.Context, to store.Store, format []byte) error {
-	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: format}}})
-	if err != nil {
-		return fmt.Errorf("cannot make the copy an environment: %w", err)
-	}
-	return nil
 }
 
 // copyTo makes the new store hold what the old one does, reads all of it back, and marks

@@ -51,7 +51,10 @@ func (m *watchMux) run() {
 		err := stream.run(ctx)
 		stop()
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
-			m.failAll(m.d.storeError(m.d.Context(), err))
+			err = m.d.storeError(m.d.Context(), err)
+			m.mu.Lock()
+			m.failAllLocked(err)
+			m.mu.Unlock()
 		}
 		if m.hasAdvanced(before) {
 			n = 0
@@ -226,12 +229,6 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 			m.removeLocked(w)
 		}
 	}
-}
-
-func (m *watchMux) failAll(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failAllLocked(err)
 }
 
 func (m *watchMux) failAllLocked(err error) {

@@ -46,9 +46,7 @@ type Options struct {
 
 // Provider makes machines of this host. It keeps nothing in memory: all that it
 // knows is in the folders.
-type Provider struct {
-	options Options
-}
+type Provider struct{ options Options }
 
 // instanceMark is the content of instanceFile.
 type instanceMark struct {
@@ -93,7 +91,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
-	agent, err := p.startAgent(spec)
+	var agent process.Identity
+	called, err := p.options.Agent(spec)
+	if err == nil {
+		agent, err = process.Detach(called)
+	}
 	if err == nil {
 		err = awaitHolder(ctx, dir, agent)
 	}
@@ -113,14 +115,6 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 		return err
 	}
 	return provider.CheckFit(host, spec)
-}
-
-func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
-	d, err := p.options.Agent(spec)
-	if err != nil {
-		return process.Identity{}, err
-	}
-	return process.Detach(d)
 }
 
 // Stop ends the machine's agent and removes its folder.

@@ -171,10 +171,6 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 	return value[:read], err == nil, err
 }
 
-func (b *backupSource) hasFolder(machine, unit string) bool {
-	return b.archive.Has(archive.FolderName(machine, strings.ReplaceAll(unit, "/", "-")))
-}
-
 // cutUnit parts a key below the prefix: mysql/0 and "ports" from units/mysql/0/ports.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	below, ok := strings.CutPrefix(key, prefix)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/archive"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -64,7 +65,8 @@ func (w *rewriter) sortUnits() error {
 		if err != nil {
 			return err
 		}
-		if !w.Replace && !w.from.hasFolder(u.Machine, unit) {
+		folder := archive.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
+		if !w.Replace && !w.from.archive.Has(folder) {
 			w.unitsAnew[unit] = true
 			continue
 		}

@@ -31,22 +31,18 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 }
 
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
-	if kv, ok := s.fetchedKey(key); ok {
+	s.mu.Lock()
+	kv, fetched := s.fetched[key]
+	s.mu.Unlock()
+	if fetched {
 		return kv, kv.Revision != 0, s.checkUsable(ctx)
 	}
 	resp, err := s.read(ctx, s.d.keys.encodeKey(key))
 	if err != nil || len(resp.Kvs) == 0 {
 		return store.KV{}, false, err
 	}
-	kv := resp.Kvs[0]
-	return store.KV{Key: key, Value: kv.Value, Revision: kv.ModRevision}, true, nil
-}
-
-func (s *snapshot) fetchedKey(key string) (kv store.KV, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kv, ok = s.fetched[key]
-	return kv, ok
+	found := resp.Kvs[0]
+	return store.KV{Key: key, Value: found.Value, Revision: found.ModRevision}, true, nil
 }
 
 // maxPrefetched keys are read in one transaction: etcd's own limit is 128 operations.

@@ -40,9 +40,6 @@ func New() *Opener {
 // Context returns a context that ends when the opener is closed, for its goroutines.
 func (o *Opener) Context() context.Context { return o.ctx }
 
-// Closed returns a channel that is closed when the opener is.
-func (o *Opener) Closed() <-chan struct{} { return o.ctx.Done() }
-
 // Gone returns a channel that is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 

@@ -115,7 +115,7 @@ func TestEnds(t *testing.T) {
 	}
 	<-closed.Done()
 	running := make(chan bool)
-	o.Go(func() { <-o.Closed(); close(running) })
+	o.Go(func() { <-o.Context().Done(); close(running) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	is(t, o.CheckUsable(ctx), context.Canceled)

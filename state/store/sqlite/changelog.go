@@ -121,7 +121,7 @@ func (t *logTailer) run() {
 			if t.d.checkFile() != nil {
 				return // d.Gone() tells the watchers
 			}
-		case <-t.d.Closed():
+		case <-t.d.Context().Done():
 			return
 		}
 		for t.deliverNew() {

@@ -102,7 +102,7 @@ func (s *leaseSweeper) run() {
 		select {
 		case <-poll.C:
 			s.sweepOnce(context.Background())
-		case <-s.d.Closed():
+		case <-s.d.Context().Done():
 			return
 		case <-s.d.Gone():
 			return

@@ -62,7 +62,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 	case w.jobs <- j:
 	case <-ctx.Done():
 		return 0, store.OverdueError(ctx, w.overdueMessage())
-	case <-w.d.Closed():
+	case <-w.d.Context().Done():
 		return 0, store.ErrClosed
 	}
 	select {
@@ -86,7 +86,7 @@ func (w *writer) run() {
 		select {
 		case j := <-w.jobs:
 			w.commitGroup(w.gatherJobs(j))
-		case <-w.d.Closed():
+		case <-w.d.Context().Done():
 			return
 		}
 	}
@@ -162,7 +162,7 @@ func (w *writer) acquireLock() error {
 		}
 		select {
 		case <-time.After(lockRetryInterval + rand.N(lockRetryInterval/2)):
-		case <-w.d.Closed():
+		case <-w.d.Context().Done():
 			return store.ErrClosed
 		}
 	}

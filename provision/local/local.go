@@ -91,11 +91,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
-	var agent process.Identity
-	called, err := p.options.Agent(spec)
-	if err == nil {
-		agent, err = process.Detach(called)
-	}
+	agent, err := p.startAgent(spec)
 	if err == nil {
 		err = awaitHolder(ctx, dir, agent)
 	}
@@ -115,6 +111,14 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 		return err
 	}
 	return provider.CheckFit(host, spec)
+}
+
+func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
+	d, err := p.options.Agent(spec)
+	if err != nil {
+		return process.Identity{}, err
+	}
+	return process.Detach(d)
 }
 
 // Stop ends the machine's agent and removes its folder.

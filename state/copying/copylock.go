@@ -123,11 +123,8 @@ var errCopyLockLost = fmt.Errorf("the store did not answer for %s, so the hold o
 // isStoreLocal reports whether a key is the store's own affair, and not the
 // environment's.
 func isStoreLocal(key string) bool {
-	switch key {
-	case keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock:
-		return true
-	}
-	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders)
+	return slices.Contains([]string{keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock}, key) ||
+		strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders)
 }
 
 // readContents reads all keys that a migration takes along, in order, except the chunks

@@ -2,7 +2,7 @@
 // again by process id and start time, so that a reused id is never mistaken for
 // the process it once named.
 //
-// It imports nothing of bijou. provision/local and multicall import it.
+// It imports leaves of state only. provision/local and multicall import it.
 package process
 
 import (
@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"bijou/state/backoff"
 	"bijou/state/executable"
 )
 
@@ -61,11 +62,7 @@ func Detach(d Detached) (Identity, error) {
 func dropManagerEnv(env []string) []string {
 	return slices.DeleteFunc(env, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
-		switch name {
-		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID":
-			return true
-		}
-		return false
+		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID"}, name)
 	})
 }
 
@@ -101,13 +98,9 @@ func sendSignal(i Identity, s syscall.Signal) error {
 
 // It polls, since only a parent is told.
 func awaitGone(ctx context.Context, i Identity) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for i.Alive() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("cannot wait for process %d: %w", i.PID, ctx.Err())
-		case <-tick.C:
+		if err := backoff.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("cannot wait for process %d: %w", i.PID, err)
 		}
 	}
 	return nil

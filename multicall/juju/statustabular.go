@@ -120,10 +120,7 @@ func serviceTable(s status.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		status := status.Workload{}
-		if sv.Status != nil {
-			status = *sv.Status
-		}
+		status := cmp.Or(sv.Status, &status.Workload{})
 		t.Add("", name, firstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), withLife(status.Current, sv.Life), firstLine(status.Message))
 	}
 	return t
@@ -145,10 +142,7 @@ func unitTable(s status.Status) *console.Table {
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
 		u := units[name]
-		workload := status.Workload{}
-		if u.Workload != nil {
-			workload = *u.Workload
-		}
+		workload := cmp.Or(u.Workload, &status.Workload{})
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}

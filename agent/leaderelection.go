@@ -25,15 +25,13 @@ type leaderElection struct {
 	wg       sync.WaitGroup
 }
 
-// candidates are the units of one service that this process runs: true for those that are
-// to stay.
+// candidates are the units of one service that this process runs: true for those that are to stay.
 type candidates struct {
 	units   map[string]bool
 	changed chan struct{} // buffered: one wake is as good as many
 }
 
-// recheckInterval is how often a leader that is to leave looks for candidates in other
-// processes.
+// recheckInterval is how often a leader that is to leave looks for candidates in other processes.
 const recheckInterval = 3 * time.Second
 
 func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderElection {

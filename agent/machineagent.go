@@ -18,9 +18,8 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunMachine runs a machine agent: it announces the machine, keeps one unit
-// agent running for each of its units, and marks the machine dead once it is
-// dying and empty.
+// RunMachine runs a machine agent: it announces the machine, keeps one unit agent running for each
+// of its units, and marks the machine dead once it is dying and empty.
 //
 // It returns nil when ctx is done or the machine is dead, and an error only for
 // what no waiting heals: the machine or the environment does not exist (any

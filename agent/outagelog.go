@@ -129,9 +129,8 @@ func (l *outageLog) isLogged(why string) bool {
 	return false
 }
 
-// rootCause returns an error's text without the names that are wrapped around it: the same
-// for all that one outage stops, though a store that is away refuses some and leaves others
-// waiting.
+// rootCause returns an error's text without the names that are wrapped around it: the same for all
+// that one outage stops, though a store that is away refuses some and leaves others waiting.
 func rootCause(err error) string {
 	if errors.Is(err, state.ErrAway) {
 		return state.ErrAway.Error()

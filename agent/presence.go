@@ -69,8 +69,7 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	p.close(ctx)
 }
 
-// announceAll ignores an agent whose unit or machine is gone: the agent will find out by
-// itself.
+// announceAll ignores an agent whose unit or machine is gone: the agent will find out by itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	s, err := p.process.Session(ctx)
 	if err != nil {

@@ -19,10 +19,9 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunUnit runs one unit agent without a machine agent, under its own session. It
-// returns nil when ctx is done or the unit is gone, and an error as RunMachine
-// does. Another agent that runs the same unit is waited for. A hook in flight is
-// treated as by RunMachine.
+// RunUnit runs one unit agent without a machine agent, under its own session. It returns nil when
+// ctx is done or the unit is gone, and an error as RunMachine does. Another agent that runs the
+// same unit is waited for. A hook in flight is treated as by RunMachine.
 func RunUnit(ctx context.Context, o UnitOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	var machine string
@@ -62,9 +61,8 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// superviseUnit returns when the unit is gone (nil), ctx is done (its error), or the store
-// is gone. Whatever else ends the unit's agent, be it a panic, it is started again after a
-// pause.
+// superviseUnit returns when the unit is gone (nil), ctx is done (its error), or the store is gone.
+// Whatever else ends the unit's agent, be it a panic, it is started again after a pause.
 func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
 	defer h.presence.removeAgent(agent)
@@ -144,9 +142,8 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	}, nil
 }
 
-// hookConcurrency returns how many hooks may run at a time. Charms run apt, and dpkg has
-// one lock: only on "local", where machines are not machines of their own, several is the
-// default.
+// hookConcurrency returns how many hooks may run at a time. Charms run apt, and dpkg has one lock:
+// only on "local", where machines are not machines of their own, several is the default.
 func hookConcurrency(env state.Environment) int {
 	switch {
 	case env.HookConcurrency() > 0:

@@ -3,8 +3,7 @@
 // invoker without an agent around it: it needs nothing but the environment's
 // state, and works beside the unit's own agent as well as without it.
 //
-// It queues nothing, and no unit counts it as one of its hooks. Only multicall
-// imports it.
+// It queues nothing, and no unit counts it as one of its hooks. Only multicall imports it.
 package do
 
 import (
@@ -128,9 +127,8 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// warnShellFailed tells an operator who leaves a shell that what was set there is not
-// written: an exit code is easily overlooked, such as that of the last command, or of
-// ctrl-C.
+// warnShellFailed tells an operator who leaves a shell that what was set there is not written: an
+// exit code is easily overlooked, such as that of the last command, or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
 		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: what was set in it is not written\n", exit)

@@ -1,6 +1,5 @@
-// Package hookexec runs the process of one hook: which file, with what
-// environment and descriptors, where its output goes, and how an agent that
-// died in the middle finds the process again.
+// Package hookexec runs the process of one hook: which file, with what environment and descriptors,
+// where its output goes, and how an agent that died in the middle finds the process again.
 //
 // It knows nothing of state, queues or hook tools: agent/uniter decides what is
 // run and what the outcome means. Only agent/uniter and agent/do import it.

@@ -26,8 +26,7 @@ type Runner struct {
 	wg       sync.WaitGroup
 }
 
-// Close stops reading what daemons write, and waits for its goroutines. No hook may be
-// running.
+// Close stops reading what daemons write, and waits for its goroutines. No hook may be running.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -178,8 +177,7 @@ func (r *Runner) discardOutput(fd int) {
 	})
 }
 
-// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never
-// lost.
+// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost.
 const MaxLine = 64 << 10
 
 // lineWriter cuts what is written to it into lines.
@@ -251,10 +249,9 @@ type pipe struct {
 	hookEnd  *os.File // the hook's
 }
 
-// newPipe opens the hook's end for reading as well as writing. So whoever still holds it
-// after the agent has gone (a daemon that a hook left behind) writes into the pipe's own
-// buffer, and is not killed by SIGPIPE. The agent's end still sees its end once nobody
-// holds the hook's.
+// newPipe opens the hook's end for reading as well as writing. So whoever still holds it after the
+// agent has gone (a daemon that a hook left behind) writes into the pipe's own buffer, and is not
+// killed by SIGPIPE. The agent's end still sees its end once nobody holds the hook's.
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -21,10 +21,9 @@ import (
 	"bijou/state/executable"
 )
 
-// trampoline holds the hook's process back until it is recorded: it waits for a line on
-// descriptor 3, and then becomes the hook under the same process id. If the agent dies
-// first it reads the end of the pipe and exits instead. A shell that counts its level must
-// not leave a trace of itself.
+// trampoline holds the hook's process back until it is recorded: it waits for a line on descriptor
+// 3, and then becomes the hook under the same process id. If the agent dies first it reads the end
+// of the pipe and exits instead. A shell that counts its level must not leave a trace of itself.
 const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0" "$@"`
 
 // process is one hook's process, held back or released.
@@ -144,9 +143,8 @@ type processStat struct {
 	start string // field 22
 }
 
-// readStat takes a process that is dead but not collected by its parent for gone. The
-// second field is a name in parentheses that may hold anything, so counting starts behind
-// it.
+// readStat takes a process that is dead but not collected by its parent for gone. The second field
+// is a name in parentheses that may hold anything, so counting starts behind it.
 func readStat(pid int) (processStat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 // fileSet is a set of slash-separated paths below the unit's charm folder.
 type fileSet map[string]bool
 
-// charmManifest lists the files that charm archives have brought. All other files in the
-// folder were made there by hooks, and are kept: libraries of charms keep their databases
-// in it.
+// charmManifest lists the files that charm archives have brought. All other files in the folder
+// were made there by hooks, and are kept: libraries of charms keep their databases in it.
 type charmManifest struct {
 	Files []string `json:"files"`
 }

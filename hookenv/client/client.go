@@ -3,13 +3,12 @@
 // prints what comes back and exits with the code that comes back. It parses
 // nothing of a tool's grammar; the tools run in the agent (hookenv).
 //
-// Its init is the program's only hand-written one, because a hook calls tools
-// by the hundred: when argv[0] is a hook tool and a client id is at hand, the
-// process does its work here and exits before the other packages initialise.
-// Go initialises packages that are ready in the order of their import paths,
-// and "bijou/..." comes before "github.com/...". That is worth 3 ms of 5 a
-// call, and it holds only as long as this package imports nothing but os,
-// syscall, strconv and hookenv/amp.
+// Its init is the program's only hand-written one, because a hook calls tools by the hundred: when
+// argv[0] is a hook tool and a client id is at hand, the process does its work here and exits
+// before the other packages initialise. Go initialises packages that are ready in the order of
+// their import paths, and "bijou/..." comes before "github.com/...". That is worth 3 ms of 5 a
+// call, and it holds only as long as this package imports nothing but os, syscall, strconv and
+// hookenv/amp.
 //
 // multicall imports it for the calls without a client id, hookenv/server for
 // the words of the protocol.

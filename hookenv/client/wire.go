@@ -45,8 +45,7 @@ const (
 	StdinTerminal = "tty"
 )
 
-// CodeUnknownClient is the AMP error code for a client id that is unknown, or
-// whose hook has ended.
+// CodeUnknownClient is the AMP error code for a client id that is unknown, or whose hook has ended.
 const CodeUnknownClient = "UNKNOWN_CLIENT"
 
 // MaxFile is how much of a file or of stdin the client sends, in bytes: a value

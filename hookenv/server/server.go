@@ -73,9 +73,8 @@ func listen(path string, l limits) (*Server, error) {
 	return s, s.Renew()
 }
 
-// Renew makes the socket again if what lies at its path is not it any more, as after
-// somebody has cleared the folder. Hooks stay registered. It is for one goroutine, and
-// not beside Close.
+// Renew makes the socket again if what lies at its path is not it any more, as after somebody has
+// cleared the folder. Hooks stay registered. It is for one goroutine, and not beside Close.
 func (s *Server) Renew() error {
 	if s.ownsSocket() {
 		return nil
@@ -113,9 +112,8 @@ func (s *Server) Register(hook hookapi.Hook) (clientID string) {
 	return clientID
 }
 
-// Unregister ends a client id. Calls that run are cancelled and answered that
-// their hook is gone; when it returns none of them touches the hook any more.
-// An unknown id is ignored.
+// Unregister ends a client id. Calls that run are cancelled and answered that their hook is gone;
+// when it returns none of them touches the hook any more. An unknown id is ignored.
 func (s *Server) Unregister(clientID string) {
 	s.mu.Lock()
 	r := s.hooks[clientID]

@@ -52,8 +52,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithCancel(ctx)
 }
 
-// wait blocks until all have settled, or returns ctx's error. It outlasts a store that is
-// away.
+// wait blocks until all have settled, or returns ctx's error. It outlasts a store that is away.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -207,8 +206,7 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	return nil
 }
 
-// unitError returns nil if the command succeeded, or if the exit code of the only unit
-// says it all.
+// unitError returns nil if the command succeeded, or if the exit code of the only unit says it all.
 func (r runResult) unitError(a *awaitedAction) error {
 	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {

@@ -24,8 +24,7 @@ import (
 // defaultEnvironment is the name of an environment that nobody named.
 const defaultEnvironment = "default"
 
-// defaultSeries is for charms that name none, unless the operator or the provider names
-// another.
+// defaultSeries is for charms that name none, unless the operator or the provider names another.
 const defaultSeries = "noble"
 
 type bootstrapCmd struct {
@@ -93,8 +92,7 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	return e, err
 }
 
-// stateURL makes the path of a SQLite URL absolute, since processes in other folders open
-// it.
+// stateURL makes the path of a SQLite URL absolute, since processes in other folders open it.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
 		return "sqlite:" + e.StateFile(), nil

@@ -27,9 +27,8 @@ type charmSource struct {
 	tools      []string // the hook tools, which an archive may hold as links
 }
 
-// find reads the charm: from a folder, from an archive (unpacked below scratch), or by
-// name from a repository. With a repository given, a folder or archive has to be written
-// as a path.
+// find reads the charm: from a folder, from an archive (unpacked below scratch), or by name from a
+// repository. With a repository given, a folder or archive has to be written as a path.
 func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
 	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {

@@ -208,8 +208,7 @@ func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remainin
 // silenceTimeout is how long nothing may change before the drain notes what it waits for.
 const silenceTimeout = 5 * time.Second
 
-// drainPollInterval is the least time between two reads of all units, which cost the store
-// work.
+// drainPollInterval is the least time between two reads of all units, which cost the store work.
 const drainPollInterval = 100 * time.Millisecond
 
 func stopProgress(done, total int) progress.Steps {

@@ -145,8 +145,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	return nil
 }
 
-// startSession starts tmux before it tells the unit's agent, which would find no session
-// otherwise.
+// startSession starts tmux before it tells the unit's agent, which would find no session otherwise.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)

@@ -74,8 +74,7 @@ func (machinesCmd) printTable(o *operator) error {
 	})
 }
 
-// machineState is a dying machine's life, else its status; one whose agent is gone is
-// down.
+// machineState is a dying machine's life, else its status; one whose agent is gone is down.
 func machineState(v *state.View, m state.Machine) (string, error) {
 	present, err := v.IsPresent(state.MachineAgent(m.ID))
 	switch {

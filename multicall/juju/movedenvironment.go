@@ -125,8 +125,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	return "sqlite:" + path, nil
 }
 
-// checkStopped finds processes of this host which are just starting and have announced
-// nothing yet.
+// checkStopped finds processes of this host which are just starting and have announced nothing yet.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	for _, dir := range dirs {

@@ -222,8 +222,7 @@ type follower struct {
 	away  bool // the store cannot be reached
 }
 
-// follow blocks until ctx is done. It outlasts a store that goes away, and notes that
-// once.
+// follow blocks until ctx is done. It outlasts a store that goes away, and notes that once.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)

@@ -14,10 +14,9 @@ import (
 	"bijou/state/status"
 )
 
-// writeDot draws the status in graphviz's language: services as boxes, relations as edges
-// from who requires to who provides, labelled with their number and the relation's name at
-// either end. Errors are red, dying entities dashed, services that only are the other end
-// of a relation dotted.
+// writeDot draws the status in graphviz's language: services as boxes, relations as edges from who
+// requires to who provides, labelled with their number and the relation's name at either end.
+// Errors are red, dying entities dashed, services that only are the other end of a relation dotted.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph environment {\n  node [shape=box];\n")

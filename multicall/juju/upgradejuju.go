@@ -88,8 +88,7 @@ func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 		"call the newer binary, or give --allow-downgrade")
 }
 
-// awaitAgents does not fail for an agent whose hooks take longer: it changes over later,
-// by itself.
+// awaitAgents does not fail for an agent whose hooks take longer: it changes over later, by itself.
 func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()

@@ -147,9 +147,8 @@ func (c *Comparison) describePlace(place string) string {
 	}
 }
 
-// placer resolves where the units of each application are to go, one place a unit: "" is
-// wherever a unit goes, placeNew, a machine's number, or a unit ("mysql/0") that goes to
-// one of the first two.
+// placer resolves where the units of each application are to go, one place a unit: "" is wherever a
+// unit goes, placeNew, a machine's number, or a unit ("mysql/0") that goes to one of the first two.
 type placer struct {
 	bundle *Bundle
 	places map[string][]string

@@ -282,4 +282,3 @@ func hostAddress() string {
 	}
 	return "127.0.0.1"
 }
-

@@ -24,6 +24,7 @@ type Storage struct {
 	Pool     string       `json:"pool"`
 	Size     int64        `json:"size,omitempty"`     // MiB that were asked for
 	Made     bool         `json:"made,omitempty"`     // its folder may be there
+	Bound    bool         `json:"bound,omitempty"`    // it is, or was: a unit has found it
 	Life     Life         `json:"life"`               // Dying: it goes with all that it holds, once no unit has it
 	Unit     string       `json:"unit,omitempty"`     // that has it; empty: it is detached
 	State    StorageState `json:"state,omitempty"`    // how far that unit is with it

@@ -84,7 +84,7 @@ func (tx *Tx) SetStorageBound(id, location string) error {
 	if err != nil || s.State != StoragePending {
 		return err
 	}
-	s.Location = location
+	s.Location, s.Bound = location, true
 	s.setState(StorageBound)
 	return tx.putStorage(s)
 }

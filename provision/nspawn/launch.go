@@ -140,6 +140,9 @@ func (l launch) commandArgs() []string {
 	for _, folder := range l.stateFolders {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}
+	for _, folder := range strings.FieldsFunc(p.env.Config["storage"], isSeparator) {
+		args = append(args, mountOption("--bind=", folder, folder))
+	}
 	if from := p.aptRepository(); from != "" {
 		args = append(args, mountOption("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), mountOption("--bind-ro=", from, repositoryPool))
 	}

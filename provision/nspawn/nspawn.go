@@ -47,7 +47,7 @@ type Provider struct {
 }
 
 // The settings' names have nspawn. before them in the environment's configuration.
-func settings() []string { return []string{"apt-repository", "network", "packages", "tree"} }
+func settings() []string { return []string{"apt-repository", "network", "packages", "storage", "tree"} }
 
 // New makes the provider of an environment. It touches nothing, and refuses a setting that it does
 // not know.
@@ -55,6 +55,11 @@ func New(e provider.Environment) (*Provider, error) {
 	for key := range e.Config {
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
 			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
+		}
+	}
+	for _, folder := range strings.FieldsFunc(e.Config["storage"], isSeparator) {
+		if info, err := os.Stat(folder); !filepath.IsAbs(folder) || err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2", folder)
 		}
 	}
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]}

@@ -28,7 +28,7 @@ func newProvider(t *testing.T, config map[string]string) *Provider {
 }
 
 func TestRefusesSettings(t *testing.T) {
-	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, tree") {
+	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -32,8 +32,10 @@ const (
 	treeVersion = "-2"
 )
 
+func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
+
 func (p *Provider) extraPackages() ([]string, error) {
-	names := strings.FieldsFunc(p.env.Config["packages"], func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	names := strings.FieldsFunc(p.env.Config["packages"], isSeparator)
 	slices.Sort(names)
 	for _, name := range names {
 		if !nameForm.MatchString(name) {

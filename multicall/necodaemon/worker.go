@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -236,12 +237,9 @@ func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
 		_, _ = m.WriteTo(w) // whoever hangs up does not read it
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() { // until stop
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	return func() { _ = s.Close(); <-done }, nil
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(l) }) // until stop
+	return func() { _ = s.Close(); serving.Wait() }, nil
 }
 
 // executableReexec continues as the executable that was installed at this process's path.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -41,7 +42,9 @@ func Demo(s console.Streams) (err error) {
 		return err
 	}
 	defer d.releases.close()
-	defer d.stopServers()
+	ctx, stopServers := context.WithCancel(ctx)
+	defer d.daemons.Wait()
+	defer stopServers()
 	if err = d.runSteps(ctx); ctx.Err() != nil {
 		return errors.New("the demo was interrupted")
 	}
@@ -52,7 +55,7 @@ type demo struct {
 	presenter
 	dir      string
 	releases *releaseServer
-	daemons  []*daemonProcess
+	daemons  sync.WaitGroup
 }
 
 func (d *demo) runSteps(ctx context.Context) error {
@@ -85,7 +88,7 @@ func (d *demo) setUpServers(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(d.startServers(), d.awaitWorkers(ctx)); err != nil {
+	if err := errors.Join(d.startServers(ctx), d.awaitWorkers(ctx)); err != nil {
 		return err
 	}
 	d.printHeading("neco-updater and neco-worker run on each of them. From now on they take what is released:")

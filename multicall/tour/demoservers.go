@@ -21,18 +21,14 @@ import (
 //go:embed demoserver.sh
 var serverScript string
 
-type daemonProcess struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
 // serverDir has bin/ with what is installed on the server, and var/ with what its worker
 // keeps.
 func (d *demo) serverDir(lrn int) string {
 	return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn))
 }
 
-func (d *demo) startServers() error {
+// startServers starts daemons that run until ctx is done.
+func (d *demo) startServers(ctx context.Context) error {
 	for lrn := range 3 {
 		if err := d.installServer(lrn); err != nil {
 			return fmt.Errorf("cannot make boot server %d: %w", lrn, err)
@@ -42,7 +38,7 @@ func (d *demo) startServers() error {
 			{"neco-updater"},
 			{"neco-worker", "--lrn", strconv.Itoa(lrn), "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
 		} {
-			if err := d.startDaemon(lrn, args); err != nil {
+			if err := d.startDaemon(ctx, lrn, args); err != nil {
 				return fmt.Errorf("cannot start %s of boot server %d: %w", args[0], lrn, err)
 			}
 		}
@@ -73,41 +69,24 @@ func writeProgram(path string, data []byte) error {
 }
 
 // startDaemon's process re-executes as whatever is installed in its place.
-func (d *demo) startDaemon(lrn int, args []string) error {
+func (d *demo) startDaemon(ctx context.Context, lrn int, args []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := &exec.Cmd{Path: filepath.Join(bin, "bijou"), Args: args, Stdout: log, Stderr: log}
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "bijou"))
+	cmd.Args, cmd.Stdout, cmd.Stderr = args, log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(withoutVars(d.environ, "PATH="), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	p := &daemonProcess{cmd, make(chan struct{})}
-	go func() { // until stopServers
-		defer close(p.ended)
-		_ = cmd.Wait()
-	}()
-	d.daemons = append(d.daemons, p)
+	d.daemons.Go(func() { _ = cmd.Wait() })
 	return nil
-}
-
-func (d *demo) stopServers() {
-	for _, p := range d.daemons {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	}
-	patience := time.After(10 * time.Second)
-	for _, p := range d.daemons {
-		select {
-		case <-p.ended:
-		case <-patience:
-			_ = p.cmd.Process.Kill()
-			<-p.ended
-		}
-	}
 }
 
 // The states of `neco status` that the demo waits for.

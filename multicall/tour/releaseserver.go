@@ -32,7 +32,7 @@ const (
 type releaseServer struct {
 	listener net.Listener
 	server   *http.Server
-	served   chan struct{}
+	serving  sync.WaitGroup
 	alerts   chan string
 
 	mu        sync.Mutex
@@ -45,16 +45,13 @@ func startReleaseServer() (*releaseServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve releases: %w", err)
 	}
-	r := &releaseServer{listener: l, served: make(chan struct{}), alerts: make(chan string, 100), files: map[string][]byte{}}
+	r := &releaseServer{listener: l, alerts: make(chan string, 100), files: map[string][]byte{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v3/repos/"+repository+"/releases", r.serveList)
 	mux.HandleFunc("GET /files/", r.serveFile)
 	mux.HandleFunc("POST /alerts", r.receiveAlert)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { // until close
-		defer close(r.served)
-		_ = r.server.Serve(l)
-	}()
+	r.serving.Go(func() { _ = r.server.Serve(l) }) // until close
 	return r, nil
 }
 
@@ -66,7 +63,7 @@ func (r *releaseServer) close() {
 	if r.server.Shutdown(ctx) != nil {
 		_ = r.server.Close()
 	}
-	<-r.served
+	r.serving.Wait()
 }
 
 func (r *releaseServer) serveList(w http.ResponseWriter, _ *http.Request) {

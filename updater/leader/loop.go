@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"bijou/state/backoff"
@@ -67,12 +68,10 @@ func (l leader) runDecisions(ctx context.Context) error {
 
 func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = feed.Run(ctx) // f notices itself if the store is gone
-	}()
-	defer func() { cancel(); <-done }()
+	var following sync.WaitGroup
+	following.Go(func() { _ = feed.Run(ctx) }) // f notices itself if the store is gone
+	defer following.Wait()
+	defer cancel()
 	return f()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"bijou/state/keyspace"
 	"bijou/updater"
@@ -100,15 +101,14 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	}
 	race, cancel := context.WithCancel(ctx)
 	defer cancel()
-	over := make(chan struct{})
-	go func() { // waited for below
-		defer close(over)
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		defer cancel()
 		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key))) // whatever it says, one looks
-	}()
+	})
 	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name))
 	cancel()
-	<-over
+	watching.Wait()
 	switch {
 	case err == nil:
 		return lead, nil

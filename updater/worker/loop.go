@@ -52,7 +52,6 @@ type worker struct {
 	snapshot Snapshot
 	config   record.Config
 	feed     *updater.ChangeFeed
-	outage   *outageTracker
 
 	claim    *keyspace.Claim
 	process  *keyspace.SharedSession[*keyspace.Session]
@@ -62,7 +61,8 @@ type worker struct {
 	readRevision    int64 // at which it was read
 	late            []int // the servers that were late at the last look
 
-	surveyInterval atomic.Int64 // as configured; 0 until that is known
+	surveyInterval atomic.Int64              // as configured; 0 until that is known
+	storeBackAt    atomic.Pointer[time.Time] // nil: it never was away; the parts of the worker notice that each at its own time
 
 	finishedRequest  atomic.Int64  // the request that this worker has done its part of; 0: one runs, or there was none
 	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
@@ -76,6 +76,9 @@ type worker struct {
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
+	if o.Metrics == nil {
+		o.Metrics = &Metrics{}
+	}
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -92,7 +95,6 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store.NewSession, true), o: o, clock: c, installationDone: make(chan struct{})}
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
-	w.outage = &outageTracker{clock: w.clock}
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig) // not the other workers' records: N² events
 	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
@@ -127,7 +129,9 @@ func (w *worker) loop(ctx context.Context) error {
 			return unlessDone(ctx, err)
 		}
 		w.publishActivity(ctx)
-		w.snapshot.StoreBackAt = w.outage.lastEnd()
+		if at := w.storeBackAt.Load(); at != nil {
+			w.snapshot.StoreBackAt = *at
+		}
 		w.noteFinished()
 		t := NextTask(w.snapshot, w.clock.Now())
 		w.snapshot.Workers = nil

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -104,38 +102,22 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 	return err
 }
 
-// outageTracker keeps when the worker's store came back. The parts of the worker notice
-// that each at its own time.
-type outageTracker struct {
-	clock clock.Clock
-	mu    sync.Mutex
-	at    time.Time
-}
-
-func (a *outageTracker) noteEnd() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.at = a.clock.Now()
-}
-
-// lastEnd is zero if the store never was away.
-func (a *outageTracker) lastEnd() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.at
-}
-
 func (w *worker) retryStore(ctx context.Context, f func() error) error {
 	began, tries := time.Now(), 0
 	err := retryStore(ctx, func() error { tries++; return f() })
 	if err == nil && (tries > 1 || time.Since(began) > firstLookDelay) {
-		w.outage.noteEnd()
+		w.noteOutageEnd()
 	}
 	return err
 }
 
+func (w *worker) noteOutageEnd() {
+	now := w.clock.Now()
+	w.storeBackAt.Store(&now)
+}
+
 func (w *worker) storeCameBack() {
-	w.outage.noteEnd()
+	w.noteOutageEnd()
 	w.feed.Invalidate()
 }
 

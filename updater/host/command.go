@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -106,7 +107,7 @@ type terminal struct {
 	controller *os.File
 	tty        *os.File // the program's stdin
 	line       []byte
-	typed      chan struct{} // closed when nothing is typed any more
+	typing     sync.WaitGroup
 }
 
 // maxLine bounds one line that a terminal takes, in bytes.
@@ -123,11 +124,11 @@ func newTerminal(line []byte) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
-	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput), typed: make(chan struct{})}
+	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput)}
 	if err := t.openTTY(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
 	}
-	go t.typeLine() // until close
+	t.typing.Go(t.typeLine) // until close
 	return t, nil
 }
 
@@ -166,7 +167,6 @@ func setLineMode(fd int) error {
 // typeLine types the line again if the program has thrown away what was typed before it
 // asked, as getpass(3) does.
 func (t *terminal) typeLine() {
-	defer close(t.typed)
 	_, err := t.controller.Write(t.line)
 	for said := make([]byte, 512); err == nil; {
 		var n int
@@ -179,7 +179,7 @@ func (t *terminal) typeLine() {
 func (t *terminal) close() {
 	_ = t.tty.Close()
 	_ = t.controller.Close()
-	<-t.typed
+	t.typing.Wait()
 }
 
 // afterStart runs the component's command, once for each line of the file that it names.

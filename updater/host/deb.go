@@ -151,15 +151,13 @@ func unholdUnit(unit string) error {
 // tryTimeout bounds one trial, also on a slow machine.
 const tryTimeout = 2 * time.Minute
 
-var trialCommands = [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}}
-
 // tryProgram has the program show its plan, and its daemons their help, before it takes
 // anything's place: one for another architecture, or that cannot read the manifest beside
 // it, fails here, where nothing has to be undone.
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	for _, trial := range trialCommands {
+	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
 		if out, err := tryAs(ctx, program, trial); err != nil {
 			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
 		}

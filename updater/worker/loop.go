@@ -53,9 +53,9 @@ type worker struct {
 	config   record.Config
 	feed     *updater.ChangeFeed
 
-	claim    *keyspace.Claim
-	process  *keyspace.SharedSession[*keyspace.Session]
-	presence *presence
+	claim   *keyspace.Claim
+	process *keyspace.SharedSession[*keyspace.Session]
+	ready   sync.Once // it has said that it works
 
 	requestRevision int64 // at which the request was written that was read last
 	readRevision    int64 // at which it was read
@@ -96,7 +96,6 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig) // not the other workers' records: N² events
-	w.presence = &presence{o: o, claim: w.claim, process: w.process, storeCameBack: w.storeCameBack}
 	return w.run(ctx)
 }
 
@@ -105,7 +104,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.presence.run, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop}
+	parts := []func(context.Context) error{w.claim.Watch, w.keepPresence, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {

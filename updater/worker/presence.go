@@ -21,31 +21,23 @@ import (
 	"bijou/updater/record"
 )
 
-// presence shows others that the worker lives, and its version. The key is bound to the
+func (w *worker) ownPresence() record.Presence {
+	by := w.o.Claimant
+	return record.Presence{Version: w.o.Version, Digests: w.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name}
+}
+
+// keepPresence shows others that the worker lives, and its version. The key is bound to the
 // process's session, and is written again when that is lost, or when the key was removed
 // because the server was unregistered and registered again.
-type presence struct {
-	o             Options
-	claim         *keyspace.Claim
-	process       *keyspace.SharedSession[*keyspace.Session]
-	storeCameBack func()
-	ready         sync.Once
-}
-
-func (p *presence) ownRecord() record.Presence {
-	by := p.o.Claimant
-	return record.Presence{Version: p.o.Version, Digests: p.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name}
-}
-
-func (p *presence) run(ctx context.Context) error {
-	defer p.close(ctx)
+func (w *worker) keepPresence(ctx context.Context) error {
+	defer w.closeSession(ctx)
 	for back := false; ctx.Err() == nil; back = true {
-		s, err := p.process.Session(ctx)
+		s, err := w.process.Session(ctx)
 		if err == nil {
 			if back {
-				p.storeCameBack() // a session that was lost shows that the store was away
+				w.storeCameBack() // a session that was lost shows that the store was away
 			}
-			err = p.keepPublished(ctx, s)
+			err = w.keepPublished(ctx, s)
 		}
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
 			continue
@@ -57,13 +49,13 @@ func (p *presence) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *presence) close(ctx context.Context) {
+func (w *worker) closeSession(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()
-	_ = p.process.Close(ctx)
+	_ = w.process.Close(ctx)
 }
 
-func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error {
+func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -76,13 +68,13 @@ func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error
 	defer watching.Wait()
 	defer cancel()
 	for {
-		revision, stands, err := p.checkPublished(ctx, s)
+		revision, stands, err := w.checkPublished(ctx, s)
 		switch {
 		case err != nil:
 		case stands:
-			err = p.o.Store.Await(ctx, revision, keyspace.Below(keys.Presence(p.o.LRN)))
+			err = w.o.Store.Await(ctx, revision, keyspace.Below(keys.Presence(w.o.LRN)))
 		default:
-			err = p.publish(ctx, s)
+			err = w.publishPresence(ctx, s)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -93,26 +85,26 @@ func (p *presence) keepPublished(ctx context.Context, s *keyspace.Session) error
 	}
 }
 
-func (p *presence) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
-	err = p.o.Store.View(ctx, func(v *keyspace.View) error {
-		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(p.o.LRN))
+func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
+	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
+		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
 		if err != nil {
 			return err
 		}
-		stands = seen != nil && *seen == p.ownRecord() && p.process.IsAnnounced(s)
+		stands = seen != nil && *seen == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
 		return err
 	})
 	return revision, stands, err
 }
 
-func (p *presence) publish(ctx context.Context, s *keyspace.Session) error {
-	err := p.claim.Update(ctx, func(tx *keyspace.Tx) error {
-		return tx.PutLeased(keys.Presence(p.o.LRN), p.ownRecord(), s)
+func (w *worker) publishPresence(ctx context.Context, s *keyspace.Session) error {
+	err := w.claim.Update(ctx, func(tx *keyspace.Tx) error {
+		return tx.PutLeased(keys.Presence(w.o.LRN), w.ownPresence(), s)
 	})
 	if err == nil {
-		p.process.MarkAnnounced(s)
-		p.ready.Do(p.o.reportReady)
+		w.process.MarkAnnounced(s)
+		w.ready.Do(w.o.reportReady)
 	}
 	return err
 }

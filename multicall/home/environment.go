@@ -60,7 +60,7 @@ func Load(dir string) (Environment, error) {
 		return Environment{}, err
 	}
 	e := Environment{Dir: dir, Record: record}
-	if e.State, err = e.absoluteURL(e.State); err != nil {
+	if e.State, err = e.LocateState(e.State); err != nil {
 		return Environment{}, err
 	}
 	return e, nil
@@ -186,9 +186,9 @@ func (e Environment) DropCredentials() error {
 	return err
 }
 
-// absoluteURL resolves files in the environment's folder to absolute paths, as processes
-// want them.
-func (e Environment) absoluteURL(state string) (string, error) {
+// LocateState resolves files in the environment's folder that a URL of PortableState names
+// to absolute paths, as processes want them.
+func (e Environment) LocateState(state string) (string, error) {
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
 		return "", fmt.Errorf("cannot find the environment's folder: %w", err)
@@ -211,7 +211,7 @@ const sqliteScheme = "sqlite:"
 // file by its absolute path, and may be gone back to.
 func (e Environment) relativeURL(state string) (string, error) {
 	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
-		if same, err := e.absoluteURL(was.State); err == nil && same == state {
+		if same, err := e.LocateState(was.State); err == nil && same == state {
 			return was.State, nil
 		}
 	}

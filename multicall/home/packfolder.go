@@ -28,9 +28,6 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// LocateState resolves a URL of PortableState for this environment's folder.
-func (e Environment) LocateState(url string) (string, error) { return e.absoluteURL(url) }
-
 // PackFolder writes what a folder holds as a tar archive. The folder may be in use: a file
 // that grows is written as long as it was, one that shrinks is filled up with zeros, and
 // one that is removed is left out; changed names those. Sockets and the like are left out.

@@ -64,10 +64,7 @@ func AtStart(s Snapshot, now time.Time) []updater.Change {
 	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil
 	}
-	changes, err := Recover(s, now, "restart")
-	if err != nil {
-		return nil
-	}
+	changes, _ := Recover(s, now, "restart") // it is stopped
 	return changes
 }
 

@@ -1,8 +1,6 @@
 package release
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -28,17 +26,13 @@ type Sums map[string][sha256.Size]byte
 // or an asterisk, and a name. Whatever is not that, an error page say, is refused.
 func ParseSums(data []byte) (Sums, error) {
 	sums := Sums{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for n := 1; lines.Scan(); n++ {
-		if lines.Text() == "" {
+	for i, line := range strings.Split(string(data), "\n") {
+		if line = strings.TrimSuffix(line, "\r"); line == "" {
 			continue
 		}
-		if err := sums.addLine(lines.Text()); err != nil {
-			return nil, fmt.Errorf("cannot read %s, line %d: %w", SumsFile, n, err)
+		if err := sums.addLine(line); err != nil {
+			return nil, fmt.Errorf("cannot read %s, line %d: %w", SumsFile, i+1, err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", SumsFile, err)
 	}
 	if len(sums) == 0 {
 		return nil, fmt.Errorf("cannot read %s: it is empty", SumsFile)

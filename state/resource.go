@@ -2,8 +2,14 @@ package state
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
+	"io/fs"
+	"strings"
 	"time"
+
+	"github.com/google/renameio/v2"
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -76,4 +82,81 @@ func (v *View) Resource(service, name string) (Resource, error) {
 // Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
 	return keyspace.LoadChildren(v.keys, keys.ServiceResources(service), func(r *Resource, name string) { r.Name = name })
+}
+
+// PutBlob is keyspace.Space.PutBlob: it stores what r holds under its sha256.
+func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
+	return s.space.PutBlob(ctx, r)
+}
+
+// PutFile is PutBlob for a file that may be large.
+func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
+	return s.space.PutFile(ctx, r)
+}
+
+// OpenBlob returns a reader of a blob by its sha256, which verifies it. ErrNotFound.
+func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
+	return s.space.OpenBlob(ctx, sum)
+}
+
+// DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.
+func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.FileMode) error {
+	blob, err := s.OpenBlob(ctx, sum)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(mode))
+	if err != nil {
+		return err
+	}
+	defer file.Cleanup() // of one that is in place it does nothing
+	if _, err := io.Copy(file, blob); err != nil {
+		return err
+	}
+	return file.CloseAtomicallyReplace()
+}
+
+// ReferencedBlobs returns the sums of all blobs that something refers to.
+func (v *View) ReferencedBlobs() (map[string]bool, error) {
+	used := map[string]bool{}
+	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.SecretContents, keys.Relations, keys.Services, keys.Units} {
+		kvs, err := v.keys.List(prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range kvs {
+			if !refersToBlob(kv.Key) {
+				continue
+			}
+			record, err := keyspace.Decode[blobReferences](kv)
+			if err != nil {
+				return nil, err
+			}
+			used[record.SHA256], used[record.Blob], used[record.Output.Blob] = true, true, true
+		}
+	}
+	return used, nil
+}
+
+// blobReferences has the sums in any record that refers to a blob: of a charm, resource or
+// tool, of a settings node, of an action, of a secret's content.
+type blobReferences struct {
+	SHA256 string `json:"sha256"`
+	Blob   string `json:"blob"`
+	Output Output `json:"output"`
+}
+
+// refersToBlob picks the settings nodes among what is below relations, services and units.
+func refersToBlob(key string) bool {
+	parts := strings.Split(key, "/")
+	switch parts[0] + "/" {
+	case keys.Relations:
+		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
+	case keys.Services:
+		return len(parts) > 2 && key == keys.LeaderSettings(parts[1])
+	case keys.Units:
+		return len(parts) == 4 && parts[3] == "state"
+	}
+	return true
 }

@@ -77,3 +77,18 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	}
 	return nil
 }
+
+func getResource(ctx context.Context, inv *hookenv.Invocation) error {
+	if len(inv.Args) == 0 {
+		return hookenv.UsageErrorf("missing required resource name")
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	path, err := inv.Hook.Resource(ctx, inv.Args[0])
+	if err == nil {
+		// No end of line: charm libraries open what they hear as it is.
+		fmt.Fprint(&inv.Stdout, path)
+	}
+	return err
+}

@@ -13,35 +13,20 @@ import (
 
 // storageInfo is a storage as Juju shows it, with what its pool is.
 type storageInfo struct {
-	Kind        string              `json:"kind" yaml:"kind"`
-	Life        state.Life          `json:"life" yaml:"life"`
-	Status      storageStatus       `json:"status" yaml:"status"`
-	Persistent  bool                `json:"persistent" yaml:"persistent"` // it outlives its unit, but not its machine
-	Pool        string              `json:"pool" yaml:"pool"`
-	Size        int64               `json:"size,omitempty" yaml:"size,omitempty"` // MiB that were asked for
-	SizeHeld    bool                `json:"size-held" yaml:"size-held"`           // it cannot become larger
-	Machine     string              `json:"machine" yaml:"machine"`
-	Attachments *storageAttachments `json:"attachments,omitempty" yaml:"attachments,omitempty"`
-}
-
-type storageStatus struct {
-	Current string `json:"current" yaml:"current"`
-	Since   string `json:"since" yaml:"since"`
-}
-
-type storageAttachments struct {
-	Units map[string]storageAttachment `json:"units" yaml:"units"`
-}
-
-type storageAttachment struct {
-	Machine  string `json:"machine" yaml:"machine"`
-	Location string `json:"location,omitempty" yaml:"location,omitempty"`
-	Life     string `json:"life" yaml:"life"`
+	Kind        string            `json:"kind" yaml:"kind"`
+	Life        state.Life        `json:"life" yaml:"life"`
+	Status      map[string]string `json:"status" yaml:"status"`
+	Persistent  bool              `json:"persistent" yaml:"persistent"` // it outlives its unit, but not its machine
+	Pool        string            `json:"pool" yaml:"pool"`
+	Size        int64             `json:"size,omitempty" yaml:"size,omitempty"` // MiB that were asked for
+	SizeHeld    bool              `json:"size-held" yaml:"size-held"`           // it cannot become larger
+	Machine     string            `json:"machine" yaml:"machine"`
+	Attachments map[string]any    `json:"attachments,omitempty" yaml:"attachments,omitempty"` // what the unit has of it, by the unit, below "units"
 }
 
 func newStorageInfo(s state.Storage) storageInfo {
 	info := storageInfo{
-		Kind: "filesystem", Life: s.Life, Status: storageStatus{storageState(s), formatTime(s.Since)}, Persistent: s.Pool != charm.PoolTmpFS,
+		Kind: "filesystem", Life: s.Life, Status: map[string]string{"current": storageState(s), "since": formatTime(s.Since)}, Persistent: s.Pool != charm.PoolTmpFS,
 		Pool: s.Pool, Size: s.Size, SizeHeld: s.IsHeld(), Machine: s.Machine,
 	}
 	if s.Unit != "" {
@@ -49,7 +34,7 @@ func newStorageInfo(s state.Storage) storageInfo {
 		if s.State == state.StorageDetaching || s.State == state.StorageUnbinding {
 			life = "dying"
 		}
-		info.Attachments = &storageAttachments{map[string]storageAttachment{s.Unit: {s.Machine, s.Location, life}}}
+		info.Attachments = map[string]any{"units": map[string]any{s.Unit: map[string]string{"machine": s.Machine, "location": s.Location, "life": life}}}
 	}
 	return info
 }

@@ -31,9 +31,7 @@ type Streams struct {
 }
 
 // Process returns the streams of this process.
-func Process() Streams {
-	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-}
+func Process() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
 // IsTerminal reports whether the stream is a terminal that somebody looks at.
 func IsTerminal(stream any) bool {

@@ -23,9 +23,7 @@ var serverScript string
 
 // serverDir has bin/ with what is installed on the server, and var/ with what its worker
 // keeps.
-func (d *demo) serverDir(lrn int) string {
-	return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn))
-}
+func (d *demo) serverDir(lrn int) string { return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn)) }
 
 // startServers starts daemons that run until ctx is done.
 func (d *demo) startServers(ctx context.Context) error {

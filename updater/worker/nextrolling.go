@@ -86,9 +86,7 @@ func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	return true, nil
 }
 
-func (m RollingSnapshot) othersHaveQuorum() bool {
-	return m.HealthyOthers >= m.othersNeeded()
-}
+func (m RollingSnapshot) othersHaveQuorum() bool { return m.HealthyOthers >= m.othersNeeded() }
 
 // othersNeeded is a majority of all members. Of one or two, where no majority can do
 // without one, all others are needed.

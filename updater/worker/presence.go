@@ -204,9 +204,7 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	})
 }
 
-func hashHolder(h keyspace.Holder) string {
-	return digest.Of([]byte(h.Host + ":" + h.Folder))[:12]
-}
+func hashHolder(h keyspace.Holder) string { return digest.Of([]byte(h.Host + ":" + h.Folder))[:12] }
 
 // Metrics counts what a worker does.
 type Metrics struct{ step, busy, done, failed atomic.Int64 }

@@ -33,16 +33,8 @@ func Usage(err error) error { return usageError{err} }
 
 // exitError ends an applet with an exit code of its own.
 type exitError struct {
-	error // nil: nothing is printed
+	error // without a text: nothing is printed
 	code  int
-}
-
-// Error is empty if there is nothing to print.
-func (e exitError) Error() string {
-	if e.error == nil {
-		return ""
-	}
-	return e.error.Error()
 }
 
 func (e exitError) Unwrap() error { return e.error }
@@ -52,6 +44,9 @@ func (e exitError) Unwrap() error { return e.error }
 func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
+	}
+	if err == nil {
+		err = errors.New("")
 	}
 	return exitError{error: err, code: code}
 }

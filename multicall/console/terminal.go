@@ -106,9 +106,7 @@ const (
 
 // CanColour reports whether what is written there may have colours: it is a terminal, and
 // NO_COLOR (no-color.org) is not set.
-func CanColour(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && IsTerminal(w)
-}
+func CanColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && CanRedraw(w) }
 
 // Paint wraps a text in a colour.
 func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }

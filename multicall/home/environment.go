@@ -89,10 +89,10 @@ func (e Environment) Save() error {
 		return err
 	}
 	data, err := yaml.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
+	if err == nil {
+		err = durable.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
 	}
-	if err := durable.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
 	return nil

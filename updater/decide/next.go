@@ -167,8 +167,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
 		r.Components = s.repairComponents()
 	}
-	h := record.History{ID: id, By: by, To: to, Servers: r.Servers, StartedAt: now}
-	h.From = s.currentVersion()
+	h := record.History{ID: id, By: by, From: s.currentVersion(), To: to, Servers: r.Servers, StartedAt: now}
 	switch {
 	case by == byOperator && s.Target != nil:
 		h.Who = s.Target.Who

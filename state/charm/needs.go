@@ -127,11 +127,13 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 		return err
 	}
 	*s = Storage{
-		Type: raw.Type, Shared: bool(raw.Shared), ReadOnly: bool(raw.ReadOnly), Location: raw.Location,
+		Type: raw.Type, Shared: bool(raw.Shared), ReadOnly: bool(raw.ReadOnly),
 		Multiple: raw.Multiple != nil && raw.Multiple.Range != "", Minimum: 1, Maximum: 1,
 	}
-	if raw.Location != "" && (!path.IsAbs(raw.Location) || path.Clean(raw.Location) == "/") {
-		return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /", n.Line, raw.Location)
+	if raw.Location != "" {
+		if s.Location = path.Clean(raw.Location); !path.IsAbs(s.Location) || s.Location == "/" {
+			return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /", n.Line, raw.Location)
+		}
 	}
 	if raw.Size != "" {
 		var err error

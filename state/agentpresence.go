@@ -196,7 +196,7 @@ type SharedSession = keyspace.SharedSession[*Session]
 // NewSession begins a session, which lives until it is closed, is lost, or the
 // process ends. ctx bounds the beginning only.
 func (s *State) NewSession(ctx context.Context) (*Session, error) {
-	session, err := s.space.NewSession(ctx)
+	session, err := s.Space.NewSession(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -36,13 +36,13 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 // is another place's, whether anybody lives there or not, or that process lives.
 // ErrNotFound: there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return wrapClaim(s.space.TakeClaim(ctx, machineClaim(machine), by))
+	return wrapClaim(s.Space.TakeClaim(ctx, machineClaim(machine), by))
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
 // under the claim of its place, whichever process of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return wrapClaim(s.space.JoinClaim(ctx, machineClaim(machine), by))
+	return wrapClaim(s.Space.JoinClaim(ctx, machineClaim(machine), by))
 }
 
 func wrapClaim(c *keyspace.Claim, err error) (*Claim, error) {

@@ -84,21 +84,6 @@ func (v *View) Resources(service string) ([]Resource, error) {
 	return keyspace.LoadChildren(v.keys, keys.ServiceResources(service), func(r *Resource, name string) { r.Name = name })
 }
 
-// PutBlob is keyspace.Space.PutBlob: it stores what r holds under its sha256.
-func (s *State) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
-	return s.space.PutBlob(ctx, r)
-}
-
-// PutFile is PutBlob for a file that may be large.
-func (s *State) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
-	return s.space.PutFile(ctx, r)
-}
-
-// OpenBlob returns a reader of a blob by its sha256, which verifies it. ErrNotFound.
-func (s *State) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
-	return s.space.OpenBlob(ctx, sum)
-}
-
 // DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.
 func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.FileMode) error {
 	blob, err := s.OpenBlob(ctx, sum)

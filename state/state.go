@@ -23,8 +23,9 @@ import (
 	"bijou/state/storeurl"
 )
 
-// State is one opened environment. Its methods may be called from several goroutines.
-type State struct{ space *keyspace.Space }
+// State is one opened environment: its keys, blobs and watches, and over them views and
+// updates of its entities. Its methods may be called from several goroutines.
+type State struct{ *keyspace.Space }
 
 // Open opens the environment at the URL: "sqlite:PATH". It never creates one.
 // ErrNoStore: nothing is there; ErrFormat: it holds no environment, or one of another
@@ -55,9 +56,6 @@ func Create(ctx context.Context, url string, env Environment) error {
 	s, err := CreateIn(ctx, st, env)
 	return errors.Join(err, s.Close())
 }
-
-// Close ends the sessions and watchers of this State and frees its store. It is idempotent.
-func (s *State) Close() error { return s.space.Close() }
 
 // initialise writes what every environment begins with.
 func (s *State) initialise(ctx context.Context, env Environment) error {
@@ -92,12 +90,6 @@ func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, err
 
 // OpenIn returns the environment that is in the store, unchecked.
 func OpenIn(st store.Store) *State { return &State{keyspace.New(st, guards()...)} }
-
-// Store returns what the environment lies in, for whoever copies it whole.
-func (s *State) Store() store.Store { return s.space.Store() }
-
-// Space returns the keys of the environment, for the packages below state.
-func (s *State) Space() *keyspace.Space { return s.space }
 
 // Keys returns the keys themselves, for the packages below state.
 func (v *View) Keys() *keyspace.View { return v.keys }

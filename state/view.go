@@ -25,26 +25,16 @@ type Tx struct {
 // conditions: Claim.UpdaterFor and Leadership.Update are such.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
-// View calls f with all reads at one revision, the newest at its first read. It
-// returns f's error. f does nothing but read: it keeps the store's readers open.
-// If the store drops that revision meanwhile, f is run again from the start, so
-// its results must be such that a rerun overwrites them.
+// View is keyspace.Space.View, of entities: f may be run more than once, and does nothing
+// but read.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
-	return s.space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
+	return s.Space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 
-// Update calls f and commits what it wrote as one transaction, conditional on
-// every key and prefix that it read. If one of them changed meanwhile, or the
-// store dropped the revision that f reads at, f is run again from the start, so
-// it must not act on anything but tx and results that a rerun overwrites. An
-// error of f is returned, and nothing is written. Where f changes nothing,
-// nothing is committed. ctx bounds it all.
-//
-// ErrTooLarge: f did more than one transaction holds (512 conditions, 512
-// operations, 1 MiB). Errors other than this package's leave open whether it was
-// written.
+// Update is keyspace.Space.Update, of entities: what f writes is committed only if nothing
+// that it read has changed meanwhile; else f is run again from the start. ErrTooLarge.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return s.space.Update(ctx, onKeys(f))
+	return s.Space.Update(ctx, onKeys(f))
 }
 
 // onKeys makes a change of the environment one of its keys.

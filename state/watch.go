@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -108,16 +107,5 @@ type (
 	KeyChange = keyspace.Change
 )
 
-// Watch delivers what changed after the revision (View.Revision), in order.
-func (s *State) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
-	return s.space.Watch(ctx, after, scopes...)
-}
-
 // NewFeed returns an empty feed.
 func NewFeed() *Feed { return keyspace.NewFeed() }
-
-// Await blocks until something has changed in the scopes after the revision, or may have:
-// the watcher was behind. Its caller takes a new View.
-func (s *State) Await(ctx context.Context, after int64, scopes ...Scope) error {
-	return s.space.Await(ctx, after, scopes...)
-}

@@ -26,7 +26,7 @@ type copyLock struct {
 // ErrRunning.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	s := state.OpenIn(st)
-	session, err := s.Space().NewSession(ctx)
+	session, err := s.Space.NewSession(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
@@ -53,7 +53,7 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 			}
 			return tx.Keys().PutLeased(keys.CopyLock, l.record, l.session)
 		})
-		if !errors.Is(err, errOtherCopyRuns) || l.state.Space().AwaitAbsent(limit, keys.CopyLock) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || l.state.AwaitAbsent(limit, keys.CopyLock) != nil {
 			return err
 		}
 	}

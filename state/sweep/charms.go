@@ -127,7 +127,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 		if !head.Touched.Before(before) || only != nil && !only[sum] {
 			continue
 		}
-		if err := s.Space().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
+		if err := s.RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
 			return err
 		}
 	}

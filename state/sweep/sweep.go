@@ -73,7 +73,7 @@ func removeStray(ctx context.Context, s *state.State, find func(v *state.View) (
 	if err != nil {
 		return err
 	}
-	return s.Space().RemoveKeys(ctx, stray)
+	return s.RemoveKeys(ctx, stray)
 }
 
 // strayRelationKeys finds the keys below relations that have no record.

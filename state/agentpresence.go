@@ -193,8 +193,7 @@ type Session struct{ *keyspace.Session }
 // SharedSession shares one session among all roles of a process.
 type SharedSession = keyspace.SharedSession[*Session]
 
-// NewSession begins a session, which lives until it is closed, is lost, or the
-// process ends. ctx bounds the beginning only.
+// NewSession is keyspace.Space.NewSession, for the environment.
 func (s *State) NewSession(ctx context.Context) (*Session, error) {
 	session, err := s.Space.NewSession(ctx)
 	if err != nil {
@@ -213,9 +212,7 @@ func NewSharedSession(s *State, announces bool) *SharedSession {
 // alone, as long as the session lives.
 type Leadership struct{ *keyspace.Leadership }
 
-// Campaign blocks until this session leads what, and returns its leadership. One session
-// campaigns for the same thing once at a time. ErrSessionLost: the session ended
-// meanwhile.
+// Campaign is keyspace.Session.Campaign for what is led in the environment.
 func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error) {
 	return s.campaign(ctx, what, "")
 }
@@ -240,12 +237,6 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 // there are: SetLeaderUnit says which of them leads.
 func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
 	return s.campaign(ctx, keys.ServiceLeaderName(service), unit)
-}
-
-// SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the
-// session does not lead any more.
-func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
-	return l.Rename(ctx, unit)
 }
 
 // Leader returns the unit that leads a service; empty if none does.

@@ -51,11 +51,7 @@ func (v *View) Config(service string) (Config, error) {
 // EffectiveConfig returns what a hook sees: every option of the charm that the URL names
 // (empty: the service's), with its value, else its default, else nil.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
-	s, err := v.Service(service)
-	if err != nil {
-		return nil, err
-	}
-	ch, err := v.Charm(cmp.Or(charmURL, s.Charm))
+	ch, err := v.charmOf(service, charmURL)
 	if err != nil {
 		return nil, err
 	}

@@ -92,18 +92,13 @@ func compareIDs(a, b string) int {
 // DestroyMachine makes a machine dying; one that is not provisioned is removed at
 // once. Machine 0 and a machine with units are refused with ErrInUse.
 func (tx *Tx) DestroyMachine(id string) error {
-	m, err := tx.Machine(id)
-	if err != nil {
+	m, units, err := tx.readMachine(id)
+	switch {
+	case err != nil:
 		return err
-	}
-	if id == "0" {
+	case id == "0":
 		return refuse(ErrInUse, "cannot destroy machine 0: it hosts the environment; destroy-environment takes both down")
-	}
-	units, err := tx.MachineUnits(id)
-	if err != nil {
-		return err
-	}
-	if len(units) > 0 {
+	case len(units) > 0:
 		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s; destroy them first, or use --force", id, strings.Join(units, ", "))
 	}
 	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
@@ -128,15 +123,11 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	}
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
-		err = tx.changeMachine(id, func(m *Machine) {
-			if m.Life == Alive { // a dead one has its instance stopped already
-				m.Life = Dying
-			}
-		})
-		if err != nil {
-			return err
+		var m Machine
+		if m, units, err = tx.readMachine(id); err == nil && m.Life == Alive { // a dead one has its instance stopped already
+			m.Life = Dying
+			err = tx.keys.Put(keys.Machine(id), m)
 		}
-		units, err = tx.MachineUnits(id)
 		return err
 	})
 	if err != nil {
@@ -147,20 +138,24 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
-	err = s.Update(ctx, func(tx *Tx) error { return tx.endMachine(id) })
+	err = s.Update(ctx, func(tx *Tx) error {
+		switch m, err := tx.Machine(id); {
+		case err != nil:
+			return err
+		case m.InstanceID == "":
+			return tx.RemoveMachine(id)
+		}
+		return tx.SetMachineDead(id) // for the provisioner to remove
+	})
 	return IgnoreNotFound(err) // the provisioner was quicker
 }
 
-// endMachine leaves a machine that has an instance dead, for the provisioner to remove.
-func (tx *Tx) endMachine(id string) error {
-	m, err := tx.Machine(id)
-	if err != nil {
-		return err
+// readMachine reads a machine, and which units are on it.
+func (v *View) readMachine(id string) (m Machine, units []string, err error) {
+	if m, err = v.Machine(id); err == nil {
+		units, err = v.MachineUnits(id)
 	}
-	if m.InstanceID == "" {
-		return tx.RemoveMachine(id)
-	}
-	return tx.SetMachineDead(id)
+	return m, units, err
 }
 
 func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
@@ -180,11 +175,7 @@ func (tx *Tx) SetMachineTools(id, name string) error {
 // SetMachineDead marks a dying machine as taken down, for the provisioner to stop
 // its instance. An alive one, or one with units, is refused with ErrInUse.
 func (tx *Tx) SetMachineDead(id string) error {
-	m, err := tx.Machine(id)
-	if err != nil {
-		return err
-	}
-	units, err := tx.MachineUnits(id)
+	m, units, err := tx.readMachine(id)
 	if err != nil {
 		return err
 	}
@@ -222,11 +213,7 @@ func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) 
 // RemoveMachine removes a machine that has no units, its instance being gone. One
 // that is alive and provisioned, or has units, is refused with ErrInUse.
 func (tx *Tx) RemoveMachine(id string) error {
-	m, err := tx.Machine(id)
-	if err != nil {
-		return err
-	}
-	units, err := tx.MachineUnits(id)
+	m, units, err := tx.readMachine(id)
 	if err != nil {
 		return err
 	}

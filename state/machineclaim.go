@@ -15,9 +15,7 @@ type (
 	Claimant = keyspace.Claimant
 )
 
-// Claim is the right to run a machine's agents. It is durable: it outlives outages of the
-// store, sessions and the process, until another holder takes it. Its methods may be
-// called from several goroutines.
+// Claim is the right to run a machine's agents.
 type Claim struct{ *keyspace.Claim }
 
 func machineClaim(machine string) keyspace.ClaimTarget {
@@ -28,13 +26,8 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 	}
 }
 
-// TakeClaim makes the claimant the one that runs the machine's agents. Whoever held the
-// claim before commits nothing more.
-//
-// It is granted to the place that holds it if the process there is gone; where that
-// process cannot be seen, TakeClaim waits for as long as a session lasts. ErrClaimed: it
-// is another place's, whether anybody lives there or not, or that process lives.
-// ErrNotFound: there is no such machine.
+// TakeClaim is keyspace.Space.TakeClaim: it makes the claimant the one that runs the machine's
+// agents. ErrClaimed; ErrNotFound: there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return wrapClaim(s.Space.TakeClaim(ctx, machineClaim(machine), by))
 }
@@ -176,12 +169,11 @@ func (tx *Tx) SetStartProgress(id, message string) error {
 // SetStopped records that nothing is left of the instance that a dead machine had.
 // Of a machine that is not dead, or has another one, it changes nothing.
 func (tx *Tx) SetStopped(id, instance string) error {
-	m, err := tx.Machine(id)
-	if err != nil || m.Life != Dead || m.InstanceID != instance {
-		return err
-	}
-	m.InstanceID = ""
-	return tx.keys.Put(keys.Machine(id), m)
+	return tx.changeMachine(id, func(m *Machine) {
+		if m.Life == Dead && m.InstanceID == instance {
+			m.InstanceID = ""
+		}
+	})
 }
 
 // SetStopFailure records why the instance of a dead machine is still there.

@@ -166,6 +166,15 @@ func (v *View) aliveService(name string) (Service, error) {
 	return s, err
 }
 
+// charmOf reads the charm of that URL; empty: the service's.
+func (v *View) charmOf(service, url string) (Charm, error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return Charm{}, err
+	}
+	return v.Charm(cmp.Or(url, s.Charm))
+}
+
 // SetExposed marks a service as reachable from outside, or not.
 func (tx *Tx) SetExposed(name string, exposed bool) error {
 	s, err := tx.aliveService(name)
@@ -206,11 +215,7 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 // Bindings lists what can be bound to a network in a service whose units run the charm
 // of that URL (empty: the service's): the charm's relations and extra bindings, sorted.
 func (v *View) Bindings(service, charmURL string) ([]string, error) {
-	s, err := v.Service(service)
-	if err != nil {
-		return nil, err
-	}
-	ch, err := v.Charm(cmp.Or(charmURL, s.Charm))
+	ch, err := v.charmOf(service, charmURL)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"path"
@@ -189,11 +188,7 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 	if u.Life != Alive {
 		return u, wants, 0, refuse(ErrDead, "it is %s", u.Life)
 	}
-	s, err := tx.Service(u.Service)
-	if err != nil {
-		return u, wants, 0, err
-	}
-	c, err := tx.Charm(cmp.Or(u.Charm, s.Charm))
+	c, err := tx.charmOf(u.Service, u.Charm)
 	if err != nil {
 		return u, wants, 0, err
 	}

@@ -97,6 +97,16 @@ func (tx *Tx) ClearOp(unit string) error {
 // PutWorkflow writes a unit's workflow.
 func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.keys.Put(keys.Workflow(unit), w) }
 
+// ChangeWorkflow writes a unit's workflow as change makes it.
+func (tx *Tx) ChangeWorkflow(unit string, change func(w *Workflow)) error {
+	w, err := tx.Workflow(unit)
+	if err != nil {
+		return err
+	}
+	change(&w)
+	return tx.PutWorkflow(unit, w)
+}
+
 // PutRelationState writes a unit's state in a relation.
 func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
 	return tx.keys.Put(keys.RelationState(unit, id), r)

@@ -31,34 +31,30 @@ func WatchMembers(id int, service string) Scope {
 }
 
 // WatchRelations covers every relation, with its members and all settings in it.
-func WatchRelations() Scope { return Scope{Prefixes: []string{keys.Relations}} }
+func WatchRelations() Scope { return keyspace.Below(keys.Relations) }
 
 // WatchMachine covers a machine's record, and its units.
 func WatchMachine(id string) Scope { return entityScope(keys.Machine(id)) }
 
 // WatchMachines covers every machine.
-func WatchMachines() Scope { return Scope{Prefixes: []string{keys.Machines}} }
+func WatchMachines() Scope { return keyspace.Below(keys.Machines) }
 
 // WatchUniter covers the records of a unit's agent.
-func WatchUniter(unit string) Scope { return Scope{Prefixes: []string{keys.Uniter(unit)}} }
+func WatchUniter(unit string) Scope { return keyspace.Below(keys.Uniter(unit)) }
 
 // WatchHistory covers the hooks that a unit has run.
-func WatchHistory(unit string) Scope {
-	return Scope{Prefixes: []string{keys.UnitHistory(unit)}}
-}
+func WatchHistory(unit string) Scope { return keyspace.Below(keys.UnitHistory(unit)) }
 
 // WatchPresence covers the presence of all agents.
-func WatchPresence() Scope { return Scope{Prefixes: []string{keys.Presences}} }
+func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 
 // WatchMachineAgents covers the presence of machines' agents, and no unit's.
-func WatchMachineAgents() Scope {
-	return Scope{Prefixes: []string{keys.Presence(MachineAgent(""))}}
-}
+func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
 
 // WatchLogs covers the logs of those units and machines (none: of all).
 func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
-		return Scope{Prefixes: []string{keys.LogHeads}}
+		return keyspace.Below(keys.LogHeads)
 	}
 	var s Scope
 	for _, source := range sources {

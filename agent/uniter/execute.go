@@ -22,12 +22,7 @@ func now() time.Time { return time.Now().UTC() }
 // knows which charm is in the folder.
 func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
-		w, err := tx.Workflow(u.Unit)
-		if err != nil {
-			return err
-		}
-		w.Deploying = url
-		return tx.PutWorkflow(u.Unit, w)
+		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
 	})
 	if err == nil {
 		err = unitfolder.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint)
@@ -37,11 +32,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	}
 	u.Log.Info("charm deployed", "charm", url)
 	return u.commitStep(ctx, "deployed", func(tx *state.Tx) error {
-		w, err := tx.Workflow(u.Unit)
-		if err != nil {
-			return err
-		}
-		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.PutWorkflow(u.Unit, decide.WithCharm(w, url)))
+		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { *w = decide.WithCharm(*w, url) }))
 	})
 }
 

@@ -79,9 +79,11 @@ func (l *HookLimiter) grantFree() {
 	}
 }
 
-func (t ticket) isGranted() bool {
+func (t ticket) isGranted() bool { return isClosed(t) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-t:
+	case <-c:
 		return true
 	default:
 		return false

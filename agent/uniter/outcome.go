@@ -10,6 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/secrets"
 )
 
 // errRecorded: the commit that seemed to fail had gone through.
@@ -143,11 +144,8 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		return err
 	}
 	if h.Relation == state.NoRelation {
-		w, err := tx.Workflow(unit)
-		if err != nil {
-			return err
-		}
-		return errors.Join(tx.PutWorkflow(unit, decide.WithHookDone(w, h, seen)), recordSecretHook(tx, unit, h), recordStorageHook(tx, h))
+		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = decide.WithHookDone(*w, h, seen) })
+		return errors.Join(err, recordSecretHook(tx, unit, h), recordStorageHook(tx, h))
 	}
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
@@ -162,6 +160,29 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		return err
 	}
 	return updateMember(tx, unit, h, seen)
+}
+
+// recordSecretHook leaves a secret alone that is gone, or that the hook itself has removed.
+func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
+	if h.Secret == "" {
+		return nil
+	}
+	r, err := secrets.Get(tx.View, h.Secret)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	decide.SecretHookDone(&r, unit, h, now())
+	return secrets.Put(tx, r)
+}
+
+func recordStorageHook(tx *state.Tx, h state.Hook) error {
+	if h.Storage == "" {
+		return nil
+	}
+	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
 }
 
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
@@ -208,22 +229,19 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	if st == "" {
 		return nil
 	}
-	w, err := tx.Workflow(unit)
-	if err != nil {
-		return err
-	}
-	w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
-	w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
-	w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
-	switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
-	case hook.ConfigChanged:
-		w.ConfigVersion = op.Version
-	case hook.LeaderSettingsChanged:
-		w.LeaderVersion = op.Version
-	case hook.Install, hook.UpgradeCharm:
-		w.ResourcesVersion = op.Version
-	}
-	return tx.PutWorkflow(unit, w)
+	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
+		w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
+		w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
+		switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
+		case hook.ConfigChanged:
+			w.ConfigVersion = op.Version
+		case hook.LeaderSettingsChanged:
+			w.LeaderVersion = op.Version
+		case hook.Install, hook.UpgradeCharm:
+			w.ResourcesVersion = op.Version
+		}
+	})
 }
 
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {

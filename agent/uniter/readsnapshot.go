@@ -9,6 +9,8 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/secret"
+	"bijou/state/secrets"
 )
 
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
@@ -191,6 +193,31 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 		return err
 	}
 	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
+	return err
+}
+
+// readSecrets costs no round trip for a unit that has to do with none: both indexes come
+// with the unit's record.
+func readSecrets(v *state.View, s *decide.Snapshot) error {
+	own, err := secrets.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
+	if err != nil {
+		return err
+	}
+	shared, err := secrets.IndexOf(v, secret.Owner{Service: s.Unit.Service})
+	if err != nil {
+		return err
+	}
+	s.Secrets = decide.Secrets{Managed: own.Owned, Granted: shared.Granted}
+	if len(shared.Owned) > 0 {
+		leader, err := v.Leader(s.Unit.Service)
+		if err != nil {
+			return err
+		}
+		if leader == s.Unit.Name {
+			s.Secrets.Managed = slices.Concat(own.Owned, shared.Owned)
+		}
+	}
+	s.Secrets.Records, err = secrets.Read(v, slices.Concat(own.Consumed, s.Secrets.Managed))
 	return err
 }
 

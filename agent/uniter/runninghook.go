@@ -38,14 +38,7 @@ type runningHook struct {
 	endedAt   time.Time // of the process
 }
 
-func (r *runningHook) hasEnded() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
+func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := u.gatherFacts(ctx, s.Hook, snap)
@@ -118,11 +111,12 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		if err != nil || u.Resolved != state.ResolvedRetry {
 			return err
 		}
-		w, err := tx.Workflow(unit)
-		if w.Failure != nil {
-			w.Failure.Backoff = 0
-		}
-		return errors.Join(err, tx.PutWorkflow(unit, w), tx.ClearResolved(unit, relation))
+		err = tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+			if w.Failure != nil {
+				w.Failure.Backoff = 0
+			}
+		})
+		return errors.Join(err, tx.ClearResolved(unit, relation))
 	}
 	if err != nil || u.ResolvedRelations[relation] != state.ResolvedRetry {
 		return err

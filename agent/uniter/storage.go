@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
 )
@@ -52,11 +51,4 @@ func (u *uniter) releaseStorage(ctx context.Context, id string) error {
 	}
 	u.Log.Info("storage detached", "storage", id)
 	return u.commitStep(ctx, "storage-released", func(tx *state.Tx) error { return tx.ReleaseStorage(id) })
-}
-
-func recordStorageHook(tx *state.Tx, h state.Hook) error {
-	if h.Storage == "" {
-		return nil
-	}
-	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
 }

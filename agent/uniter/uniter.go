@@ -168,6 +168,15 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	return u.execute(ctx, next, snap)
 }
 
+// checkSecretKeys returns why the unit's secrets cannot be opened here.
+func (u *uniter) checkSecretKeys() error {
+	if len(u.cache.snap.Secrets.Records) == 0 {
+		return nil
+	}
+	_, err := u.SecretKeys.Read()
+	return err
+}
+
 // faultPoint marks a point at which a test may kill the process.
 func (u *uniter) faultPoint(point string) {
 	if u.Fault != nil {

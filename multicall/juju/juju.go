@@ -141,15 +141,16 @@ type grammar struct {
 	SetConstraints setConstraintsCmd `cmd:"" aliases:"set-model-constraints" help:"Say what machines of units to come have to satisfy."`
 	GetConstraints getConstraintsCmd `cmd:"" aliases:"model-constraints" help:"Show what they have to satisfy."`
 
-	AddSecret     addSecretCmd     `cmd:"" help:"Add a secret of the operators'."`
-	UpdateSecret  updateSecretCmd  `cmd:"" help:"Change an operators' secret."`
-	GrantSecret   grantSecretCmd   `cmd:"" help:"Let services read an operators' secret."`
-	RevokeSecret  revokeSecretCmd  `cmd:"" help:"Take that right away."`
-	RemoveSecret  removeSecretCmd  `cmd:"" help:"Remove operators' secrets."`
-	SetCredential setCredentialCmd `cmd:"" help:"Give the credential of a cloud to services that are trusted."`
-	Trust         trustCmd         `cmd:"" help:"Let a service have the cloud's credential."`
-	Secrets       secretsCmd       `cmd:"" aliases:"list-secrets" help:"List the secrets, without what they hold."`
-	ShowSecret    showSecretCmd    `cmd:"" help:"Show a secret."`
+	AddSecret       addSecretCmd       `cmd:"" help:"Add a secret of the operators'."`
+	UpdateSecret    updateSecretCmd    `cmd:"" help:"Change an operators' secret."`
+	GrantSecret     grantSecretCmd     `cmd:"" help:"Let services read an operators' secret."`
+	RevokeSecret    revokeSecretCmd    `cmd:"" help:"Take that right away."`
+	RemoveSecret    removeSecretCmd    `cmd:"" help:"Remove operators' secrets."`
+	SetCredential   setCredentialCmd   `cmd:"" help:"Give the credential of a cloud to services that are trusted."`
+	Trust           trustCmd           `cmd:"" help:"Let a service have the cloud's credential."`
+	RotateSecretKey rotateSecretKeyCmd `cmd:"" help:"Seal all secrets with a new key."`
+	Secrets         secretsCmd         `cmd:"" aliases:"list-secrets" help:"List the secrets, without what they hold."`
+	ShowSecret      showSecretCmd      `cmd:"" help:"Show a secret."`
 
 	Run              runCmd              `cmd:"" help:"Run an action of a charm on units and wait for it; behind two dashes, a command."`
 	Exec             execCmd             `cmd:"" help:"Run a command on units, by their agents."`

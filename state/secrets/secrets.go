@@ -174,6 +174,31 @@ func PutContent(tx *state.Tx, ring secret.Keyring, r secret.Record, c secret.Con
 	return tx.Keys().Put(keys.SecretContent(r.ID, r.Latest), s)
 }
 
+// maxResealed contents are sealed anew in one transaction.
+const maxResealed = 20
+
+// Reseal seals those contents of a secret with the newest key that are not, some at a time; it
+// returns how many. state.ErrNotFound, secret.ErrNoKey.
+func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
+	r, err := Get(tx.View, id)
+	for _, revision := range slices.Sorted(maps.Keys(r.Revisions)) {
+		s, there, loadErr := keyspace.Load[secret.Sealed](tx.Keys(), keys.SecretContent(id, revision))
+		if err = errors.Join(err, loadErr); err != nil || n == maxResealed {
+			break
+		}
+		if !there || s.Key == ring[len(ring)-1].ID {
+			continue
+		}
+		c, openErr := Open(tx.View, ring, r, revision)
+		if openErr != nil {
+			return n, openErr
+		}
+		r.Latest, n = revision, n+1
+		err = PutContent(tx, ring, r, c)
+	}
+	return n, err
+}
+
 // Open reads and opens the content of a revision. state.ErrNotFound, secret.ErrNoKey.
 func Open(v *state.View, ring secret.Keyring, r secret.Record, revision int) (secret.Content, error) {
 	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision), "secret %q revision %d not found", r.ID, revision)

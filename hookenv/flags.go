@@ -13,6 +13,7 @@ type FlagSet struct {
 	args          []string // positionals, once parsed
 	clientID      string   // of every tool; the client has read it already
 	AcceptUnknown bool     // as arguments
+	Format        string   // the output format, or before parsing the default; empty: the value's own
 }
 
 type option struct {

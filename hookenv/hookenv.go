@@ -64,7 +64,7 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	}
 	inv := &Invocation{
 		Call: Call{Argv: argv, Stdin: client.StdinNone},
-		Hook: nil, Tool: t, Args: flags.args,
+		Tool: t, Args: flags.args,
 	}
 	if err == nil {
 		err = run(context.Background(), inv)
@@ -81,6 +81,8 @@ type Invocation struct {
 	Tool  Tool
 	Args  []string // what is left of argv without options
 
+	Format string // the output format that was asked for, or the tool's own; empty: the value's
+
 	Stdout, stderr bytes.Buffer
 	write          string
 }
@@ -94,7 +96,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inv.Args = flags.args
+	inv.Args, inv.Format = flags.args, flags.Format
 	return run(ctx, inv)
 }
 
@@ -133,6 +135,14 @@ func (inv *Invocation) TrimName(given string) string {
 		return given
 	}
 	return strings.TrimRight(given, " \t\r\n")
+}
+
+// Arg returns the i-th argument beside options; empty if there are fewer.
+func (inv *Invocation) Arg(i int) string {
+	if i < len(inv.Args) {
+		return inv.Args[i]
+	}
+	return ""
 }
 
 // LimitArgs returns a usage error if there are more than n arguments beside options.

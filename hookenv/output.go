@@ -22,32 +22,25 @@ const (
 	formatShell = "shell"
 )
 
-// FormatOption is the option of the output format, which every printing tool has.
-type FormatOption struct {
-	Format string // "" if the caller did not say
-}
-
-// AddFlag declares --format with all formats.
-func (o *FormatOption) AddFlag(f *FlagSet) {
-	o.AddFlagWith(f, FormatSmart, FormatJSON, FormatYAML, formatShell)
-}
-
-// AddFlagWith declares --format with these formats, two at least.
-func (o *FormatOption) AddFlagWith(f *FlagSet, formats ...string) {
+// AddFormat declares --format with these formats, two at least; none: with all.
+func (f *FlagSet) AddFormat(formats ...string) {
+	if len(formats) == 0 {
+		formats = []string{FormatSmart, FormatJSON, FormatYAML, formatShell}
+	}
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
 	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
 		if !slices.Contains(formats, value) {
 			return UsageErrorf("invalid value %q for option %s: unknown format %q", value, name, value)
 		}
-		o.Format = value
+		f.Format = value
 		return nil
 	}})
 }
 
 // Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
-func (o *FormatOption) Print(inv *Invocation, value any) error {
-	text, err := renderValue(o.FormatFor(inv, value), value)
+func (inv *Invocation) Print(value any) error {
+	text, err := renderValue(inv.FormatFor(value), value)
 	if err != nil {
 		return err
 	}
@@ -56,9 +49,9 @@ func (o *FormatOption) Print(inv *Invocation, value any) error {
 }
 
 // FormatFor returns the format in which the value is printed: the classic dialect prints a dictionary as JSON unless asked otherwise.
-func (o *FormatOption) FormatFor(inv *Invocation, value any) string {
-	if o.Format != "" {
-		return o.Format
+func (inv *Invocation) FormatFor(value any) string {
+	if inv.Format != "" {
+		return inv.Format
 	}
 	if isDictionary(value) && !inv.IsModern() {
 		return FormatJSON

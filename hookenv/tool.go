@@ -61,11 +61,10 @@ func WithoutOptions(run Runner) func(*FlagSet) Runner {
 }
 
 // WithOutput returns the Prepare of a tool whose only option is --format.
-func WithOutput(run func(context.Context, *Invocation, *FormatOption) error) func(*FlagSet) Runner {
+func WithOutput(run Runner) func(*FlagSet) Runner {
 	return func(f *FlagSet) Runner {
-		o := &FormatOption{}
-		o.AddFlag(f)
-		return func(ctx context.Context, inv *Invocation) error { return run(ctx, inv, o) }
+		f.AddFormat()
+		return run
 	}
 }
 

@@ -62,7 +62,7 @@ func putNested(into map[string]any, keys []string, value string) {
 	into[keys[len(keys)-1]] = value
 }
 
-func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+func printParameters(ctx context.Context, inv *hookenv.Invocation) error {
 	action, err := inv.Hook.Action(ctx)
 	if err != nil {
 		return err
@@ -71,10 +71,10 @@ func printParameters(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Fo
 		action.Parameters = map[string]any{}
 	}
 	var value any = action.Parameters
-	if len(inv.Args) > 0 && inv.Args[0] != "" {
-		value = followKeys(action.Parameters, strings.Split(inv.Args[0], "."))
+	if path := inv.Arg(0); path != "" {
+		value = followKeys(action.Parameters, strings.Split(path, "."))
 	}
-	return o.Print(inv, stringList(value))
+	return inv.Print(stringList(value))
 }
 
 // followKeys returns nil where there is nothing.
@@ -110,8 +110,5 @@ func failAction(ctx context.Context, inv *hookenv.Invocation) error {
 }
 
 func logAction(ctx context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("no message specified")
-	}
 	return inv.Hook.LogAction(ctx, escapeInvalidUTF8(strings.Join(inv.Args, " ")))
 }

@@ -8,12 +8,11 @@ import (
 )
 
 func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.FormatOption{}
-	o.AddFlagWith(f, hookenv.FormatJSON, hookenv.FormatYAML)
-	return func(ctx context.Context, inv *hookenv.Invocation) error { return printGoals(ctx, inv, o) }
+	f.AddFormat(hookenv.FormatJSON, hookenv.FormatYAML)
+	return printGoals
 }
 
-func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	goals, err := inv.Hook.Goals(ctx)
 	if err != nil {
 		return err
@@ -22,7 +21,7 @@ func printGoals(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatO
 	for name, members := range goals.Relations {
 		relations[name] = goalDictionary(members)
 	}
-	return o.Print(inv, map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
+	return inv.Print(map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
 }
 
 func goalDictionary(goals map[string]hookapi.Goal) map[string]any {

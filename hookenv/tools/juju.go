@@ -27,9 +27,6 @@ type jujuLogger struct {
 }
 
 func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("no message specified")
-	}
 	inv.DeprecateFormat(l.format)
 	level, known := l.parseLevel()
 	if !known {
@@ -76,17 +73,15 @@ func escapeInvalidUTF8(message string) string {
 func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 	now := false
 	f.AddBool(&now, "at once", "now")
-	return func(ctx context.Context, inv *hookenv.Invocation) error { return rebootMachine(ctx, inv, now) }
-}
-
-func rebootMachine(ctx context.Context, inv *hookenv.Invocation, now bool) error {
-	_, err := inv.Hook.Action(ctx)
-	if err == nil {
-		//lint:ignore ST1005 charms and operators know these very words
-		return errors.New("juju-reboot is not supported when running an action.")
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		_, err := inv.Hook.Action(ctx)
+		if err == nil {
+			//lint:ignore ST1005 charms and operators know these very words
+			return errors.New("juju-reboot is not supported when running an action.")
+		}
+		if !errors.Is(err, hookapi.ErrNoAction) {
+			return err
+		}
+		return inv.Hook.Reboot(ctx, now)
 	}
-	if !errors.Is(err, hookapi.ErrNoAction) {
-		return err
-	}
-	return inv.Hook.Reboot(ctx, now)
 }

@@ -16,13 +16,12 @@ func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
 	f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
 	g.relationFlag.addFlags(f)
-	g.FormatOption.AddFlag(f)
+	f.AddFormat()
 	return g.run
 }
 
 type networkGetter struct {
 	relationFlag
-	hookenv.FormatOption
 	primary, bind, ingress, egress bool
 }
 
@@ -46,14 +45,11 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	if err != nil {
 		return err
 	}
-	return g.Print(inv, answer)
+	return inv.Print(answer)
 }
 
 func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error) {
-	switch {
-	case len(inv.Args) == 0:
-		return "", hookenv.UsageErrorf("no arguments specified")
-	case inv.Args[0] == "":
+	if inv.Args[0] == "" {
 		return "", hookenv.UsageErrorf("no binding name specified")
 	}
 	if err := inv.LimitArgs(1); err != nil {
@@ -119,7 +115,7 @@ func firstOr(values []string, otherwise string) string {
 // allValues has the keys that charms read: in YAML also those of older Jujus.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
 	all := map[string]any{}
-	older := g.FormatFor(inv, all) != hookenv.FormatJSON
+	older := inv.FormatFor(all) != hookenv.FormatJSON
 	var interfaces []any
 	for _, i := range n.Interfaces {
 		interfaces = append(interfaces, interfaceDictionary(i, older))
@@ -152,10 +148,7 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 	return one
 }
 
-func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("no setting specified")
-	}
+func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
 	setting := inv.Args[0]
 	if setting != "private-address" && setting != "public-address" {
 		return hookenv.UsageErrorf("unknown setting %q", setting)
@@ -167,5 +160,5 @@ func printAddress(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Forma
 	if err != nil {
 		return err
 	}
-	return o.Print(inv, address)
+	return inv.Print(address)
 }

@@ -18,16 +18,16 @@ type portChanger struct {
 	endpoints, format string
 }
 
-func (p *portChanger) prepare(f *hookenv.FlagSet) hookenv.Runner {
-	f.AddString(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
-	f.AddString(&p.format, "accepted and ignored", "FORMAT", "format")
-	return p.run
+func preparePortChange(open bool) func(*hookenv.FlagSet) hookenv.Runner {
+	return func(f *hookenv.FlagSet) hookenv.Runner {
+		p := &portChanger{open: open}
+		f.AddString(&p.endpoints, "only for these endpoints, separated by commas", "NAMES", "endpoints")
+		f.AddString(&p.format, "accepted and ignored", "FORMAT", "format")
+		return p.run
+	}
 }
 
 func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("no port or range specified")
-	}
 	port, err := parsePort(inv.Args[0])
 	if err != nil {
 		return hookenv.UsageErrorf("%v", err)
@@ -150,20 +150,16 @@ func checkPort(p hookapi.Port) error {
 	return nil
 }
 
-func prepareOpenPort(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{open: true}).prepare(f) }
-
-func prepareClosePort(f *hookenv.FlagSet) hookenv.Runner { return (&portChanger{}).prepare(f) }
-
 func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
-	o, endpoints := &hookenv.FormatOption{}, false
+	endpoints := false
 	f.AddBool(&endpoints, "print the endpoints of each range too", "endpoints")
-	o.AddFlag(f)
+	f.AddFormat()
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		ports, err := inv.Hook.Ports(ctx)
 		if err != nil {
 			return err
 		}
-		return o.Print(inv, formatPorts(ports, endpoints))
+		return inv.Print(formatPorts(ports, endpoints))
 	}
 }
 

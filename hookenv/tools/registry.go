@@ -48,28 +48,28 @@ func All() []hookenv.Tool {
 	all := []hookenv.Tool{
 		{Name: "action-fail", Check: atMost(1), Prepare: hookenv.WithoutOptions(failAction)},
 		{Name: "action-get", Check: atMost(1), Prepare: hookenv.WithOutput(printParameters)},
-		{Name: "action-log", Prepare: hookenv.WithoutOptions(logAction)},
+		{Name: "action-log", Check: atLeastOne("no message specified"), Prepare: hookenv.WithoutOptions(logAction)},
 		{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)},
-		{Name: "application-version-set", Prepare: hookenv.WithoutOptions(setVersion)},
-		{Name: "close-port", Prepare: prepareClosePort},
+		{Name: "application-version-set", Check: atLeastOne("no version specified"), Prepare: hookenv.WithoutOptions(setVersion)},
+		{Name: "close-port", Check: atLeastOne("no port or range specified"), Prepare: preparePortChange(false)},
 		{Name: "config-get", Prepare: prepareConfigGet},
 		{Name: "credential-get", Check: unitCall(0), Prepare: prepareCredentialGet},
 		{Name: "goal-state", Check: unitCall(0), Prepare: prepareGoalState},
 		{Name: "is-leader", Check: unitCall(0), Prepare: hookenv.WithOutput(printLeadership)},
-		{Name: "juju-log", Prepare: prepareJujuLog, WorksWithoutHook: true},
-		{Name: "juju-logger", Prepare: prepareJujuLog, WorksWithoutHook: true},
+		{Name: "juju-log", Check: atLeastOne("no message specified"), Prepare: prepareJujuLog, WorksWithoutHook: true},
+		{Name: "juju-logger", Check: atLeastOne("no message specified"), Prepare: prepareJujuLog, WorksWithoutHook: true},
 		{Name: "juju-reboot", Check: unitCall(0), Prepare: prepareJujuReboot},
 		{Name: "leader-get", Prepare: hookenv.WithOutput(printLeaderSettings)},
 		{Name: "leader-set", Prepare: withPairs(setLeaderSettings)},
-		{Name: "network-get", Prepare: prepareNetworkGet},
-		{Name: "open-port", Prepare: prepareOpenPort},
+		{Name: "network-get", Check: atLeastOne("no arguments specified"), Prepare: prepareNetworkGet},
+		{Name: "open-port", Check: atLeastOne("no port or range specified"), Prepare: preparePortChange(true)},
 		{Name: "opened-ports", Check: unitCall(0), Prepare: prepareOpenedPorts},
 		{Name: "relation-get", Prepare: prepareRelationGet},
 		{Name: "relation-ids", Check: unitCall(1), Prepare: hookenv.WithOutput(printRelationIDs)},
 		{Name: "relation-list", Prepare: prepareRelationList},
 		{Name: "relation-model-get", Check: atMost(0), Prepare: prepareRelationModelGet},
 		{Name: "relation-set", Prepare: prepareRelationSet},
-		{Name: "resource-get", Prepare: hookenv.WithoutOptions(getResource)},
+		{Name: "resource-get", Check: atLeastOne("missing required resource name"), Prepare: hookenv.WithoutOptions(getResource)},
 		{Name: "secret-add", Prepare: prepareSecretAdd},
 		{Name: "secret-get", Prepare: prepareSecretGet},
 		{Name: "secret-grant", Prepare: prepareSecretGrant},
@@ -82,11 +82,11 @@ func All() []hookenv.Tool {
 		{Name: "state-get", Check: unitCall(1), Prepare: prepareStateGet},
 		{Name: "state-set", Prepare: withPairs(setState)},
 		{Name: "status-get", Check: unitCall(0), Prepare: prepareStatusGet},
-		{Name: "status-set", Prepare: prepareStatusSet},
-		{Name: "storage-add", Prepare: hookenv.WithoutOptions(addStorage)},
+		{Name: "status-set", Check: atLeastOne("invalid args, require <status> [message]"), Prepare: prepareStatusSet},
+		{Name: "storage-add", Check: atLeastOne("storage add requires a storage directive"), Prepare: hookenv.WithoutOptions(addStorage)},
 		{Name: "storage-get", Prepare: prepareStorageGet},
 		{Name: "storage-list", Check: atMost(1), Prepare: hookenv.WithOutput(listStorage)},
-		{Name: "unit-get", Prepare: hookenv.WithOutput(printAddress)},
+		{Name: "unit-get", Check: atLeastOne("no setting specified"), Prepare: hookenv.WithOutput(printAddress)},
 		{Name: "unit-relations", Prepare: prepareUnitRelations},
 	}
 	for _, name := range unsupportedNames() {
@@ -106,6 +106,16 @@ func unitCall(maxArgs int) func(*hookenv.Invocation) error {
 
 func atMost(maxArgs int) func(*hookenv.Invocation) error {
 	return func(inv *hookenv.Invocation) error { return inv.LimitArgs(maxArgs) }
+}
+
+// atLeastOne refuses a call without arguments, with that message.
+func atLeastOne(missing string) func(*hookenv.Invocation) error {
+	return func(inv *hookenv.Invocation) error {
+		if len(inv.Args) == 0 {
+			return hookenv.UsageErrorf("%s", missing)
+		}
+		return nil
+	}
 }
 
 // Supported reports whether a tool does its work in this version.

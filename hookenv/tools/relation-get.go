@@ -10,13 +10,12 @@ func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &relationGetter{}
 	g.relationFlag.addFlags(f)
 	f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
-	g.FormatOption.AddFlag(f)
+	f.AddFormat()
 	return g.run
 }
 
 type relationGetter struct {
 	relationFlag
-	hookenv.FormatOption
 	app  bool
 	key  string // empty: all
 	name string // the unit or service named, if one was
@@ -47,12 +46,7 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
 	}
-	if len(inv.Args) > 0 && inv.Args[0] != "-" {
-		g.key = inv.Args[0]
-	}
-	if len(inv.Args) > 1 {
-		g.name = inv.TrimName(inv.Args[1])
-	}
+	g.key, g.name = keyArgument(inv), inv.TrimName(inv.Arg(1))
 	switch {
 	case len(inv.Args) < 2 || isUnit(g.name):
 	case !isService(g.name):
@@ -83,10 +77,10 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 // A key that is not there is printed as null, or nothing.
 func (g *relationGetter) printSettings(inv *hookenv.Invocation, settings map[string]string) error {
 	if g.key == "" {
-		return g.Print(inv, settings)
+		return inv.Print(settings)
 	}
 	if value, ok := settings[g.key]; ok {
-		return g.Print(inv, value)
+		return inv.Print(value)
 	}
-	return g.Print(inv, nil)
+	return inv.Print(nil)
 }

@@ -26,13 +26,12 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
 	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
 	f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
-	l.FormatOption.AddFlag(f)
+	f.AddFormat()
 	return l.run
 }
 
 type relationLister struct {
 	relationFlag
-	hookenv.FormatOption
 	app                        bool
 	listed, iface, role, scope string
 	filtered                   bool // a filter was given
@@ -51,11 +50,11 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	relations = slices.DeleteFunc(relations, func(r hookapi.Relation) bool { return !l.matches(r) })
 	switch {
 	case l.app && l.isSingle() && len(relations) == 1:
-		return l.Print(inv, strings.Join(l.newView(viewer).listServices(relations), "\n"))
+		return inv.Print(strings.Join(l.newView(viewer).listServices(relations), "\n"))
 	case l.wantsAdjacency(inv):
-		return l.Print(inv, buildAdjacency(l.newView(viewer).filterByRole(relations)))
+		return inv.Print(buildAdjacency(l.newView(viewer).filterByRole(relations)))
 	}
-	return l.Print(inv, l.listItems(inv, relations, viewer))
+	return inv.Print(l.listItems(inv, relations, viewer))
 }
 
 // viewer is a unit, a service, or the local unit, which is empty under juju do without --unit.
@@ -109,7 +108,7 @@ func (l *relationLister) isSingle() bool {
 
 // Charms of the time of Python Juju parse plain JSON as a list.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
-	return !inv.IsModern() && !l.app && (l.Format == hookenv.FormatYAML || l.Format == hookenv.FormatJSON && l.selected)
+	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML || inv.Format == hookenv.FormatJSON && l.selected)
 }
 
 func (l *relationLister) readRelations(ctx context.Context, inv *hookenv.Invocation, viewer string) ([]hookapi.Relation, error) {
@@ -159,7 +158,7 @@ func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.
 	return v.listUnits(relations)
 }
 
-func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	name, err := relationName(ctx, inv)
 	if err != nil {
 		return err
@@ -174,7 +173,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation, o *hookenv.F
 			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
 		}
 	}
-	return o.Print(inv, ids)
+	return inv.Print(ids)
 }
 
 func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
@@ -193,28 +192,26 @@ func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) 
 }
 
 func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
-	w, o := &relationFlag{}, &hookenv.FormatOption{}
+	w := &relationFlag{}
 	w.addFlags(f)
-	o.AddFlag(f)
-	return func(ctx context.Context, inv *hookenv.Invocation) error { return printModel(ctx, inv, w, o) }
-}
-
-func printModel(ctx context.Context, inv *hookenv.Invocation, w *relationFlag, o *hookenv.FormatOption) error {
-	if err := w.checkRelation(ctx, inv); err != nil {
-		return err
+	f.AddFormat()
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		if err := w.checkRelation(ctx, inv); err != nil {
+			return err
+		}
+		id, err := w.resolveRelation(ctx, inv, inv.Facts.Unit)
+		if err != nil {
+			return err
+		}
+		if _, err := inv.Hook.Relation(ctx, id); err != nil {
+			return err
+		}
+		return inv.Print(map[string]any{"uuid": inv.Facts.Model})
 	}
-	id, err := w.resolveRelation(ctx, inv, inv.Facts.Unit)
-	if err != nil {
-		return err
-	}
-	if _, err := inv.Hook.Relation(ctx, id); err != nil {
-		return err
-	}
-	return o.Print(inv, map[string]any{"uuid": inv.Facts.Model})
 }
 
 func prepareUnitRelations(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{listed: typeRelationID}
-	l.FormatOption.AddFlag(f)
+	f.AddFormat()
 	return l.run
 }

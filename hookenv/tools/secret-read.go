@@ -15,18 +15,16 @@ import (
 )
 
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
-	g := &secretGetter{FormatOption: hookenv.FormatOption{Format: hookenv.FormatYAML}}
+	g := &secretGetter{}
+	f.Format = hookenv.FormatYAML
 	f.AddString(&g.query.Label, "how this unit calls it", "LABEL", "label")
 	f.AddBool(&g.query.Peek, "the newest revision, just this time", "peek")
 	f.AddBool(&g.query.Refresh, "the newest revision, from now on", "refresh")
-	g.FormatOption.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
+	f.AddFormat(hookenv.FormatYAML, hookenv.FormatJSON)
 	return g.run
 }
 
-type secretGetter struct {
-	hookenv.FormatOption
-	query hookapi.SecretQuery
-}
+type secretGetter struct{ query hookapi.SecretQuery }
 
 func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err error) {
 	switch {
@@ -47,7 +45,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 		return err
 	}
 	if len(inv.Args) == 0 {
-		return g.Print(inv, secret.Content(content).Texts())
+		return inv.Print(secret.Content(content).Texts())
 	}
 	name, form, _ := strings.Cut(inv.Args[0], "#")
 	value, there := content[name]
@@ -57,16 +55,15 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	case form == "base64":
 		value = []byte(base64.StdEncoding.EncodeToString(value))
 	}
-	if g.Format == hookenv.FormatJSON {
-		return g.Print(inv, string(value))
+	if inv.Format == hookenv.FormatJSON {
+		return inv.Print(string(value))
 	}
 	fmt.Fprintf(&inv.Stdout, "%s\n", value)
 	return nil
 }
 
 func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.FormatOption{}
-	o.AddFlagWith(f, hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
+	f.AddFormat(hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := inv.CheckUnitCall(0); err != nil {
 			return err
@@ -79,18 +76,19 @@ func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
-		return o.Print(inv, ids)
+		return inv.Print(ids)
 	}
 }
 
 func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
-	o, label := &hookenv.FormatOption{Format: hookenv.FormatYAML}, ""
+	label := ""
+	f.Format = hookenv.FormatYAML
 	f.AddString(&label, "how this charm calls it", "LABEL", "label")
-	o.AddFlagWith(f, hookenv.FormatYAML, hookenv.FormatJSON)
-	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, o, label) }
+	f.AddFormat(hookenv.FormatYAML, hookenv.FormatJSON)
+	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, label) }
 }
 
-func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption, label string) (err error) {
+func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string) (err error) {
 	id := ""
 	switch {
 	case label != "" && len(inv.Args) > 0:
@@ -111,7 +109,7 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Fo
 	if i < 0 {
 		return fmt.Errorf("secret %q not found", id+label)
 	}
-	return o.Print(inv, map[string]any{infos[i].ID: describeSecret(infos[i])})
+	return inv.Print(map[string]any{infos[i].ID: describeSecret(infos[i])})
 }
 
 func describeSecret(s hookapi.SecretInfo) map[string]any {
@@ -144,17 +142,16 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 }
 
 func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
-	o := &hookenv.FormatOption{}
-	o.AddFlagWith(f, hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
+	f.AddFormat(hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		spec, err := inv.Hook.CloudSpec(ctx)
 		if err != nil {
 			return fmt.Errorf("cannot access cloud credentials: %w", err)
 		}
-		if o.FormatFor(inv, spec) != hookenv.FormatJSON {
+		if inv.FormatFor(spec) != hookenv.FormatJSON {
 			spec = cloudSpecForYAML(spec)
 		}
-		return o.Print(inv, spec)
+		return inv.Print(spec)
 	}
 }
 

@@ -13,33 +13,30 @@ func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
 	f.AddBool(&g.data, "print message and data too", "include-data")
 	f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
-	g.FormatOption.AddFlag(f)
+	f.AddFormat()
 	return g.run
 }
 
-type statusGetter struct {
-	hookenv.FormatOption
-	data, application bool
-}
+type statusGetter struct{ data, application bool }
 
 func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	status, err := inv.Hook.Status(ctx, g.application)
 	if err != nil {
 		return err
 	}
-	if asked := g.Format != "" && g.Format != hookenv.FormatSmart; !g.data && !asked {
-		return g.Print(inv, status.Status)
+	if asked := inv.Format != "" && inv.Format != hookenv.FormatSmart; !g.data && !asked {
+		return inv.Print(status.Status)
 	}
 	details := g.formatDetails(status)
 	if !g.application {
-		return g.Print(inv, details)
+		return inv.Print(details)
 	}
 	units := map[string]any{}
 	for name, unit := range status.Units {
 		units[name] = g.formatDetails(unit)
 	}
 	details["units"] = units
-	return g.Print(inv, map[string]any{"application-status": details})
+	return inv.Print(map[string]any{"application-status": details})
 }
 
 // Charm libraries read these keys.
@@ -58,35 +55,24 @@ func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 	ofService := false
 	f.AddBool(&ofService, "set the status of the service, not of the unit", "application")
-	return func(ctx context.Context, inv *hookenv.Invocation) error { return setStatus(ctx, inv, ofService) }
-}
-
-func setStatus(ctx context.Context, inv *hookenv.Invocation, ofService bool) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("invalid args, require <status> [message]")
-	}
-	words := []string{"maintenance", "blocked", "waiting", "active"}
-	if !slices.Contains(words, inv.Args[0]) {
-		return hookenv.UsageErrorf("invalid status %q, expected one of %v", inv.Args[0], words)
-	}
-	if err := inv.CheckUnitCall(2); err != nil {
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		words := []string{"maintenance", "blocked", "waiting", "active"}
+		if !slices.Contains(words, inv.Args[0]) {
+			return hookenv.UsageErrorf("invalid status %q, expected one of %v", inv.Args[0], words)
+		}
+		if err := inv.CheckUnitCall(2); err != nil {
+			return err
+		}
+		status := hookapi.Status{Status: inv.Args[0], Message: escapeInvalidUTF8(inv.Arg(1))}
+		err := inv.Hook.SetStatus(ctx, ofService, status)
+		if errors.Is(err, hookapi.ErrNotLeader) {
+			return errors.New("this unit is not the leader")
+		}
 		return err
 	}
-	status := hookapi.Status{Status: inv.Args[0]}
-	if len(inv.Args) > 1 {
-		status.Message = escapeInvalidUTF8(inv.Args[1])
-	}
-	err := inv.Hook.SetStatus(ctx, ofService, status)
-	if errors.Is(err, hookapi.ErrNotLeader) {
-		return errors.New("this unit is not the leader")
-	}
-	return err
 }
 
 func setVersion(ctx context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("no version specified")
-	}
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}

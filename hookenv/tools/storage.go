@@ -14,9 +14,9 @@ import (
 )
 
 func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
-	id, o := "", &hookenv.FormatOption{}
+	id := ""
 	f.AddString(&id, "which storage; default: the one that the hook is about", "ID", "s")
-	o.AddFlag(f)
+	f.AddFormat()
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id := cmp.Or(id, inv.Facts.Storage)
 		if id == "" {
@@ -34,18 +34,19 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 			return fmt.Errorf("storage %q not found", id)
 		}
 		described := map[string]string{"kind": "filesystem", "location": all[i].Location}
-		if len(inv.Args) == 0 || inv.Args[0] == "" {
-			return o.Print(inv, described)
+		attribute := inv.Arg(0)
+		if attribute == "" {
+			return inv.Print(described)
 		}
-		value, known := described[inv.Args[0]]
+		value, known := described[attribute]
 		if !known {
-			return fmt.Errorf("invalid storage attribute %q", inv.Args[0])
+			return fmt.Errorf("invalid storage attribute %q", attribute)
 		}
-		return o.Print(inv, value)
+		return inv.Print(value)
 	}
 }
 
-func listStorage(ctx context.Context, inv *hookenv.Invocation, o *hookenv.FormatOption) error {
+func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	all, err := inv.Hook.Storages(ctx)
 	ids := []string{}
 	for _, s := range all {
@@ -56,13 +57,10 @@ func listStorage(ctx context.Context, inv *hookenv.Invocation, o *hookenv.Format
 	if err != nil {
 		return err
 	}
-	return o.Print(inv, ids)
+	return inv.Print(ids)
 }
 
 func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("storage add requires a storage directive")
-	}
 	counts := map[string]int{}
 	for _, word := range inv.Args {
 		name, text, given := strings.Cut(word, "=")
@@ -79,9 +77,6 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 }
 
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {
-	if len(inv.Args) == 0 {
-		return hookenv.UsageErrorf("missing required resource name")
-	}
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}

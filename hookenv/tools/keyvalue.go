@@ -79,3 +79,82 @@ func keyArgument(inv *hookenv.Invocation) string {
 	}
 	return inv.Args[0]
 }
+
+func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
+	key := keyArgument(inv)
+	if strings.Contains(key, "=") {
+		return hookenv.UsageErrorf("invalid key %q", key)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	settings, err := inv.Hook.LeaderSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read leadership settings: %w", err)
+	}
+	value, set := settings[key]
+	switch {
+	case key != "" && set:
+		return inv.Print(value)
+	case key != "":
+		return inv.Print(nil)
+	case len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON:
+		inv.Format = hookenv.FormatJSON
+		return inv.Print(nil) // "null", as charm libraries know it from Juju
+	}
+	return inv.Print(settings)
+}
+
+func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
+	for key, value := range changes {
+		if *value == "" {
+			changes[key] = nil
+		}
+	}
+	if err := inv.Hook.SetLeaderSettings(ctx, changes); err != nil {
+		return fmt.Errorf("cannot write leadership settings: %w", err)
+	}
+	return nil
+}
+
+func printLeadership(ctx context.Context, inv *hookenv.Invocation) error {
+	leads, err := inv.Hook.IsLeader(ctx)
+	if err != nil {
+		return fmt.Errorf("leadership status unknown: %w", err)
+	}
+	return inv.Print(leads)
+}
+
+func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
+	strict := false
+	f.AddBool(&strict, "fail if the key is not there", "strict")
+	f.AddFormat()
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		notes, err := inv.Hook.State(ctx)
+		if err != nil {
+			return err
+		}
+		key := keyArgument(inv)
+		value, set := notes[key]
+		switch {
+		case key == "":
+			return inv.Print(notes)
+		case !set && strict:
+			return fmt.Errorf("%q not found", key)
+		case !set && !inv.IsModern():
+			return inv.Print(nil)
+		}
+		return inv.Print(value)
+	}
+}
+
+func setState(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
+	return inv.Hook.SetState(ctx, changes)
+}
+
+func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
+	if inv.Arg(0) == "" {
+		return nil
+	}
+	return inv.Hook.SetState(ctx, map[string]*string{inv.Args[0]: nil})
+}

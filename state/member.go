@@ -91,7 +91,7 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 		return err
 	}
 	for key, value := range settings {
-		if err := checkSetting(key, value); err != nil {
+		if err := CheckSetting(key, value); err != nil {
 			return err
 		}
 		values[key] = value

@@ -185,7 +185,7 @@ func (s Settings) merge(changes map[string]*string) (changed []Change, err error
 		case value == nil:
 			delete(s.Values, key)
 		default:
-			if err := checkSetting(key, *value); err != nil {
+			if err := CheckSetting(key, *value); err != nil {
 				return nil, err
 			}
 			s.Values[key] = *value
@@ -195,8 +195,8 @@ func (s Settings) merge(changes map[string]*string) (changed []Change, err error
 	return changed, nil
 }
 
-// checkSetting refuses what no tool could hand on.
-func checkSetting(key, value string) error {
+// CheckSetting returns an error for a setting that no tool could hand on.
+func CheckSetting(key, value string) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("cannot change settings: a key is empty")

@@ -49,7 +49,7 @@ type Context struct {
 
 	mu        sync.Mutex
 	ended     bool
-	reads     int
+	reads     int // from the store so far
 	relations map[int]hookapi.Relation
 	ids       map[string][]int
 	nodes     map[hookapi.Node]*settingsNode
@@ -99,13 +99,6 @@ func (c *Context) Close() {
 	c.ended = true
 }
 
-// Reads returns how many times the hook has read from the store.
-func (c *Context) Reads() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reads
-}
-
 // Log passes a line on at once, unless the hook has ended.
 func (c *Context) Log(level, message string) {
 	c.mu.Lock()
@@ -151,6 +144,19 @@ func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, e
 		return err
 	})
 	return value, err
+}
+
+// loadOnce reads something at its first use, and keeps it in cached; c.mu is held.
+func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *state.View) (*T, error)) (*T, error) {
+	if *cached != nil {
+		return *cached, nil
+	}
+	value, err := view(ctx, c, read)
+	if err != nil {
+		return nil, err
+	}
+	*cached = value
+	return value, nil
 }
 
 // localUnit returns the local unit where a caller gave no name.

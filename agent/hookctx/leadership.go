@@ -77,8 +77,8 @@ func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*str
 }
 
 func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error) {
-	return c.loadOnce(ctx, &c.leaderSettings, func(v *state.View) (state.Settings, error) {
-		return v.LeaderSettings(c.opts.Facts.Service)
+	return loadOnce(ctx, c, &c.leaderSettings, func(v *state.View) (*settingsNode, error) {
+		return newSettingsNode(v.LeaderSettings(c.opts.Facts.Service))
 	})
 }
 
@@ -87,10 +87,7 @@ func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error)
 func (c *Context) SeenLeaderSettings() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leaderSettings == nil {
-		return 0
-	}
-	return c.leaderSettings.version
+	return c.leaderSettings.seenVersion()
 }
 
 // addUnitAndLeaderState also writes the leader settings, and makes the commit fail without the
@@ -136,5 +133,5 @@ func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.loadOnce(ctx, &c.unitState, func(v *state.View) (state.Settings, error) { return v.UnitState(unit) })
+	return loadOnce(ctx, c, &c.unitState, func(v *state.View) (*settingsNode, error) { return newSettingsNode(v.UnitState(unit)) })
 }

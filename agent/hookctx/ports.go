@@ -2,8 +2,6 @@ package hookctx
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -14,12 +12,7 @@ import (
 // unitPorts are a unit's open ports as they were read, and the hook's changes.
 type unitPorts struct {
 	stored  []state.Port
-	changes []portChange
-}
-
-type portChange struct {
-	port state.Port
-	open bool
+	changes []PortChange
 }
 
 // SetPort opens or closes a range with the hook's success.
@@ -34,7 +27,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 			err = c.checkPortConflict(ctx, unit, p)
 		}
 		if err == nil {
-			of.changes = append(of.changes, portChange{state.Port(p), open})
+			of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
 		}
 		return err
 	})
@@ -69,11 +62,8 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 		}
 		return v.Ports(unit)
 	})
-	if errors.Is(err, state.ErrNotFound) {
-		err = fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
-	}
 	if err != nil {
-		return nil, err
+		return nil, rewordNotFound(err, unit)
 	}
 	c.ports[unit] = &unitPorts{stored: stored}
 	return c.ports[unit], nil
@@ -82,9 +72,9 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 func (p *unitPorts) apply(open []state.Port) []state.Port {
 	open = slices.Clone(open)
 	for _, change := range p.changes {
-		open = slices.DeleteFunc(open, func(o state.Port) bool { return o == change.port })
-		if change.open {
-			open = append(open, change.port)
+		open = slices.DeleteFunc(open, func(o state.Port) bool { return o == change.Port })
+		if change.Open {
+			open = append(open, change.Port)
 		}
 	}
 	slices.SortFunc(open, state.ComparePorts)
@@ -97,13 +87,10 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, p hookapi.
 		in, taken, err = v.PortConflict(unit, state.Port(p))
 		return in, err
 	})
-	if errors.Is(err, state.ErrNotFound) {
-		return fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
-	}
 	if err == nil && taken {
 		err = &hookapi.PortConflict{Unit: in.Unit, Open: hookapi.Port(in.Port), Want: p}
 	}
-	return err
+	return rewordNotFound(err, unit)
 }
 
 func (p *unitPorts) commit(tx *state.Tx, unit string) error {

@@ -116,15 +116,20 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 			return slices.Clone(ids), nil
 		}
 		ids, err := view(ctx, c, func(v *state.View) ([]int, error) { return c.readRelationIDs(v, unit) })
-		if errors.Is(err, state.ErrNotFound) {
-			return nil, fmt.Errorf("%q: %w", unit, hookapi.ErrUnknownUnit)
-		}
 		if err != nil {
-			return nil, err
+			return nil, rewordNotFound(err, unit)
 		}
 		c.ids[unit] = ids
 		return slices.Clone(ids), nil
 	})
+}
+
+// rewordNotFound says of a unit or service that is not there what hookapi promises.
+func rewordNotFound(err error, name string) error {
+	if errors.Is(err, state.ErrNotFound) {
+		return fmt.Errorf("%q: %w", name, hookapi.ErrUnknownUnit)
+	}
+	return err
 }
 
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
@@ -141,7 +146,7 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	relations, err := v.ServiceRelations(serviceOf(name))
 	ids := []int{}
 	for _, r := range relations {
-		in := !isUnit || c.isImplied(r.ID, name)
+		in := !isUnit || r.ID == c.opts.Facts.Relation && name == c.opts.Facts.Unit
 		if !in {
 			if _, in, err = v.Member(r.ID, name); err != nil {
 				return nil, err
@@ -153,10 +158,6 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	}
 	slices.Sort(ids)
 	return ids, err
-}
-
-func (c *Context) isImplied(id int, unit string) bool {
-	return id == c.opts.Facts.Relation && unit == c.opts.Facts.Unit
 }
 
 func serviceOf(unit string) string {

@@ -42,11 +42,11 @@ func (s *cachedSecret) isGone() bool {
 
 // loadSecrets reads, at the first use, all that the unit and its service have or read.
 func (c *Context) loadSecrets(ctx context.Context) (err error) {
-	if err := c.checkOpen(ctx); err != nil || c.secrets != nil {
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
 	f := c.opts.Facts
-	c.secrets, err = view(ctx, c, func(v *state.View) (*secretCache, error) {
+	_, err = loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
 		own, err := secrets.IndexOf(v, secret.Owner{Unit: f.Unit})
 		shared, serr := secrets.IndexOf(v, secret.Owner{Service: f.Service})
 		all := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
@@ -57,10 +57,7 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 		for _, r := range records {
 			err = errors.Join(err, all.add(v, f.Unit, r))
 		}
-		if err != nil {
-			return nil, err
-		}
-		return all, nil
+		return all, err
 	})
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
@@ -20,11 +19,10 @@ type settingsNode struct {
 	stored, current map[string]string
 }
 
-func newSettingsNode(s state.Settings) *settingsNode {
-	n := &settingsNode{version: s.Version, stored: map[string]string{}, current: map[string]string{}}
-	maps.Copy(n.stored, s.Values)
-	maps.Copy(n.current, s.Values)
-	return n
+func newSettingsNode(s state.Settings, err error) (*settingsNode, error) {
+	current := map[string]string{}
+	maps.Copy(current, s.Values)
+	return &settingsNode{s.Version, s.Values, current}, err
 }
 
 // Settings returns a node's values, own writes applied.
@@ -67,30 +65,17 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// loadOnce reads a node at its first use, and keeps it in cached.
-func (c *Context) loadOnce(ctx context.Context, cached **settingsNode, read func(v *state.View) (state.Settings, error)) (*settingsNode, error) {
-	if *cached != nil {
-		return *cached, nil
-	}
-	s, err := view(ctx, c, read)
-	if err != nil {
-		return nil, err
-	}
-	*cached = newSettingsNode(s)
-	return *cached, nil
-}
-
 // checkSettings refuses at once what the commit would refuse at the end.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
-		switch {
-		case key == "":
+		if key == "" {
 			return errors.New("cannot set a setting without a name")
-		case value == nil:
-		case len(*value) > state.MaxSetting:
-			return fmt.Errorf("cannot set %q: its value has %d bytes, at most %d", key, len(*value), state.MaxSetting)
-		case !utf8.ValidString(key+*value) || strings.ContainsRune(key+*value, 0):
-			return fmt.Errorf("cannot set %q: it is not UTF-8, or has a NUL byte: encode it, as with base64", key)
+		}
+		if value == nil {
+			continue
+		}
+		if err := state.CheckSetting(key, *value); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -111,8 +96,8 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	if err != nil {
 		return nil, err
 	}
-	c.nodes[at] = newSettingsNode(s)
-	return c.nodes[at], nil
+	c.nodes[at], err = newSettingsNode(s, nil)
+	return c.nodes[at], err
 }
 
 // readNode returns state.ErrNotFound for what was never written, but for the settings of
@@ -164,10 +149,15 @@ func (c *Context) SeenSettings(relation int, member string) int64 {
 	if !strings.Contains(member, "/") {
 		at = hookapi.Node{Relation: relation, Service: member}
 	}
-	if n, ok := c.nodes[at]; ok {
-		return n.version
+	return c.nodes[at].seenVersion()
+}
+
+// seenVersion is 0 for a nil node: the hook has not read it.
+func (n *settingsNode) seenVersion() int64 {
+	if n == nil {
+		return 0
 	}
-	return 0
+	return n.version
 }
 
 // diff returns the keys whose value is not the one that was read; none for a nil node.

@@ -3,7 +3,6 @@ package hookctx
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +10,6 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/state/secret"
-	"bijou/state/secrets"
 )
 
 // Status returns the workload status of the unit, or of its service with its units.
@@ -101,70 +98,77 @@ func (c *Context) Reboot(ctx context.Context, _ bool) error {
 	})
 }
 
-type serviceConfig struct {
-	values  map[string]any
-	version int64
-}
-
-// Config returns the options that the hook sees.
-func (c *Context) Config(ctx context.Context) (map[string]any, error) {
-	return answer(ctx, c, func() (map[string]any, error) {
-		if c.config == nil {
-			read, err := view(ctx, c, func(v *state.View) (serviceConfig, error) {
-				return readConfig(v, c.opts.Facts.Service, c.opts.CharmURL)
-			})
-			if err != nil {
-				return nil, err
-			}
-			c.config = &read
+// Goals returns the units and relations that the environment has or is to have.
+func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
+	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
+		if _, err := c.localUnit(""); err != nil {
+			return goals, err
 		}
-		return maps.Clone(c.config.values), nil
+		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
 	})
 }
 
-func readConfig(v *state.View, service, charmURL string) (serviceConfig, error) {
-	set, err := v.Config(service)
+func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
+	goals.Relations = map[string]map[string]hookapi.Goal{}
+	if goals.Units, err = readUnitGoals(v, service); err != nil {
+		return goals, err
+	}
+	relations, err := v.ServiceRelations(service)
+	for _, r := range relations {
+		if r.IsPeer() {
+			continue // its units are the service's own
+		}
+		end, _ := r.Endpoint(service)
+		if goals.Relations[end.Name] == nil {
+			goals.Relations[end.Name] = map[string]hookapi.Goal{}
+		}
+		if err := addRelationGoals(v, r, r.Other(service).Service, goals.Relations[end.Name]); err != nil {
+			return goals, err
+		}
+	}
+	return goals, err
+}
+
+func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
+	units, err := readUnitGoals(v, other)
 	if err != nil {
-		return serviceConfig{}, err
+		return err
 	}
-	values, err := v.EffectiveConfig(service, charmURL)
-	return serviceConfig{values, set.Version}, err
+	members, err := v.Members(r.ID)
+	if err != nil {
+		return err
+	}
+	goal := hookapi.Goal{Status: "joining", Since: r.Since}
+	switch {
+	case r.Life != state.Alive:
+		goal.Status = string(state.Dying)
+	case len(members) > 0:
+		goal.Status = "joined"
+	}
+	to[other] = goal
+	maps.Copy(to, units)
+	return nil
 }
 
-// SeenConfig returns the version of the configuration that the hook has read, or 0.
-func (c *Context) SeenConfig() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.config == nil {
-		return 0
-	}
-	return c.config.version
-}
-
-// CloudSpec returns what the operators have given of the cloud.
-func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.checkOpen(ctx); err != nil {
+func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, error) {
+	units, err := v.Units(service)
+	if err != nil {
 		return nil, err
 	}
-	return view(ctx, c, func(v *state.View) (spec map[string]any, err error) {
-		s, err := v.Service(c.opts.Facts.Service)
-		if err != nil || !s.Trusted {
-			return nil, cmp.Or(err, hookapi.ErrSecretDenied)
+	goals := map[string]hookapi.Goal{}
+	for _, u := range units {
+		goal := hookapi.Goal{Status: u.Status.Status, Since: u.Status.Since}
+		switch {
+		case u.Life == state.Dead:
+			continue
+		case u.Life == state.Dying:
+			goal.Status = string(state.Dying)
+		case goal.Status == "" && u.Charm == "":
+			goal.Status = "waiting" // for its machine, or its charm
+		case goal.Status == "":
+			goal.Status = statusUnknown
 		}
-		r, err := secrets.Get(v, secret.CredentialID)
-		if errors.Is(err, state.ErrNotFound) {
-			err = fmt.Errorf("%w: the operators have given none: juju set-credential", hookapi.ErrSecretDenied)
-		}
-		ring, kerr := c.opts.SecretKeys.Read()
-		if err != nil || kerr != nil {
-			return nil, cmp.Or(err, kerr)
-		}
-		content, err := secrets.Open(v, ring, r, r.Latest)
-		if err == nil && json.Unmarshal(content[secret.CredentialKey], &spec) != nil {
-			err = fmt.Errorf("the secret %q holds none: juju set-credential", r.Label)
-		}
-		return spec, err
-	})
+		goals[u.Name] = goal
+	}
+	return goals, nil
 }

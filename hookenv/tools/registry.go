@@ -133,6 +133,19 @@ func findTool(name string) (hookenv.Tool, bool) {
 	return hookenv.Tool{}, false
 }
 
+// unsupportedNames lists the tools that do not work here. They are linked all the same: charm
+// libraries probe for them and expect one clear error rather than "command not found".
+func unsupportedNames() []string {
+	return []string{"payload-register", "payload-status-set", "payload-unregister"}
+}
+
+func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
+	f.AcceptUnknown = true
+	return func(_ context.Context, inv *hookenv.Invocation) error {
+		return fmt.Errorf("%s is not supported by this version of bijou: it has no payloads", inv.Tool.Name)
+	}
+}
+
 // classicPrefix begins a relation id as Python Juju writes it: "relation-42".
 const classicPrefix = "relation-"
 
@@ -171,19 +184,4 @@ func RelationID(value string) (id int, ok bool) {
 func parseRelationNumber(text string) (id int, ok bool) {
 	n, err := strconv.Atoi(text)
 	return max(n, -1), err == nil
-}
-
-// unsupportedNames lists the tools that do not work here. They are linked all the same: charm
-// libraries probe for them and expect one clear error rather than "command not found".
-func unsupportedNames() []string {
-	return []string{"payload-register", "payload-status-set", "payload-unregister"}
-}
-
-func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
-	f.AcceptUnknown = true
-	return func(_ context.Context, inv *hookenv.Invocation) error { return notSupported(inv.Tool.Name) }
-}
-
-func notSupported(name string) error {
-	return fmt.Errorf("%s is not supported by this version of bijou: it has no payloads", name)
 }

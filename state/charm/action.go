@@ -105,11 +105,11 @@ func decodeActions(raw map[string]yaml.Node) (map[string]Action, error) {
 
 func decodeAction(node *yaml.Node) (Action, error) {
 	var raw actionYAML
-	if err := decodeNode(node, &raw); err != nil {
+	if err := DecodeYAML(node, &raw); err != nil {
 		return Action{}, err
 	}
 	a := Action{Description: raw.Description, Params: Schema{
-		Types: typesYAML{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
+		Types: stringsYAML{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
 	}}
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)
@@ -120,17 +120,12 @@ func decodeAction(node *yaml.Node) (Action, error) {
 		}
 		var p Schema
 		node := params[name]
-		if err := decodeNode(&node, &p); err != nil {
+		if err := DecodeYAML(&node, &p); err != nil {
 			return Action{}, fmt.Errorf("parameter %q: %w", name, err)
 		}
 		a.Params.Properties[name] = p
 	}
 	return a, a.Params.checkSchema("", 0)
-}
-
-func decodeNode(node *yaml.Node, into any) (err error) {
-	defer recoverParser(&err)
-	return shortenError(node.Decode(into))
 }
 
 // Check checks parameters against the action's schema and returns them with the defaults

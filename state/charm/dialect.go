@@ -22,8 +22,7 @@ const (
 
 // ParseDialect reads a dialect's name, as operators and charms give it.
 func ParseDialect(s string) (Dialect, error) {
-	switch d := Dialect(s); d {
-	case Classic, Modern:
+	if d := Dialect(s); d == Classic || d == Modern {
 		return d, nil
 	}
 	return "", fmt.Errorf("unknown hook dialect %q: want classic or modern", s)
@@ -73,13 +72,10 @@ func (c *Charm) modernFile() string {
 	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		mode := c.files[name]
 		packed := strings.HasPrefix(path.Base(name), "charmhelpers-") // in a wheelhouse
-		if packed || inCharmhelpers(name) || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
+		inside := strings.Contains("/"+path.Dir(name)+"/", "/charmhelpers/")
+		if packed || inside || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
 			return name
 		}
 	}
 	return ""
-}
-
-func inCharmhelpers(name string) bool {
-	return strings.Contains("/"+path.Dir(name)+"/", "/charmhelpers/")
 }

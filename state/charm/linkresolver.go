@@ -16,16 +16,12 @@ const maxHops = 40
 // system: a check of the text alone would miss links to folders.
 type linkResolver struct {
 	links map[string]string // target by name; both slash-separated
-	tools map[string]bool   // names of hook tools
+	tools []string          // names of hook tools
 	steps int               // left for all links together, so that hostile ones end
 }
 
 func newLinkResolver(links map[string]string, tools []string) *linkResolver {
-	r := &linkResolver{links: links, tools: make(map[string]bool), steps: 2_000_000}
-	for _, name := range tools {
-		r.tools[name] = true
-	}
-	return r
+	return &linkResolver{links: links, tools: tools, steps: 2_000_000}
 }
 
 // checkLinks refuses the first link, by name, that points outside or in circles.
@@ -43,7 +39,7 @@ func (r *linkResolver) checkLinks() error {
 
 // isTool reports whether the link is named like a hook tool: it will point to the agent's
 // tools folder, whatever its target.
-func (r *linkResolver) isTool(name string) bool { return r.tools[path.Base(name)] }
+func (r *linkResolver) isTool(name string) bool { return slices.Contains(r.tools, path.Base(name)) }
 
 var (
 	errOutside = errors.New("it points outside of the charm")

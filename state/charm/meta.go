@@ -41,7 +41,7 @@ type metaYAML struct {
 	Summary        string                  `yaml:"summary"`
 	Description    string                  `yaml:"description"`
 	Subordinate    boolYAML                `yaml:"subordinate"`
-	Series         seriesYAML              `yaml:"series"`
+	Series         stringsYAML             `yaml:"series"`
 	Revision       *int                    `yaml:"revision"`
 	HookDialect    string                  `yaml:"hook-dialect"`
 	MinJujuVersion string                  `yaml:"min-juju-version"`
@@ -57,7 +57,7 @@ type metaYAML struct {
 	Base           string                  `yaml:"base"`
 	Bases          []baseYAML              `yaml:"bases"`
 	Platforms      map[string]struct {
-		BuildFor seriesYAML `yaml:"build-for"`
+		BuildFor stringsYAML `yaml:"build-for"`
 	} `yaml:"platforms"`
 
 	modern string // a key that came after 2012
@@ -104,7 +104,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 		signs = append(signs, "containers")
 	}
 	signs = append(signs, raw.Extensions...)
-	if slices.Equal(raw.Series, seriesYAML{"kubernetes"}) {
+	if slices.Equal(raw.Series, stringsYAML{"kubernetes"}) {
 		signs = append(signs, "series kubernetes")
 	}
 	if len(signs) == 0 {
@@ -199,12 +199,12 @@ func (m *Meta) Supports(series string) bool {
 	return len(m.Series) == 0 || slices.Contains(m.Series, series)
 }
 
-type seriesYAML []string
+type stringsYAML []string
 
-// UnmarshalYAML takes a series or a list of them.
-func (s *seriesYAML) UnmarshalYAML(n *yaml.Node) error {
+// UnmarshalYAML takes a text or a list of them.
+func (s *stringsYAML) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
-		*s = seriesYAML{n.Value}
+		*s = stringsYAML{n.Value}
 		return nil
 	}
 	return n.Decode((*[]string)(s))

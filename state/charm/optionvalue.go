@@ -19,11 +19,16 @@ import (
 // to the option's type: string, int64, float64 or bool. The error names the
 // option, the value and the wanted type.
 func (c *Config) ParseText(name, text string) (any, error) {
+	return c.convert(name, func(o Option) (any, error) { return o.fromText(text) })
+}
+
+// convert returns what the option makes of a value; an error names the option.
+func (c *Config) convert(name string, to func(o Option) (any, error)) (any, error) {
 	opt, err := c.findOption(name)
 	if err != nil {
 		return nil, err
 	}
-	value, err := opt.fromText(text)
+	value, err := to(opt)
 	if err != nil {
 		return nil, fmt.Errorf("option %q: %w", name, err)
 	}
@@ -56,15 +61,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 
 // ParseNode is ParseYAML for one value.
 func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
-	opt, err := c.findOption(name)
-	if err != nil {
-		return nil, err
-	}
-	value, err := opt.fromNode(n)
-	if err != nil {
-		return nil, fmt.Errorf("option %q: %w", name, err)
-	}
-	return value, nil
+	return c.convert(name, func(o Option) (any, error) { return o.fromNode(n) })
 }
 
 // An option that is called like the service has a scalar, never a mapping.
@@ -90,15 +87,7 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 // or bool; nil stays nil. A string for another type is an error: what was stored under one
 // type does not silently become another.
 func (c *Config) Coerce(name string, value any) (any, error) {
-	opt, err := c.findOption(name)
-	if err != nil || value == nil {
-		return nil, err
-	}
-	got, err := opt.coerce(value)
-	if err != nil {
-		return nil, fmt.Errorf("option %q: %w", name, err)
-	}
-	return got, nil
+	return c.convert(name, func(o Option) (any, error) { return o.coerce(value) })
 }
 
 // UnmarshalJSON reads a stored option. JSON has one kind of number, so that the default is
@@ -107,16 +96,17 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	type stored Option // without this method
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := d.Decode((*stored)(o)); err != nil || o.Default == nil {
-		return err
+	err := d.Decode((*stored)(o))
+	if err == nil {
+		o.Default, err = o.coerce(o.Default)
 	}
-	value, err := o.coerce(o.Default)
-	o.Default = value
 	return err
 }
 
 func (o Option) coerce(value any) (any, error) {
 	switch v := value.(type) {
+	case nil:
+		return nil, nil
 	case string:
 		if o.Type == String {
 			return o.fromText(v)

@@ -21,7 +21,7 @@ const maxDepth = 32
 // Schema is the part of JSON Schema that charms use, for one parameter of an action.
 // Unknown keywords are ignored, as the standard has it.
 type Schema struct {
-	Types       typesYAML         `json:"types,omitempty" yaml:"type"` // one of these; none: anything
+	Types       stringsYAML       `json:"types,omitempty" yaml:"type"` // one of these; none: anything
 	Title       string            `json:"title,omitempty" yaml:"title"`
 	Description string            `json:"description,omitempty" yaml:"description"`
 	Default     any               `json:"default,omitempty" yaml:"default"`
@@ -37,11 +37,6 @@ type Schema struct {
 	// Closed: a dictionary may have nothing but Properties.
 	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
 }
-
-type typesYAML []string
-
-// UnmarshalYAML takes a type or a list of them.
-func (t *typesYAML) UnmarshalYAML(n *yaml.Node) error { return (*seriesYAML)(t).UnmarshalYAML(n) }
 
 // closedYAML is true for `additionalProperties: false`. A schema in that place allows what
 // it describes; values are not checked against it.

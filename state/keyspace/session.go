@@ -3,7 +3,6 @@ package keyspace
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -119,140 +118,123 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 	})
 }
 
-// Leadership is the right of one session to do something alone, as long as the session
-// lives. Its key holds the Presence of its process.
-type Leadership struct {
-	session  *Session
-	key      string
-	revision int64 // the revision at which the key was written; 0: not read yet
-	resigned chan struct{}
-	done     chan struct{}
+// session is a *Session, or what embeds one.
+type session interface {
+	comparable
+	Done() <-chan struct{}
+	Close(ctx context.Context) error
 }
 
-// Campaign blocks until this session leads at the key, and returns its leadership. One
-// session campaigns at a key once at a time. ErrSessionLost: the session ended meanwhile.
-func (s *Session) Campaign(ctx context.Context, key string) (*Leadership, error) {
-	return s.CampaignAs(ctx, key, "")
+// SharedSession shares one session among all roles of a process. Whoever asks first begins it,
+// and the next one after it was lost.
+//
+// The order of a beginning, above all after an outage, is: the lease, the presence of
+// the agents, campaigns, then work. Whoever announces agents takes Session, and calls
+// MarkAnnounced once they are; whoever campaigns takes AnnouncedSession. Its methods may be
+// called from several goroutines.
+type SharedSession[S session] struct {
+	begin     func(ctx context.Context) (S, error)
+	announces bool
+	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
+
+	mu        sync.Mutex
+	session   S
+	announced chan struct{} // closed once the agents are announced
 }
 
-// CampaignAs is Campaign in the name of a unit, or of none.
-func (s *Session) CampaignAs(ctx context.Context, key, unit string) (*Leadership, error) {
-	if !s.registerCampaign(key) {
-		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
-	}
-	ctx, cancel := s.withSession(ctx)
-	defer cancel()
-	err := s.acquireLeaderKey(ctx, key, unit)
-	if err != nil {
-		s.unregisterCampaign(key)
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return nil, fmt.Errorf("cannot campaign for %q: %w", key, err)
-	}
-	l := &Leadership{session: s, key: key, resigned: make(chan struct{}), done: make(chan struct{})}
-	if !s.startTask(l.awaitEnd) {
-		l.awaitEnd() // it ends at once
-	}
-	return l, nil
+// NewSharedSession begins no session yet. With announces, one of the roles announces agents,
+// and campaigns wait for that.
+func NewSharedSession[S session](begin func(ctx context.Context) (S, error), announces bool) *SharedSession[S] {
+	return &SharedSession[S]{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
-func (s *Session) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	begun := s.startTask(func() {
-		select {
-		case <-s.Done():
-			cancel(ErrSessionLost)
-		case <-s.closed:
-			cancel(ErrSessionLost)
-		case <-ctx.Done():
-		}
-	})
-	if !begun {
-		cancel(ErrSessionLost)
-	}
-	return ctx, func() { cancel(nil) }
-}
-
-func (s *Session) registerCampaign(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.campaigns[key] {
-		return false
-	}
-	s.campaigns[key] = true
-	return true
-}
-
-func (s *Session) unregisterCampaign(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.campaigns, key)
-}
-
-func (s *Session) acquireLeaderKey(ctx context.Context, key, unit string) error {
-	for {
-		var leader Presence
-		err := s.space.Update(ctx, func(tx *Tx) error {
-			old, ok, err := Load[Presence](tx, key)
-			stands := ok && (!s.Wrote(old) || old.Unit == unit)
-			if leader = old; err != nil || stands {
-				return err
-			}
-			leader = s.NewPresence(unit)
-			return tx.PutLeased(key, leader, s)
-		})
-		if err != nil {
-			return err
-		}
-		if s.Wrote(leader) {
-			return nil
-		}
-		if err := s.space.AwaitAbsent(ctx, key); err != nil {
-			return err
-		}
-	}
-}
-
-func (l *Leadership) awaitEnd() {
+// Session returns the session that lives, a new one if need be.
+//
+// No lock that cannot be given up is held while the store is asked: a store that does
+// not answer must not keep a role from ending.
+func (p *SharedSession[S]) Session(ctx context.Context) (s S, err error) {
 	select {
-	case <-l.session.Done():
-	case <-l.session.closed:
-	case <-l.resigned:
+	case p.beginSlot <- struct{}{}:
+		defer func() { <-p.beginSlot }()
+	case <-ctx.Done():
+		return s, ctx.Err()
 	}
-	close(l.done)
+	if s, _, ok := p.liveSession(); ok {
+		return s, nil
+	}
+	if s, err = p.begin(ctx); err != nil {
+		return s, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session, p.announced = s, make(chan struct{})
+	if !p.announces {
+		close(p.announced)
+	}
+	return s, nil
 }
 
-// Done is closed once the leadership has ended, with the session or by Resign.
-func (l *Leadership) Done() <-chan struct{} { return l.done }
-
-// HasEnded reports whether Done is closed.
-func (l *Leadership) HasEnded() bool { return isClosed(l.done) }
-
-// Update is Space.Update, conditional on this leadership: the write of a leader
-// that was deposed without knowing it fails with ErrSessionLost.
-func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return l.session.updateFenced(ctx, l.key, f)
+// liveSession returns ok false if there is no session, or it was lost; the channel is
+// closed once its agents are announced.
+func (p *SharedSession[S]) liveSession() (s S, announced <-chan struct{}, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == s || isClosed(p.session.Done()) {
+		return s, nil, false
+	}
+	return p.session, p.announced, true
 }
 
-// Resign ends the leadership, for the next to take. It is called once, and returns an
-// error if the store was away; the leadership then ends with the session.
-func (l *Leadership) Resign(ctx context.Context) error {
-	err := l.Update(ctx, func(tx *Tx) error {
-		tx.Remove(l.key)
+// MarkAnnounced records that all agents are announced by that session. It is idempotent, and
+// does nothing for a session that is over.
+func (p *SharedSession[S]) MarkAnnounced(s S) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == s && !isClosed(p.announced) {
+		close(p.announced)
+	}
+}
+
+// IsAnnounced reports whether all agents are announced by that session, and it lives.
+func (p *SharedSession[S]) IsAnnounced(s S) bool {
+	live, announced, ok := p.liveSession()
+	return ok && live == s && isClosed(announced)
+}
+
+// AnnouncedSession returns the session that lives, once the agents are announced by it.
+func (p *SharedSession[S]) AnnouncedSession(ctx context.Context) (S, error) {
+	var none S
+	for {
+		if _, err := p.Session(ctx); err != nil {
+			return none, err
+		}
+		s, announced, ok := p.liveSession()
+		if !ok {
+			continue // lost meanwhile
+		}
+		select {
+		case <-announced:
+			return s, nil
+		case <-s.Done():
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+}
+
+// Close ends the session, so that its agents are gone and its leaderships free at once;
+// if the store is away it expires. The roles have ended.
+func (p *SharedSession[S]) Close(ctx context.Context) error {
+	var none S
+	p.mu.Lock()
+	s := p.session
+	p.session = none
+	p.mu.Unlock()
+	if s == none {
 		return nil
-	})
-	close(l.resigned)
-	<-l.done
-	l.session.unregisterCampaign(l.key)
-	if err != nil && !errors.Is(err, ErrSessionLost) {
-		return fmt.Errorf("cannot resign from %q: %w", l.key, err)
+	}
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("cannot end the process's session: %w", err)
 	}
 	return nil
-}
-
-// SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session
-// does not lead any more.
-func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
-	return l.Update(ctx, func(tx *Tx) error { return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session) })
 }

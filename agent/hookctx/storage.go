@@ -1,0 +1,102 @@
+package hookctx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// unitStorage is the unit's storage as it was read, and what the hook has asked for.
+type unitStorage struct {
+	stored []state.Storage
+	wanted map[string]charm.Storage // what the unit's charm has, by name
+	added  map[string]int           // by name
+}
+
+// Storages lists what the unit has, and where.
+func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
+	return answer(ctx, c, func() (all []hookapi.Storage, err error) {
+		own, err := c.loadStorage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range own.stored {
+			if s.State != state.StoragePending && s.State != state.StorageUnbinding {
+				all = append(all, hookapi.Storage{ID: s.ID, Location: s.Location})
+			}
+		}
+		return all, nil
+	})
+}
+
+// AddStorage gives the unit so many more of each with the hook's success.
+func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
+	return c.do(ctx, func() error {
+		own, err := c.loadStorage(ctx)
+		if err != nil {
+			return err
+		}
+		sum := maps.Clone(own.added)
+		for name, count := range counts {
+			wants, there := own.wanted[name]
+			if !there {
+				return fmt.Errorf("charm storage %q not found", name)
+			}
+			sum[name] += count
+			if err := wants.CheckCount(name, sum[name]+own.count(name)); err != nil {
+				return err
+			}
+		}
+		own.added = sum
+		return nil
+	})
+}
+
+func (own *unitStorage) count(name string) (n int) {
+	for _, s := range own.stored {
+		if s.Name() == name {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
+	unit, err := c.localUnit("")
+	if err != nil {
+		return nil, err
+	}
+	return loadOnce(ctx, c, &c.storage, func(v *state.View) (*unitStorage, error) {
+		u, err := v.Unit(unit)
+		if err != nil {
+			return nil, err
+		}
+		ch, err := v.Charm(u.Charm)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := v.UnitStorages(unit)
+		return &unitStorage{stored, ch.Meta.Storage, map[string]int{}}, err
+	})
+}
+
+// addStorage gives the unit what its hook has asked for, as the operator's directive says.
+func (c *Context) addStorage(tx *state.Tx) error {
+	if c.storage == nil || len(c.storage.added) == 0 {
+		return nil
+	}
+	s, err := tx.Service(c.opts.Facts.Service)
+	for _, name := range slices.Sorted(maps.Keys(c.storage.added)) {
+		d := s.Storage[name]
+		d.Count = c.storage.added[name]
+		_, addErr := tx.AddStorage(c.opts.Facts.Unit, name, d)
+		err = errors.Join(err, addErr)
+	}
+	return err
+}

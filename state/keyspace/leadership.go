@@ -1,0 +1,145 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Leadership is the right of one session to do something alone, as long as the session
+// lives. Its key holds the Presence of its process.
+type Leadership struct {
+	session  *Session
+	key      string
+	revision int64 // the revision at which the key was written; 0: not read yet
+	resigned chan struct{}
+	done     chan struct{}
+}
+
+// Campaign blocks until this session leads at the key, and returns its leadership. One
+// session campaigns at a key once at a time. ErrSessionLost: the session ended meanwhile.
+func (s *Session) Campaign(ctx context.Context, key string) (*Leadership, error) {
+	return s.CampaignAs(ctx, key, "")
+}
+
+// CampaignAs is Campaign in the name of a unit, or of none.
+func (s *Session) CampaignAs(ctx context.Context, key, unit string) (*Leadership, error) {
+	if !s.registerCampaign(key) {
+		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
+	}
+	ctx, cancel := s.withSession(ctx)
+	defer cancel()
+	err := s.acquireLeaderKey(ctx, key, unit)
+	if err != nil {
+		s.unregisterCampaign(key)
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("cannot campaign for %q: %w", key, err)
+	}
+	l := &Leadership{session: s, key: key, resigned: make(chan struct{}), done: make(chan struct{})}
+	if !s.startTask(l.awaitEnd) {
+		l.awaitEnd() // it ends at once
+	}
+	return l, nil
+}
+
+func (s *Session) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	begun := s.startTask(func() {
+		select {
+		case <-s.Done():
+			cancel(ErrSessionLost)
+		case <-s.closed:
+			cancel(ErrSessionLost)
+		case <-ctx.Done():
+		}
+	})
+	if !begun {
+		cancel(ErrSessionLost)
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+func (s *Session) registerCampaign(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.campaigns[key] {
+		return false
+	}
+	s.campaigns[key] = true
+	return true
+}
+
+func (s *Session) unregisterCampaign(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.campaigns, key)
+}
+
+func (s *Session) acquireLeaderKey(ctx context.Context, key, unit string) error {
+	for {
+		var leader Presence
+		err := s.space.Update(ctx, func(tx *Tx) error {
+			old, ok, err := Load[Presence](tx, key)
+			stands := ok && (!s.Wrote(old) || old.Unit == unit)
+			if leader = old; err != nil || stands {
+				return err
+			}
+			leader = s.NewPresence(unit)
+			return tx.PutLeased(key, leader, s)
+		})
+		if err != nil {
+			return err
+		}
+		if s.Wrote(leader) {
+			return nil
+		}
+		if err := s.space.AwaitAbsent(ctx, key); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *Leadership) awaitEnd() {
+	select {
+	case <-l.session.Done():
+	case <-l.session.closed:
+	case <-l.resigned:
+	}
+	close(l.done)
+}
+
+// Done is closed once the leadership has ended, with the session or by Resign.
+func (l *Leadership) Done() <-chan struct{} { return l.done }
+
+// HasEnded reports whether Done is closed.
+func (l *Leadership) HasEnded() bool { return isClosed(l.done) }
+
+// Update is Space.Update, conditional on this leadership: the write of a leader
+// that was deposed without knowing it fails with ErrSessionLost.
+func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
+	return l.session.updateFenced(ctx, l.key, f)
+}
+
+// Resign ends the leadership, for the next to take. It is called once, and returns an
+// error if the store was away; the leadership then ends with the session.
+func (l *Leadership) Resign(ctx context.Context) error {
+	err := l.Update(ctx, func(tx *Tx) error {
+		tx.Remove(l.key)
+		return nil
+	})
+	close(l.resigned)
+	<-l.done
+	l.session.unregisterCampaign(l.key)
+	if err != nil && !errors.Is(err, ErrSessionLost) {
+		return fmt.Errorf("cannot resign from %q: %w", l.key, err)
+	}
+	return nil
+}
+
+// SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session
+// does not lead any more.
+func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
+	return l.Update(ctx, func(tx *Tx) error { return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session) })
+}

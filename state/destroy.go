@@ -65,7 +65,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		}
 	}
 	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
-	return relations, unitNames(kvs), err
+	return relations, unitNames(kvs, keys.Units), err
 }
 
 func (tx *Tx) removeServiceIfDone(name string) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"bijou/state/charm"
@@ -111,9 +110,10 @@ func DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	return units, nil
 }
 
-func unitNames(kvs []keyspace.KeyValue) (names []string) {
+// unitNames picks the units' names behind the prefix that all of the keys have.
+func unitNames(kvs []keyspace.KeyValue, prefix string) (names []string) {
 	for _, kv := range kvs {
-		if name := kv.Key[len(keys.Units):]; charm.IsUnit(name) {
+		if name := kv.Key[len(prefix):]; charm.IsUnit(name) {
 			names = append(names, name)
 		}
 	}
@@ -123,17 +123,8 @@ func unitNames(kvs []keyspace.KeyValue) (names []string) {
 
 // MachineUnits lists the names of the units on a machine, by service and number.
 func (v *View) MachineUnits(id string) ([]string, error) {
-	prefix := keys.MachineUnits(id)
-	kvs, err := v.keys.List(prefix)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(kvs))
-	for i, kv := range kvs {
-		names[i] = strings.TrimPrefix(kv.Key, prefix)
-	}
-	charm.SortUnits(names)
-	return names, nil
+	kvs, err := v.keys.List(keys.MachineUnits(id))
+	return unitNames(kvs, keys.MachineUnits(id)), err
 }
 
 func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {

@@ -8,38 +8,21 @@ import (
 	"strings"
 
 	"bijou/hookenv/hookapi"
+	"bijou/state/lazyregexp"
 )
 
-func isLower(r rune) bool { return r >= 'a' && r <= 'z' }
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+var (
+	serviceName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	unitName    = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*/(0|[1-9][0-9]*)$`)
+)
 
 // isService reports whether a name can be a service's: words of lower-case letters and digits
 // joined by single dashes, a letter first ("mysql", "blog-0").
-func isService(name string) bool {
-	if name == "" || !isLower(rune(name[0])) {
-		return false
-	}
-	for word := range strings.SplitSeq(name, "-") {
-		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !isLower(r) && !isDigit(r) }) {
-			return false
-		}
-	}
-	return true
-}
+func isService(name string) bool { return serviceName.MatchString(name) }
 
 // isUnit reports whether a name can be a unit's: a service, a slash, a number without leading
 // zeros.
-func isUnit(name string) bool {
-	service, number, ok := strings.Cut(name, "/")
-	return ok && isService(service) && isUnitNumber(number)
-}
-
-func isUnitNumber(text string) bool {
-	if text == "" || text[0] == '0' && len(text) > 1 {
-		return false
-	}
-	return !strings.ContainsFunc(text, func(r rune) bool { return !isDigit(r) })
-}
+func isUnit(name string) bool { return unitName.MatchString(name) }
 
 // serviceOf also takes a service's name, which it returns.
 func serviceOf(name string) string {

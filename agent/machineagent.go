@@ -141,13 +141,14 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 		return false, err
 	}
 	m.host.limiter.Resize(hookConcurrency(d.env))
-	for _, id := range d.removing {
-		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
-			return false, err
-		}
-	}
 	for _, unit := range d.units {
 		m.ensureUnitAgent(ctx, unit)
+	}
+	for _, id := range d.removing {
+		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
+			m.takeExits() // units come and go meanwhile
+			return false, err
+		}
 	}
 	if d.life != state.Alive && len(d.units)+len(m.units) == 0 {
 		return true, m.markDead(ctx, d.life)
@@ -205,6 +206,17 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 		return e.err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+func (m *machineAgent) takeExits() {
+	for {
+		select {
+		case e := <-m.exits:
+			delete(m.units, e.unit)
+		default:
+			return
+		}
 	}
 }
 

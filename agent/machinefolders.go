@@ -9,7 +9,6 @@ import (
 
 	"bijou/agent/unitfolder"
 	"bijou/state"
-	"bijou/state/bind"
 	"bijou/state/charm"
 	"bijou/state/durable"
 )
@@ -41,9 +40,12 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 // removeStorage forgets a storage once nothing of it is left.
 func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
-	if err == nil && s.Unit == "" && s.Life != state.Alive {
+	if err == nil && (s.Unit != "" || s.Life == state.Alive) {
+		return nil
+	}
+	if err == nil {
 		m.faultPoint("before-storage-removed")
-		err = bind.RemoveAll(unitfolder.StorageOf(m.host.Dir, environment, s).Folder)
+		err = unitfolder.StorageOf(m.host.Dir, environment, s).RemoveAll()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)

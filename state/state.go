@@ -122,6 +122,8 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrDead: the entity is dying or dead, so nothing can be added to it.
 	ErrDead = errors.New("is dying")
+	// ErrNoStorage: the charm has no such storage, or allows the unit no more of it.
+	ErrNoStorage = errors.New("no such storage")
 	// ErrInUse: the entity still has what hangs on it.
 	ErrInUse = errors.New("in use")
 	// ErrNotInError: there is nothing to resolve. The command says so and succeeds.

@@ -151,7 +151,7 @@ func (tx *Tx) addServiceStorage(s Service, u Unit) error {
 }
 
 // AddStorage gives a unit more of a storage of its charm: one, if the directive does not say how
-// many. It returns their ids. ErrNotFound, ErrDead.
+// many. It returns their ids. ErrNotFound, ErrDead, ErrNoStorage.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
 	defer wrapError(&err, "cannot add storage %q to unit %q", name, unit)
 	u, wants, has, err := tx.wantedStorage(unit, name)
@@ -163,7 +163,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 	}
 	d.Count = max(d.Count, 1)
 	if err := wants.CheckCount(name, has+d.Count); err != nil {
-		return nil, err
+		return nil, refuse(ErrNoStorage, "%v", err)
 	}
 	for range d.Count {
 		n, err := tx.keys.NextNumber(keys.StorageCounter)

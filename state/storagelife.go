@@ -240,9 +240,9 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 
 func noStorageError(m charm.Meta, name string) error {
 	if len(m.Storage) == 0 {
-		return fmt.Errorf("the charm has no storage %q: it has none", name)
+		return refuse(ErrNoStorage, "the charm has no storage %q: it has none", name)
 	}
-	return fmt.Errorf("the charm has no storage %q: it has %s", name, strings.Join(slices.Sorted(maps.Keys(m.Storage)), ", "))
+	return refuse(ErrNoStorage, "the charm has no storage %q: it has %s", name, strings.Join(slices.Sorted(maps.Keys(m.Storage)), ", "))
 }
 
 func completeDirective(name string, wants charm.Storage, d charm.Directive) (charm.Directive, error) {

@@ -86,7 +86,8 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	})
 }
 
-// addStorage gives the unit what its hook has asked for, as the operator's directive says.
+// addStorage gives the unit what its hook has asked for, as the operator's directive says, but for
+// what it cannot have any more.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil
@@ -96,6 +97,10 @@ func (c *Context) addStorage(tx *state.Tx) error {
 		d := s.Storage[name]
 		d.Count = c.storage.added[name]
 		_, addErr := tx.AddStorage(c.opts.Facts.Unit, name, d)
+		if errors.Is(addErr, state.ErrDead) || errors.Is(addErr, state.ErrNoStorage) {
+			c.opts.Log("WARNING", addErr.Error())
+			addErr = nil
+		}
 		err = errors.Join(err, addErr)
 	}
 	return err

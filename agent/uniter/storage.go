@@ -28,7 +28,8 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error { return tx.SetStorageBound(s.ID, bound.Location) })
 }
 
-// rebindStorage has the unit find its storage after a reboot, too, before any hook runs.
+// rebindStorage has the unit find its storage after a reboot, too, before any hook runs. What the unit is to
+// lose does not keep it from that.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil
@@ -37,7 +38,10 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 		if s.State == state.StoragePending || s.State == state.StorageUnbinding {
 			continue
 		}
-		if err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s)); err != nil {
+		err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s))
+		if err != nil && (s.State == state.StorageDetaching || snap.Unit.Life != state.Alive) {
+			u.Log.Warn("storage that the unit is to give back is not there", "storage", s.ID, "error", err)
+		} else if err != nil {
 			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
 		}
 	}

@@ -233,6 +233,14 @@ func (s Storage) CheckFree() error {
 	return err
 }
 
+// RemoveAll removes the storage with all that it holds.
+func (s Storage) RemoveAll() error {
+	if err := checkThere(s.Base); err != nil && s.Base != "" {
+		return err
+	}
+	return bind.RemoveAll(s.Folder)
+}
+
 func checkThere(folder string) error {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("the folder %s is not there", folder)

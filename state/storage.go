@@ -18,7 +18,6 @@ import (
 // none.
 type Storage struct {
 	ID       string       `json:"-"`       // "data/0": what the charm calls it, and a number that is never given again
-	Service  string       `json:"service"` // that it was made for
 	Machine  string       `json:"machine"` // where its folder is
 	Pool     string       `json:"pool"`
 	Size     int64        `json:"size,omitempty"`     // MiB that were asked for
@@ -170,7 +169,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		if err != nil {
 			return nil, err
 		}
-		s := Storage{ID: name + "/" + strconv.Itoa(n), Service: u.Service, Machine: u.Machine, Pool: d.Pool, Size: d.Size, Life: Alive}
+		s := Storage{ID: name + "/" + strconv.Itoa(n), Machine: u.Machine, Pool: d.Pool, Size: d.Size, Life: Alive}
 		ids = append(ids, s.ID)
 		err = tx.changeMachineStorage(s.Machine, func(m *MachineStorage) { m.All = append(m.All, s.ID) })
 		if err := errors.Join(err, tx.give(s, unit, wants)); err != nil {
@@ -197,12 +196,17 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 		return u, wants, 0, noStorageError(c.Meta, name)
 	}
 	all, err := tx.UnitStorages(unit)
-	for _, one := range all {
-		if one.Name() == name {
-			has++
+	return u, wants, CountStorages(all, name), err
+}
+
+// CountStorages returns how many of them the charm calls by that name.
+func CountStorages(all []Storage, name string) (n int) {
+	for _, s := range all {
+		if s.Name() == name {
+			n++
 		}
 	}
-	return u, wants, has, err
+	return n
 }
 
 func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {

@@ -49,22 +49,13 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 				return fmt.Errorf("charm storage %q not found", name)
 			}
 			sum[name] += count
-			if err := wants.CheckCount(name, sum[name]+own.count(name)); err != nil {
+			if err := wants.CheckCount(name, sum[name]+state.CountStorages(own.stored, name)); err != nil {
 				return err
 			}
 		}
 		own.added = sum
 		return nil
 	})
-}
-
-func (own *unitStorage) count(name string) (n int) {
-	for _, s := range own.stored {
-		if s.Name() == name {
-			n++
-		}
-	}
-	return n
 }
 
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {

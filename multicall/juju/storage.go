@@ -163,8 +163,8 @@ func (c addStorageCmd) Run(o *operator) error {
 	var added []string
 	err = o.update(func(tx *state.Tx) error {
 		added = nil
-		for name, d := range directives {
-			ids, err := tx.AddStorage(c.Unit, name, d)
+		for _, name := range slices.Sorted(maps.Keys(directives)) {
+			ids, err := tx.AddStorage(c.Unit, name, directives[name])
 			if err != nil {
 				return err
 			}
@@ -172,12 +172,14 @@ func (c addStorageCmd) Run(o *operator) error {
 		}
 		return nil
 	})
-	slices.Sort(added)
+	if err != nil {
+		return err
+	}
 	for _, id := range added {
 		fmt.Fprintf(o.streams.Out, "added storage %s to %s\n", id, c.Unit)
 	}
 	o.affect(untilIdle, c.Unit)
-	return err
+	return nil
 }
 
 type attachStorageCmd struct {

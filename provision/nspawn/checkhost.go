@@ -27,7 +27,21 @@ func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
 	}
+	if _, err := storageFolders(config); err != nil {
+		return "", err
+	}
 	return provider.SeriesOf(cmp.Or(config["tree"], "/"))
+}
+
+// storageFolders returns the folders of this host that machines have for storage.
+func storageFolders(config map[string]string) ([]string, error) {
+	folders := strings.FieldsFunc(config["storage"], isSeparator)
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); !filepath.IsAbs(folder) || err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2", folder)
+		}
+	}
+	return folders, nil
 }
 
 func checkHost() error {
@@ -129,9 +143,14 @@ func (l *launch) resolveAgent() error {
 	if err != nil {
 		return err
 	}
-	if l.stateFolders, err = r.stateFolders(); err != nil {
+	if l.hostFolders, err = r.stateFolders(); err != nil {
 		return err
 	}
+	storage, err := storageFolders(l.provider.env.Config)
+	if err != nil {
+		return err
+	}
+	l.hostFolders = append(l.hostFolders, storage...)
 	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))
 	return nil
 }

@@ -25,14 +25,14 @@ const (
 
 // launch is one boot of one container.
 type launch struct {
-	provider     *Provider
-	spec         provider.Spec
-	record       instanceRecord
-	tree         string
-	lock         *os.File
-	boot         io.Writer
-	tools        string   // the folder of the agent's binary
-	stateFolders []string // folders that its state is reached in
+	provider    *Provider
+	spec        provider.Spec
+	record      instanceRecord
+	tree        string
+	lock        *os.File
+	boot        io.Writer
+	tools       string   // the folder of the agent's binary
+	hostFolders []string // that are in the container, too, at the same place
 }
 
 func (l launch) id() string  { return l.provider.instanceID(l.spec.Machine) }
@@ -137,10 +137,7 @@ func (l launch) commandArgs() []string {
 		mountOption("--bind-ro=", env, env), mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
 		"--tmpfs=" + escapeMount(p.dir) + ":mode=0700,size=4k",
 	}
-	for _, folder := range l.stateFolders {
-		args = append(args, mountOption("--bind=", folder, folder))
-	}
-	for _, folder := range strings.FieldsFunc(p.env.Config["storage"], isSeparator) {
+	for _, folder := range l.hostFolders {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}
 	if from := p.aptRepository(); from != "" {

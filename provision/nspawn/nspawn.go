@@ -57,11 +57,6 @@ func New(e provider.Environment) (*Provider, error) {
 			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
 		}
 	}
-	for _, folder := range strings.FieldsFunc(e.Config["storage"], isSeparator) {
-		if info, err := os.Stat(folder); !filepath.IsAbs(folder) || err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2", folder)
-		}
-	}
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]}
 	p.manager = newCgroupManager(p.namePrefix)
 	if isSystemdHost() {

@@ -28,6 +28,15 @@ func newProvider(t *testing.T, config map[string]string) *Provider {
 }
 
 func TestRefusesSettings(t *testing.T) {
+	// A disk that is not there keeps no machine from being stopped, and none is started without it.
+	if _, err := New(provider.Environment{Config: map[string]string{"storage": "/no/such/disk"}}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"/no/such/disk", "/tmp, no/disk", "/etc/passwd"} {
+		if _, err := storageFolders(map[string]string{"storage": bad}); err == nil || !strings.Contains(err.Error(), "nspawn.storage has ") {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
 	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
 		t.Errorf("error %v", err)
 	}

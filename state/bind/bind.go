@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsMount reports whether something is mounted on a folder. It reads mountinfo, since a folder that is
+// isMount reports whether something is mounted on a folder. It reads mountinfo, since a folder that is
 // bound from the same file system looks like any other.
-func IsMount(folder string) bool {
+func isMount(folder string) bool {
 	path, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return false
@@ -41,7 +41,7 @@ func IsEmpty(folder string) (bool, error) {
 
 // Tmpfs mounts a file system of that size in memory on a folder, unless there is one.
 func Tmpfs(folder string, mib int64) error {
-	if IsMount(folder) {
+	if isMount(folder) {
 		return nil
 	}
 	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=755,size=%dm", mib)); err != nil {
@@ -82,7 +82,7 @@ func bindFolder(folder, location string, readOnly bool) error {
 	if to, err := os.Readlink(location); err == nil {
 		return fmt.Errorf("%s is a link to %s", location, to)
 	}
-	if IsMount(location) {
+	if isMount(location) {
 		return fmt.Errorf("another storage, or file system, is mounted on %s", location)
 	}
 	if err := os.MkdirAll(location, 0o755); err != nil {
@@ -136,7 +136,7 @@ func unmount(folder string, lazily bool) error {
 	if lazily {
 		flags |= unix.MNT_DETACH
 	}
-	if !IsMount(folder) {
+	if !isMount(folder) {
 		return nil
 	}
 	return unix.Unmount(folder, flags)

@@ -89,7 +89,10 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 		}
 		info := hookapi.SecretInfo{
 			ID: id, Label: r.Label, Description: r.Description, Revision: r.Latest, OfUnit: r.Owner.Unit != "",
-			Rotation: r.Rotate, Rotates: r.RotateAt, Expires: r.Revisions[r.Latest].Expires,
+			Rotation: r.Rotate, Expires: r.Revisions[r.Latest].Expires,
+		}
+		if !s.added { // the time of a new secret counts from the commit
+			info.Rotates = r.RotateAt
 		}
 		for _, g := range r.Grants {
 			info.Grants = append(info.Grants, hookapi.SecretGrant(g))

@@ -47,13 +47,11 @@ func At(t testing.TB, commit string) string {
 	return path
 }
 
-// Current builds this binary, as it is shipped, and returns its path.
+// Current builds this binary, as it is released, and returns its path.
 func Current(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bijou")
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", path, "bijou")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
+	if out, err := exec.Command(filepath.Join("..", "..", ".ci", "build"), path).CombinedOutput(); err != nil {
 		t.Fatalf("cannot build: %v\n%s", err, out)
 	}
 	return path

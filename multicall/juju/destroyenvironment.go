@@ -261,11 +261,12 @@ func readRemaining(ctx context.Context, s *state.State) (l remaining, err error)
 	return l, err
 }
 
-// waitReason reports as failed a unit that only an operator, or a retry, can move.
+// waitReason reports as failed a unit that only an operator, or a later retry, can move: not one
+// that has been answered, or whose hook runs again.
 func waitReason(u status.Unit) (why string, failed bool) {
 	for _, group := range u.Relations {
 		for id, r := range group.Relations {
-			if r.State == state.RelationError {
+			if r.State == state.RelationError && r.Resolved == "" {
 				return fmt.Sprintf("(%s: %s)", id, r.Message), true
 			}
 		}
@@ -274,7 +275,7 @@ func waitReason(u status.Unit) (why string, failed bool) {
 	case u.Trouble != nil:
 		return "(" + firstLine(u.Trouble.Message) + ")", false
 	case i != nil && i.Hook != "":
-		return "(" + i.Hook + ": " + firstLine(i.Message) + ")", true
+		return "(" + i.Hook + ": " + firstLine(i.Message) + ")", i.Resolved == "" && u.Running == nil
 	case i != nil && i.Message != "":
 		return "(" + firstLine(i.Message) + ")", false
 	case u.Running != nil:

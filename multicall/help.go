@@ -1,6 +1,7 @@
 package multicall
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
@@ -56,7 +57,7 @@ func printOverview(s console.Streams) error {
 			later = append(later, a.Name)
 			continue
 		}
-		applets.Add("", a.Name, a.Summary)
+		applets.Add("", a.Name, cmp.Or(a.Summary, tools.Summary(a.Name)))
 	}
 	coloured := console.CanColour(s.Out)
 	if err := own.Write(s.Out, coloured); err != nil {

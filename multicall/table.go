@@ -56,7 +56,7 @@ func appletNames() []string {
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
 	for _, tool := range tools.All() {
-		applets = append(applets, applet.Applet{Name: tool.Name, Summary: "hook tool: " + tool.Summary(), Run: runHookTool})
+		applets = append(applets, applet.Applet{Name: tool.Name, Run: runHookTool})
 	}
 	return applets
 }

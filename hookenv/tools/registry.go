@@ -133,6 +133,14 @@ func findTool(name string) (hookenv.Tool, bool) {
 	return hookenv.Tool{}, false
 }
 
+// Summary returns what a tool does, in one line; "" if there is no such tool.
+func Summary(name string) string {
+	if tool, ok := findTool(name); ok {
+		return "hook tool: " + tool.Summary()
+	}
+	return ""
+}
+
 // unsupportedNames lists the tools that do not work here. They are linked all the same: charm
 // libraries probe for them and expect one clear error rather than "command not found".
 func unsupportedNames() []string {

@@ -24,7 +24,7 @@ const Version = "0.1.0"
 // Applet is one name that this binary answers to.
 type Applet struct {
 	Name    string
-	Summary string // one line for `bijou help`
+	Summary string // one line for `bijou help`; of hook tools their manuals have it
 	Run     func(Call) int
 }
 

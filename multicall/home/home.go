@@ -35,7 +35,7 @@ var (
 	ErrBusy = errors.New("another process is at work on it")
 )
 
-var namePattern = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]{0,62}\z`)
+var namePattern = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 
 // currentFile holds the name of the environment in use; no environment has its name.
 const currentFile = "current"
@@ -65,7 +65,7 @@ func Find() (Home, error) {
 // CheckName refuses what cannot be an environment's name: it becomes a folder,
 // and a part of commands that operators copy.
 func CheckName(name string) error {
-	if name == currentFile || !namePattern.MatchString(name) {
+	if name == currentFile || len(name) > 63 || !namePattern.MatchString(name) {
 		return charm.Invalidf("%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most", name)
 	}
 	return nil

@@ -74,11 +74,12 @@ func Holder(dir string) (Identity, error) {
 		return Identity{}, err
 	}
 	waitWhile(i.isExiting)
-	elsewhere := func() bool { return i.Alive() && !i.hasOpen(filepath.Join(dir, lockName)) }
-	if elsewhere() {
-		waitWhile(elsewhere) // it may be on its way into another binary
-	}
-	if !i.Alive() || elsewhere() {
+	holds := false
+	waitWhile(func() bool { // it may be on its way into another binary
+		holds = i.hasOpen(filepath.Join(dir, lockName))
+		return !holds && i.Alive()
+	})
+	if !holds || !i.Alive() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
 	}
 	return i, nil

@@ -91,8 +91,10 @@ func removeAll(paths ...string) error {
 
 func checkFormat(c *conn) error {
 	var id, version int64
-	const query = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
-	if _, err := c.queryRow(query, nil, &id, &version); err != nil {
+	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {
+		return err
+	}
+	if _, err := c.queryRow("PRAGMA user_version", nil, &version); err != nil {
 		return err
 	}
 	if id != applicationID {

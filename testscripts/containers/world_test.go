@@ -123,10 +123,12 @@ func (w *world) init(machine string) string {
 	return w.sh(w.findInit(machine))
 }
 
-// findInit is the line that prints it.
+// findInit is the line that prints it. An agent may be at work before the provisioner has
+// recorded the container.
 func (w *world) findInit(machine string) string {
 	w.t.Helper()
-	id := w.sh(`juju machines | awk '$1 == "` + machine + `" { print $4 }'`)
+	line := `juju machines | awk '$1 == "` + machine + `" && $4 ~ /-` + machine + `$/ { print $4 }'`
+	id := strings.TrimSpace(w.eventually(line, `\S`))
 	return `pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`
 }
 

@@ -113,7 +113,7 @@ func (o *operator) noteErrors(s *state.State, services []string, blocks func(nam
 	defer cancel()
 	scope := func(service string) (bool, []string) { return slices.Contains(services, service), nil }
 	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
-		return status.Read(v, status.Options{Now: time.Now(), Scope: scope})
+		return status.Read(v, status.Options{Now: time.Now(), Scope: scope, Related: true})
 	})
 	if err != nil {
 		return

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/sanitize"
 	"bijou/state/status"
 )
@@ -133,7 +136,7 @@ func (c statusCmd) separator() string {
 	return "---\n"
 }
 
-// yamlStream writes mappings entry by entry: yaml keeps all that one call of it prints in memory, many
+// yamlStream writes mappings a few entries at a time: yaml keeps all that one call of it prints in memory, many
 // times over. What it prints is what one call would print.
 type yamlStream struct {
 	w   *bufio.Writer
@@ -142,14 +145,14 @@ type yamlStream struct {
 
 func writeStatusYAML(w io.Writer, s status.Status) error {
 	y := &yamlStream{w: bufio.NewWriter(w)}
-	writeYAMLMap(y, 0, "machines", s.Machines, y.add)
+	writeYAMLMap(y, 0, "machines", s.Machines, nil)
 	writeYAMLMap(y, 0, "services", s.Services, func(depth int, name string, v any) {
 		service := v.(status.Service)
 		units := service.Units
 		service.Units = nil
 		y.add(depth, name, service)
 		if len(units) > 0 {
-			writeYAMLMap(y, depth+1, "units", units, y.add)
+			writeYAMLMap(y, depth+1, "units", units, nil)
 		}
 	})
 	writeYAMLMap(y, 0, "relations", s.Relations, func(depth int, name string, v any) {
@@ -162,7 +165,7 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 			units := end.Units
 			end.Units = nil
 			y.addButLast(depth, name, end)
-			writeYAMLMap(y, depth+1, "units", units, y.add)
+			writeYAMLMap(y, depth+1, "units", units, nil)
 		})
 	})
 	if s.Provisioner != nil {
@@ -174,47 +177,63 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 	return y.w.Flush()
 }
 
+// yamlBatch is of entries that one call prints.
+const yamlBatch = 50
+
+// writeYAMLMap writes each entry as add does; nil: as yaml does.
 func writeYAMLMap[T any](y *yamlStream, depth int, name string, entries map[string]T, add func(depth int, name string, entry any)) {
 	if len(entries) == 0 {
 		y.add(depth, name, struct{}{})
 		return
 	}
 	y.writeLines(depth, []byte(name+":\n"))
-	for _, key := range yamlOrder(y, entries) {
-		add(depth+1, key, entries[key])
+	for names := range slices.Chunk(yamlOrder(y, entries), yamlBatch) {
+		batch := map[string]T{}
+		for _, name := range names {
+			if batch[name] = entries[name]; add != nil {
+				add(depth+1, name, entries[name])
+			}
+		}
+		if add == nil {
+			y.writeLines(depth+1, y.encode(batch))
+		}
 	}
 }
 
-// yamlOrder returns the keys in the order in which yaml prints them.
+// yamlOrder returns the keys in the order in which yaml prints them. It does not ask yaml about
+// units, of which there may be very many: their order is that of their numbers.
 func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
-	set := make(map[string]bool, len(entries))
-	for key := range entries {
+	keys, set := slices.Collect(maps.Keys(entries)), map[string]bool{}
+	if charm.IsUnit(keys[0]) {
+		charm.SortUnits(keys)
+		return keys
+	}
+	for _, key := range keys {
 		set[key] = true
 	}
 	var n yaml.Node
-	if err := n.Encode(set); err != nil {
-		y.err = err
+	if y.err = errors.Join(y.err, n.Encode(set)); y.err != nil {
+		return nil
 	}
-	keys := make([]string, 0, len(entries))
-	for i := 0; i < len(n.Content); i += 2 {
-		keys = append(keys, n.Content[i].Value)
+	for i := range keys {
+		keys[i] = n.Content[2*i].Value
 	}
 	return keys
 }
 
 func (y *yamlStream) add(depth int, name string, entry any) {
-	y.writeLines(depth, y.encode(name, entry))
+	y.writeLines(depth, y.encode(map[string]any{name: entry}))
 }
 
 // addButLast leaves out the entry's last line, an empty mapping that is to be written after it.
 func (y *yamlStream) addButLast(depth int, name string, entry any) {
-	text := y.encode(name, entry)
+	text := y.encode(map[string]any{name: entry})
 	last := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n')
 	y.writeLines(depth, text[:last+1])
 }
 
-func (y *yamlStream) encode(name string, entry any) []byte {
-	text, err := sanitize.MarshalYAML(map[string]any{name: entry})
+func (y *yamlStream) encode(entries any) []byte {
+	text, err := sanitize.MarshalYAML(entries)
 	if err != nil {
 		y.err = err
 	}

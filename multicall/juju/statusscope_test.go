@@ -1,7 +1,9 @@
 package juju
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func TestScopeShowsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, patterns := range [][]string{
-		{"mysql"}, {"mysql/1"}, {"mysql/1*"}, {"mysql*"}, {"wordpress"}, {"wordpress/0", "mysql/2"}, {"*/1"}, {"mysql-backup"}, {"mysql/99"}, {"nothing"}, {"my[s]ql/11"},
+		{"mysql"}, {"mysql/1"}, {"mysql", "mysql/1"}, {"mysql/1*"}, {"mysql*"}, {"wordpress"}, {"wordpress/0", "mysql/2"}, {"*/1"}, {"mysql-backup"}, {"mysql/99"}, {"nothing"}, {"my[s]ql/11"},
 	} {
 		part, err := read(patterns)
 		if err != nil {
@@ -57,7 +59,75 @@ func TestScopeShowsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if units := one.Services["mysql"].Units; len(units) != 1 || len(one.Services["mysql-backup"].Units) != 0 || len(one.Services["wordpress"].Units) != 3 {
+	if units := one.Services["mysql"].Units; len(units) != 1 || len(one.Services["mysql-backup"].Units) != 0 || len(one.Services["wordpress"].Units) != 0 {
 		t.Errorf("for mysql/1 alone %d of its service are read", len(units))
+	}
+}
+
+// readCounter counts the keys that its snapshots have given.
+type readCounter struct {
+	store.Store
+	keys int
+}
+
+type countedSnapshot struct {
+	store.Snapshot
+	c *readCounter
+}
+
+func (c *readCounter) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := c.Store.Snapshot(ctx)
+	return &countedSnapshot{s, c}, err
+}
+
+func (s *countedSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	s.c.keys++
+	return s.Snapshot.Get(ctx, key)
+}
+
+func (s *countedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	kvs, err := s.Snapshot.List(ctx, prefix)
+	s.c.keys += len(kvs)
+	return kvs, err
+}
+
+// TestScopeReadsWhatItShows counts the keys that are read of a service with very many units, and of
+// the one that they are all related to, whose agent keeps a record of each.
+func TestScopeReadsWhatItShows(t *testing.T) {
+	const n = 500
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	statetest.AddService(t, st, statetest.WordPress(), n)
+	r := statetest.Relate(t, st, "wordpress", "mysql")
+	for i := range n {
+		unit := fmt.Sprintf("wordpress/%d", i)
+		statetest.Enter(t, st, r.ID, unit, map[string]string{"k": "v"})
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return errors.Join(
+				tx.PutWorkflow(unit, state.Workflow{State: "started"}),
+				tx.PutRelationState(unit, r.ID, state.RelationState{State: state.RelationUp}),
+				tx.PutMember(unit, r.ID, "mysql/0", state.MemberState{State: "joined"}),
+				tx.PutMember("mysql/0", r.ID, unit, state.MemberState{State: "joined"}),
+			)
+		})
+	}
+	counter := &readCounter{}
+	counted := statetest.ShareWrapped(st, func(s store.Store) store.Store {
+		counter.Store = s
+		return counter
+	})
+	// What is said of the hub's relation says how all units are in it: of very many, all is read.
+	for pattern, most := range map[string]int{"wordpress/3": 30, "wordpress/3*": 5 * n, "mysql": 5 * n} {
+		counter.keys = 0
+		s, err := state.Read(t.Context(), counted, func(v *state.View) (status.Status, error) {
+			return status.Read(v, status.Options{Now: time.Unix(0, 0), Scope: scopeOf([]string{pattern})})
+		})
+		if err != nil || len(s.Services["wordpress"].Units)+len(s.Services["mysql"].Units) == 0 {
+			t.Errorf("%s: %v, %v", pattern, s.Services, err)
+		}
+		t.Logf("%s: %d keys", pattern, counter.keys)
+		if counter.keys > most {
+			t.Errorf("%s: %d keys are read, at most %d are shown", pattern, counter.keys, most)
+		}
 	}
 }

@@ -179,14 +179,12 @@ func (w *input) hideSecrets() {
 	for _, flow := range w.workflows {
 		hideInFailure(flow.Failure)
 	}
-	for _, relations := range w.relationStates {
-		for _, r := range relations {
-			hideInFailure(r.Failure)
-		}
+	for _, r := range w.relationStates {
+		hideInFailure(r.Failure)
 	}
-	for _, p := range w.present {
-		if p.Trouble != nil {
-			hideSecrets(&p.Trouble.Message)
+	for _, trouble := range w.present {
+		if trouble != nil {
+			hideSecrets(&trouble.Message)
 		}
 	}
 	for id, m := range w.machines {

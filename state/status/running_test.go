@@ -32,7 +32,7 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{"an action", state.Op{Hook: state.Hook{Kind: state.KindAction, Name: "backup", Action: 3, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
 		{"a command", state.Op{Hook: state.Hook{Kind: state.KindCommand, Name: "juju-run", Action: 4, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},
 	} {
-		w := &input{now: noon.Add(tc.after), ops: map[string]state.Op{"a/0": tc.op}, present: map[string]state.AgentPresence{state.UnitAgent("a/0"): {}}}
+		w := &input{Options: Options{Now: noon.Add(tc.after)}, ops: map[string]state.Op{"a/0": tc.op}, present: map[string]*state.Trouble{state.UnitAgent("a/0"): nil}}
 		if tc.gone {
 			w.present = nil
 		}

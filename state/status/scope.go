@@ -9,97 +9,106 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Scope chooses what a status is about: of a service all units, or those named. The units of
-// related services are read, too, since the relations name them.
+// Scope chooses what a status is about: of a service all units, or those named. Of related
+// services it has what their units are to the relations.
 type Scope func(service string) (all bool, units []string)
 
 // selection names the records to read.
 type selection struct{ prefixes, single []string }
 
-func (s selection) read(v *state.View) (kvs []keyspace.KeyValue, err error) {
-	for _, prefix := range s.prefixes {
-		some, err := v.Keys().List(prefix)
-		if err != nil {
-			return nil, err
-		}
-		kvs = append(kvs, some...)
-	}
-	if err := v.Keys().Prefetch(s.single...); err != nil {
-		return nil, err
-	}
-	for _, key := range s.single {
-		value, there, err := v.Keys().Get(key)
-		if err != nil {
-			return nil, err
-		}
-		if there {
-			kvs = append(kvs, keyspace.KeyValue{Key: key, Value: value})
-		}
-	}
-	return kvs, nil
+// part says which units of a service are read.
+type part struct {
+	shown bool     // else only what its units are to relations
+	units []string // nil: all
 }
 
-// selected are the records of units, of their agents, and which agents live.
-type selected struct{ units, uniters, presences selection }
+func (w *input) shows(service string) bool { return w.Scope == nil || w.chosen[service].shown }
 
-func (s *selected) addService(name string) {
-	s.units.prefixes = append(s.units.prefixes, keys.ServiceUnits(name))
-	s.uniters.prefixes = append(s.uniters.prefixes, keys.ServiceUniters(name))
-	s.presences.prefixes = append(s.presences.prefixes, keys.Presence(state.ServiceAgents(name)))
-}
-
-func (s *selected) addUnit(name string) {
-	s.units.single = append(s.units.single, keys.Unit(name))
-	s.units.prefixes = append(s.units.prefixes, keys.BelowUnit(name))
-	s.uniters.prefixes = append(s.uniters.prefixes, keys.Uniter(name))
-	s.presences.single = append(s.presences.single, keys.Presence(state.UnitAgent(name)))
-}
-
-// selectUnits returns everything without a scope. Services and relations have been read.
-func (w *input) selectUnits(scope Scope) (s selected) {
-	if scope == nil {
-		return selected{selection{prefixes: []string{keys.Units}}, selection{prefixes: []string{keys.Uniters}}, selection{prefixes: []string{keys.Presences}}}
-	}
-	shown := map[string][]string{} // no names: all units
+// choose needs services and relations.
+func (w *input) choose() map[string]part {
+	chosen, related := map[string]part{}, map[string]part{}
 	for service := range w.services {
-		if all, units := scope(service); all || len(units) > 0 {
-			shown[service] = units
+		all, units := w.Scope(service)
+		if !all && len(units) == 0 {
+			continue
+		}
+		if chosen[service] = (part{true, units}); all {
+			chosen[service] = part{shown: true}
+		}
+		for _, r := range w.relationsOf[service] {
+			related[r.Other(service).Service] = part{shown: w.Related}
 		}
 	}
-	read := maps.Clone(shown)
-	for _, r := range w.relations {
-		for _, e := range r.Endpoints {
-			_, concerned := shown[e.Service]
-			if other := r.Other(e.Service).Service; concerned && shown[other] == nil {
-				read[other] = nil
+	maps.Copy(related, chosen)
+	return related
+}
+
+func (w *input) readUnits(v *state.View) error {
+	units := selection{prefixes: []string{keys.Units}}
+	if w.Scope != nil {
+		units.prefixes, w.chosen = nil, w.choose()
+	}
+	for service, p := range w.chosen {
+		if p.units == nil {
+			units.prefixes = append(units.prefixes, keys.ServiceUnits(service))
+		}
+		for _, u := range p.units {
+			units.single = append(units.single, keys.Unit(u), keys.Ports(u), keys.Restored(u))
+		}
+	}
+	return w.decode(v, units, w.decodeUnits)
+}
+
+// maxSingle units of a service, or machines, are read one by one: below the prefix of a unit's
+// agent stands every member that it has met. Of more, all is read.
+const maxSingle = 16
+
+// readAgents reads what units' agents keep, which of them live, and which units lead.
+func (w *input) readAgents(v *state.View) error {
+	uniters, presences := selection{prefixes: []string{keys.Uniters}}, selection{prefixes: []string{leadersPrefix(), keys.Presences}}
+	if w.Scope != nil {
+		uniters.prefixes, presences.prefixes = nil, presences.prefixes[:1]
+		for service, units := range w.unitsOf {
+			w.selectAgents(&uniters, &presences, service, units)
+		}
+	}
+	if err := w.decode(v, uniters, w.decodeUniters); err != nil {
+		return err
+	}
+	return w.decode(v, presences, w.decodePresence)
+}
+
+func (w *input) selectAgents(uniters, presences *selection, service string, units []string) {
+	if len(units) > maxSingle {
+		uniters.prefixes = append(uniters.prefixes, keys.ServiceUniters(service))
+		presences.prefixes = append(presences.prefixes, keys.Presence(state.ServiceAgents(service)))
+		return
+	}
+	for _, u := range units {
+		if w.shows(service) {
+			uniters.single = append(uniters.single, keys.Op(u), keys.Workflow(u))
+			presences.single = append(presences.single, keys.Presence(state.UnitAgent(u)))
+		}
+		for _, r := range w.relationsOf[service] {
+			if w.shows(service) || w.shows(r.Other(service).Service) {
+				uniters.single = append(uniters.single, keys.RelationState(u, r.ID))
 			}
 		}
 	}
-	for service, units := range read {
-		if units == nil {
-			s.addService(service)
-		}
-		for _, unit := range units {
-			s.addUnit(unit)
-		}
-	}
-	return s
 }
 
-// maxSingleMachines are read one by one; of more, all are.
-const maxSingleMachines = 16
-
-// readMachines reads those that the units are on, with whether their agents live, or all.
-func (w *input) readMachines(v *state.View, scope Scope) error {
-	if scope == nil {
+// readMachines reads those that the shown units are on, with whether their agents live, or all.
+func (w *input) readMachines(v *state.View) error {
+	if w.Scope == nil {
 		return w.readAllMachines(v)
 	}
 	on := map[string]bool{}
 	for _, u := range w.units {
-		on[u.Machine] = true
+		if w.shows(u.Service) && u.Machine != "" { // else it waits for one
+			on[u.Machine] = true
+		}
 	}
-	delete(on, "") // of units that wait for one
-	if len(on) > maxSingleMachines {
+	if len(on) > maxSingle {
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
 		return errors.Join(w.readAllMachines(v), w.decode(v, agents, w.decodePresence))
 	}
@@ -126,10 +135,27 @@ func (w *input) readAllMachines(v *state.View) error {
 	return err
 }
 
+// decode takes the records of a list at a time: they are not to be in memory all at once.
 func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyValue) error) error {
-	kvs, err := s.read(v)
-	if err != nil {
-		return err
+	for _, prefix := range s.prefixes {
+		kvs, err := v.Keys().List(prefix)
+		if err == nil {
+			err = take(kvs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var kvs []keyspace.KeyValue
+	err := v.Keys().Prefetch(s.single...)
+	for _, key := range s.single {
+		value, there, gerr := v.Keys().Get(key)
+		if err = errors.Join(err, gerr); err != nil {
+			return err
+		}
+		if there {
+			kvs = append(kvs, keyspace.KeyValue{Key: key, Value: value})
+		}
 	}
 	return take(kvs)
 }

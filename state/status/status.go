@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 type Options struct {
 	Now     time.Time
 	Scope   Scope // nil: everything
+	Related bool  // the units of related services are shown, too
 	Secrets bool  // shown to those who must see them; else hidden
 }
 
@@ -41,72 +43,78 @@ func Read(v *state.View, o Options) (Status, error) {
 	for _, sv := range w.services {
 		s.Services[sv.Name] = w.serviceView(sv)
 	}
-	for _, u := range w.units {
-		s.Services[u.Service].Units[u.Name] = w.unitView(u)
-	}
 	for _, r := range w.relations {
-		s.Relations[r.String()] = w.relationView(r)
+		s.Relations[r.String()] = relationView(r)
+	}
+	for i := range w.units {
+		w.addUnit(&s, &w.units[i])
+	}
+	for _, r := range s.Relations {
+		for name, end := range r.Services {
+			end.State = WorstRelation(end.Units)
+			r.Services[name] = end
+		}
 	}
 	s.Provisioner = w.trouble
 	return s, nil
 }
 
+// input keeps of the records that were read what is shown: there may be very many.
 type input struct {
-	now            time.Time
+	Options
 	machines       map[string]state.Machine
 	services       map[string]state.Service
 	statuses       map[string]state.WorkloadStatus // of services
+	chosen         map[string]part                 // by service; with a scope
 	units          []state.Unit
+	unitsOf        map[string][]string // their names, by service
 	ports          map[string][]state.Port
 	restored       map[string]state.Restored // units that wait to be compared
-	workflows      map[string]state.Workflow
-	ops            map[string]state.Op                    // by unit: what runs
-	relationStates map[string]map[int]state.RelationState // by unit
+	workflows      map[string]condition
+	ops            map[string]state.Op // by unit: what runs
+	relationStates map[unitRelation]condition
 	relations      []state.Relation
-	relationsOf    map[string][]state.Relation    // by service
-	present        map[string]state.AgentPresence // by agent
-	unitsOf        map[string][]state.Unit        // by service
-	leaders        map[string]string              // units, by service
-	trouble        *state.ProvisionerTrouble      // nil: none
+	relationsOf    map[string][]state.Relation // by service
+	present        map[string]*state.Trouble   // by agent; nil: it has none
+	leaders        map[string]string           // units, by service
+	versions       map[string]time.Time        // by service: when its workload's version was said
+	trouble        *state.ProvisionerTrouble   // nil: none
+	shared         map[string]map[string]UnitRelation
+}
+
+// condition is the part of a Workflow, or of a RelationState, that is shown.
+type condition struct {
+	State   string         `json:"state"`
+	Failure *state.Failure `json:"failure"`
+}
+
+type unitRelation struct {
+	unit string
+	id   int
 }
 
 func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
-		now: o.Now, ops: map[string]state.Op{},
+		Options: o, ops: map[string]state.Op{},
 		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
-		ports: map[string][]state.Port{}, workflows: map[string]state.Workflow{}, relationStates: map[string]map[int]state.RelationState{},
-		relationsOf: map[string][]state.Relation{}, present: map[string]state.AgentPresence{}, unitsOf: map[string][]state.Unit{},
-		leaders: map[string]string{}, restored: map[string]state.Restored{},
+		ports: map[string][]state.Port{}, workflows: map[string]condition{}, relationStates: map[unitRelation]condition{},
+		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
+		leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
 	}
-	err := w.decode(v, selection{prefixes: []string{keys.Services}}, w.decodeServices)
-	if err == nil {
-		err = w.readRelations(v)
-	}
-	if err != nil {
-		return nil, err
-	}
-	of := w.selectUnits(o.Scope)
-	for _, part := range []struct {
-		selection
-		take func(kvs []keyspace.KeyValue) error
-	}{
-		{of.units, w.decodeUnits},
-		{of.uniters, w.decodeUniters},
-		{of.presences, w.decodePresence},
-		{selection{prefixes: []string{leadersPrefix()}}, w.decodePresence},
-	} {
-		if err := w.decode(v, part.selection, part.take); err != nil {
+	for _, read := range []func(*state.View) error{w.readServices, w.readRelations, w.readUnits, w.readAgents, w.readMachines} {
+		if err := read(v); err != nil {
 			return nil, err
 		}
-	}
-	if err := w.readMachines(v, o.Scope); err != nil {
-		return nil, err
 	}
 	trouble, err := v.ProvisionerTrouble()
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
 	return w, err
+}
+
+func (w *input) readServices(v *state.View) error {
+	return w.decode(v, selection{prefixes: []string{keys.Services}}, w.decodeServices)
 }
 
 func (w *input) readRelations(v *state.View) (err error) {
@@ -139,14 +147,13 @@ func (w *input) decodeServices(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
-func (w *input) decodeUnits(kvs []keyspace.KeyValue) (err error) {
-	if w.units, err = state.DecodeUnits(kvs); err != nil {
-		return err
+func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
+	units, err := state.DecodeUnits(kvs)
+	w.units = append(w.units, units...)
+	for _, u := range units {
+		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u.Name)
 	}
-	for _, u := range w.units {
-		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u)
-	}
-	return w.decodeUnitDetails(kvs)
+	return errors.Join(err, w.decodeUnitDetails(kvs))
 }
 
 // decodeUniters skips all members, which a status does not show.
@@ -161,7 +168,7 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 		case parts[3] == "op":
 			w.ops[unit], err = keyspace.Decode[state.Op](kv)
 		case parts[3] == "workflow":
-			w.workflows[unit], err = keyspace.Decode[state.Workflow](kv)
+			w.workflows[unit], err = keyspace.Decode[condition](kv)
 		case len(parts) == 5:
 			err = w.decodeRelationState(unit, parts[4], kv)
 		}
@@ -173,26 +180,10 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 }
 
 func (w *input) decodeRelationState(unit, number string, kv keyspace.KeyValue) (err error) {
-	id, ok := keys.CutInt(number, "")
-	if !ok {
-		return nil
+	if id, ok := keys.CutInt(number, ""); ok {
+		w.relationStates[unitRelation{unit, id}], err = keyspace.Decode[condition](kv)
 	}
-	if w.relationStates[unit] == nil {
-		w.relationStates[unit] = map[int]state.RelationState{}
-	}
-	w.relationStates[unit][id], err = keyspace.Decode[state.RelationState](kv)
 	return err
-}
-
-// workloadVersion is that of the unit that was the last to say one.
-func (w *input) workloadVersion(service string) string {
-	var newest state.WorkloadVersion
-	for _, u := range w.unitsOf[service] {
-		if u.Workload.Since.After(newest.Since) {
-			newest = u.Workload
-		}
-	}
-	return newest.Version
 }
 
 func (w *input) machineView(m state.Machine) Machine {
@@ -208,13 +199,13 @@ func (w *input) machineView(m state.Machine) Machine {
 	if m.Status == state.MachineRunning && !w.isPresent(state.MachineAgent(m.ID)) {
 		view.State = state.MachineDown
 	}
-	view.Trouble = w.present[state.MachineAgent(m.ID)].Trouble
+	view.Trouble = w.present[state.MachineAgent(m.ID)]
 	return view
 }
 
 func (w *input) serviceView(s state.Service) Service {
 	return Service{
-		Charm: s.Charm, Origin: s.Origin.String(), Version: w.workloadVersion(s.Name), Series: s.Series, Forced: s.ForceSeries, Force: s.Force, Trusted: s.Trusted,
+		Charm: s.Charm, Origin: s.Origin.String(), Series: s.Series, Forced: s.ForceSeries, Force: s.Force, Trusted: s.Trusted,
 		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: state.UnlessAlive(s.Life),
 		Principal: w.principalsOf(s), Status: viewWorkload(w.statuses[s.Name]), Relations: w.relatedServices(s.Name), Units: map[string]Unit{},
 	}
@@ -251,27 +242,19 @@ func viewWorkload(w state.WorkloadStatus) *Workload {
 	return &Workload{Current: w.Status, Message: w.Message, Since: w.Since}
 }
 
-func (w *input) relationView(r state.Relation) Relation {
+func relationView(r state.Relation) Relation {
 	view := Relation{
 		Interface: r.Interface, Scope: r.Scope, Life: state.UnlessAlive(r.Life), Services: map[string]RelationEnd{},
 	}
 	for _, e := range r.Endpoints {
-		end := RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
-		for _, u := range w.unitsOf[e.Service] {
-			if !state.RelationConcerns(r, u, w.services[r.Other(e.Service).Service]) {
-				continue
-			}
-			end.Units[u.Name] = w.relationUnit(u, r.ID)
-		}
-		end.State = WorstRelation(end.Units)
-		view.Services[e.Service] = end
+		view.Services[e.Service] = RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
 	}
 	return view
 }
 
 // relationUnit is in state start if its agent knows nothing of the relation.
-func (w *input) relationUnit(u state.Unit, id int) RelationUnit {
-	st := w.relationStates[u.Name][id]
+func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
+	st := w.relationStates[unitRelation{u.Name, id}]
 	f := st.Failure
 	if f == nil {
 		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}

@@ -27,16 +27,15 @@ func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 }
 
 func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
-	leaders := leadersPrefix()
 	for _, kv := range kvs {
 		p, err := keyspace.Decode[state.AgentPresence](kv)
 		if err != nil {
 			return err
 		}
-		if service, leads := strings.CutPrefix(kv.Key, leaders); leads {
+		if service, leads := strings.CutPrefix(kv.Key, leadersPrefix()); leads {
 			w.leaders[service] = p.Unit
 		} else {
-			w.present[kv.Key[len(keys.Presences):]] = p
+			w.present[kv.Key[len(keys.Presences):]] = p.Trouble
 		}
 	}
 	return nil
@@ -49,14 +48,29 @@ func (w *input) isPresent(agent string) bool {
 	return present
 }
 
-func (w *input) unitView(u state.Unit) Unit {
+// addUnit adds the unit to its service, if that is shown, and to its relations. The version of
+// a service's workload is that of the unit that was the last to say one.
+func (w *input) addUnit(s *Status, u *state.Unit) {
+	relations := w.addRelations(s, u)
+	if !w.shows(u.Service) {
+		return
+	}
+	service := s.Services[u.Service]
+	service.Units[u.Name] = w.unitView(u, relations)
+	if u.Workload.Since.After(w.versions[u.Service]) {
+		service.Version, w.versions[u.Service] = u.Workload.Version, u.Workload.Since
+		s.Services[u.Service] = service
+	}
+}
+
+func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
 	flow := w.workflows[u.Name]
 	view := Unit{
-		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u, flow), Life: state.UnlessAlive(u.Life),
-		Trouble: w.present[state.UnitAgent(u.Name)].Trouble,
+		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u, flow.Failure), Life: state.UnlessAlive(u.Life),
+		Trouble: w.present[state.UnitAgent(u.Name)],
 		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: viewWorkload(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
-		Relations: w.unitRelations(u), Principal: u.Principal, Subordinates: u.Subordinates,
+		Relations: relations, Principal: u.Principal, Subordinates: u.Subordinates,
 	}
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
@@ -83,14 +97,13 @@ func (w *input) addRunning(unit string, view *Unit) {
 	}
 	r := op.Running()
 	view.Running = &r
-	if slow := slowMessage(r, w.now); slow != "" {
+	if slow := slowMessage(r, w.Now); slow != "" {
 		view.Info = cmp.Or(view.Info, &UnitStateInfo{Since: r.Since})
 		view.Info.Message = strings.TrimPrefix(view.Info.Message+"; "+slow, "; ")
 	}
 }
 
-func stateInfo(u state.Unit, flow state.Workflow) *UnitStateInfo {
-	f := flow.Failure
+func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	if f == nil {
 		return nil
 	}
@@ -100,22 +113,31 @@ func stateInfo(u state.Unit, flow state.Workflow) *UnitStateInfo {
 	}
 }
 
-func (w *input) unitRelations(u state.Unit) map[string]UnitRelation {
-	out := map[string]UnitRelation{}
+// addRelations adds the unit to the ends of its relations, and returns them by name. Of units
+// without failures all whose states are the same have one map: nobody changes it.
+func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
+	own, form := map[string]UnitRelation{}, u.Service
 	for _, r := range w.relationsOf[u.Service] {
-		if !state.RelationConcerns(r, u, w.services[r.Other(u.Service).Service]) {
+		if !state.RelationConcerns(r, *u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
 		e, _ := r.Endpoint(u.Service)
-		group, ok := out[e.Name]
-		if !ok {
+		group, name, st := own[e.Name], r.String(), w.relationUnit(u, r.ID)
+		if group.Relations == nil {
 			group.Relations = map[string]RelationUnit{}
 		}
-		group.Relations[r.String()] = w.relationUnit(u, r.ID)
+		group.Relations[name] = st
 		group.State = WorstRelation(group.Relations)
-		out[e.Name] = group
+		own[e.Name] = group
+		s.Relations[name].Services[u.Service].Units[u.Name] = st
+		if form += name + st.State; st.Message != "" {
+			form += u.Name
+		}
 	}
-	return out
+	if w.shared[form] == nil {
+		w.shared[form] = own
+	}
+	return w.shared[form]
 }
 
 // slowHookThreshold is how long a hook may run before the status mentions it.

@@ -8,6 +8,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // actionQueue lists a unit's actions by id.
@@ -61,10 +62,7 @@ func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error)
 		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", u.Name, spec.Name)
 	}
 	full, err := schema.Check(spec.Parameters)
-	if err != nil {
-		return nil, fmt.Errorf("cannot run action %q: %w", spec.Name, err)
-	}
-	return full, nil
+	return full, wrap.Error(err, "cannot run action %q", spec.Name)
 }
 
 func checkAction(a Action) error {
@@ -72,10 +70,7 @@ func checkAction(a Action) error {
 	if err == nil && len(data) > MaxActionText {
 		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot enqueue for unit %q", a.Unit)
 }
 
 func (tx *Tx) enqueueAction(a Action) error {

@@ -12,6 +12,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // Trouble is a task at which an agent fails, and which it tries again.
@@ -34,8 +35,7 @@ type AgentPresence struct {
 // unit is gone.
 func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
-	wrapError(&err, "cannot announce agent %q", agent)
-	return err
+	return wrap.Error(err, "cannot announce agent %q", agent)
 }
 
 func (s *Session) announce(tx *Tx, agent string) error {

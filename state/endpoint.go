@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bijou/state/charm"
+	"bijou/state/wrap"
 )
 
 type charmEndpoint struct {
@@ -102,7 +103,7 @@ func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 
 // InferEndpoints is View.InferEndpoints for services that find finds by such texts.
 func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []Endpoint, err error) {
-	defer wrapError(&err, "cannot relate %q and %q", a, b)
+	defer wrap.Result(&err, "cannot relate %q and %q", a, b)
 	var sides [2][]charmEndpoint
 	for i, text := range []string{a, b} {
 		r, err := find(text)

@@ -12,6 +12,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // Relation is one relation between two services, or among the units of one.
@@ -74,7 +75,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
 	}
-	defer wrapError(&err, "cannot add relation between %q and %q", eps[0], eps[1])
+	defer wrap.Result(&err, "cannot add relation between %q and %q", eps[0], eps[1])
 	a, aerr := tx.findEndpoint(eps[0])
 	b, berr := tx.findEndpoint(eps[1])
 	if err := errors.Join(aerr, berr); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // DestroyUnit makes a unit dying, and its subordinates with it, for their agents to take them
@@ -116,9 +117,7 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
 		left, err := removeUnitBatch(ctx, update, name)
 		if err != nil {
-			err = IgnoreNotFound(err)
-			wrapError(&err, "cannot remove unit %q", name)
-			return err
+			return wrap.Error(IgnoreNotFound(err), "cannot remove unit %q", name)
 		}
 		if left == 0 {
 			break

@@ -13,6 +13,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 const (
@@ -39,7 +40,7 @@ type Resource struct {
 // version of the resource, unless the content is the same. ErrNotFound (the
 // service, or its charm has no such resource), ErrDead.
 func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
-	defer wrapError(&err, "cannot give service %q resource %q", service, r.Name)
+	defer wrap.Result(&err, "cannot give service %q resource %q", service, r.Name)
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return r, err

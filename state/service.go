@@ -11,6 +11,7 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // Service is a charm that was deployed, with any number of units.
@@ -102,7 +103,7 @@ type ServiceSpec struct {
 // AddService adds a service without units, its configuration, and its peer
 // relations. ErrExists, ErrNotFound (the charm).
 func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
-	defer wrapError(&err, "cannot add service %q", spec.Name)
+	defer wrap.Result(&err, "cannot add service %q", spec.Name)
 	if err := charm.CheckService(spec.Name); err != nil {
 		return Service{}, err
 	}

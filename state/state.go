@@ -163,13 +163,6 @@ func refuse(kind error, format string, args ...any) error {
 	return keyspace.Refuse(kind, format, args...)
 }
 
-// wrapError puts what could not be done in front of an error, if there is one.
-func wrapError(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf(format+": %w", append(args, *err)...)
-	}
-}
-
 // IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {

@@ -12,6 +12,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // Storage is an instance of a storage: a folder of one machine, which one unit has at a time, or
@@ -152,7 +153,7 @@ func (tx *Tx) addServiceStorage(s Service, u Unit) error {
 // AddStorage gives a unit more of a storage of its charm: one, if the directive does not say how
 // many. It returns their ids. ErrNotFound, ErrDead, ErrNoStorage.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
-	defer wrapError(&err, "cannot add storage %q to unit %q", name, unit)
+	defer wrap.Result(&err, "cannot add storage %q to unit %q", name, unit)
 	u, wants, has, err := tx.wantedStorage(unit, name)
 	if err == nil {
 		d, err = completeDirective(name, wants, d)

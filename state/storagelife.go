@@ -11,11 +11,12 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/keys"
+	"bijou/state/wrap"
 )
 
 // AttachStorage gives a unit a storage that no unit has, on the same machine. ErrNotFound, ErrInUse, ErrDead.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
-	defer wrapError(&err, "cannot attach storage %q to unit %q", id, unit)
+	defer wrap.Result(&err, "cannot attach storage %q to unit %q", id, unit)
 	s, err := tx.Storage(id)
 	if err != nil {
 		return err

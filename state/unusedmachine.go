@@ -14,6 +14,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/progress"
+	"bijou/state/wrap"
 )
 
 // unusedMachine is the record of a machine that no unit has done anything on: what must be known
@@ -196,8 +197,5 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 func (s *State) AddMachines(ctx context.Context, n int, spec MachineSpec) ([]Machine, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(spec) })
-	if err != nil {
-		err = fmt.Errorf("cannot add machine: %w", err)
-	}
-	return machines, err
+	return machines, wrap.Error(err, "cannot add machine")
 }

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 )
 
 //go:embed help
@@ -65,10 +66,8 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
 	}
 	dir := cmp.Or(p.Dir, e.MachineDir(id))
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("cannot make the machine's folder: %w", err)
-	}
-	return dir, nil
+	err := durable.MkdirAll(dir, 0o755)
+	return dir, wrap.Error(err, "cannot make the machine's folder")
 }
 
 // openState waits for a store that is away: whoever started the daemon may not be there to

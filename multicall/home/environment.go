@@ -15,6 +15,7 @@ import (
 	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/secretkeys"
+	"bijou/state/wrap"
 )
 
 const recordFile = "environment.yaml"
@@ -60,10 +61,8 @@ func Load(dir string) (Environment, error) {
 		return Environment{}, err
 	}
 	e := Environment{Dir: dir, Record: record}
-	if e.State, err = e.LocateState(e.State); err != nil {
-		return Environment{}, err
-	}
-	return e, nil
+	e.State, err = e.LocateState(e.State)
+	return e, err
 }
 
 func readRecord(dir string) (r Record, err error) {
@@ -74,10 +73,8 @@ func readRecord(dir string) (r Record, err error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read the environment: %w", err)
 	}
-	if err := yaml.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
-	}
-	return r, nil
+	err = yaml.Unmarshal(data, &r)
+	return r, wrap.Error(err, "cannot read %q", filepath.Join(dir, recordFile))
 }
 
 // Save writes environment.yaml, which makes the environment exist. Once Save has returned
@@ -92,10 +89,7 @@ func (e Environment) Save() error {
 	if err == nil {
 		err = durable.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot write the environment")
 }
 
 // StateFile is where the store lies when --state was not given.
@@ -159,10 +153,8 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
 		}
 		kept := filepath.Join(folder, option+"-"+digest.Of(data)[:8])
-		if err := durable.WriteFile(kept, data, 0o600); err != nil {
-			return "", fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
-		}
-		return kept, nil
+		err = durable.WriteFile(kept, data, 0o600)
+		return kept, wrap.Error(err, "cannot keep the %s of the state's URL", option)
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	"bijou/state/durable"
 	"bijou/state/filelock"
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 var (
@@ -56,10 +57,7 @@ func Find() (Home, error) {
 		dir = filepath.Join(user, ".bijou")
 	}
 	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return Home{}, fmt.Errorf("cannot find the folder %q: %w", dir, err)
-	}
-	return Home{Dir: abs}, nil
+	return Home{Dir: abs}, wrap.Error(err, "cannot find the folder %q", dir)
 }
 
 // CheckName refuses what cannot be an environment's name: it becomes a folder,
@@ -134,10 +132,7 @@ func (h Home) SetCurrent(name string) error {
 		}
 		return nil
 	}
-	if err := renameio.WriteFile(path, []byte(name+"\n"), 0o644); err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(renameio.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
 }
 
 // FolderLock is the right to make or remove one environment's folder. It is a lock
@@ -207,10 +202,7 @@ func (l *FolderLock) Remove() error {
 	if err := l.Clear(); err != nil {
 		return err
 	}
-	if err := os.Remove(l.dir.Name()); err != nil {
-		return fmt.Errorf("cannot remove %q: %w", l.dir.Name(), err)
-	}
-	return nil
+	return wrap.Error(os.Remove(l.dir.Name()), "cannot remove %q", l.dir.Name())
 }
 
 // Release unlocks the folder.

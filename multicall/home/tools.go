@@ -15,6 +15,7 @@ import (
 	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir,
@@ -83,10 +84,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot remove old tools: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot remove old tools")
 }
 
 // toolsPattern ends the name of a folder of tools.
@@ -135,8 +133,5 @@ const writeChunkSize = 64 << 10
 
 // Symlink makes the link, replacing what has its name in one rename.
 func Symlink(target, link string) error {
-	if err := renameio.Symlink(target, link); err != nil {
-		return fmt.Errorf("cannot link %q: %w", link, err)
-	}
-	return nil
+	return wrap.Error(renameio.Symlink(target, link), "cannot link %q", link)
 }

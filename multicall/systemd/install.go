@@ -16,6 +16,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"bijou/multicall/home"
+	"bijou/state/wrap"
 )
 
 // Dir is where an operator's unit files are.
@@ -38,10 +39,8 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	if err := renameio.WriteFile(path, []byte(u.Text), 0o644, renameio.IgnoreUmask()); err != nil {
-		return false, fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return true, nil
+	err = renameio.WriteFile(path, []byte(u.Text), 0o644, renameio.IgnoreUmask())
+	return true, wrap.Error(err, "cannot write %q", path)
 }
 
 // Remove ends and disables what Install has written into Dir, and removes it. What is not

@@ -12,6 +12,7 @@ import (
 	"text/template"
 
 	"bijou/multicall/home"
+	"bijou/state/wrap"
 )
 
 // ExitFinished is the exit code of a daemon that has nothing to do any more, since its
@@ -86,10 +87,7 @@ func parseTemplates(folder string) (*template.Template, error) {
 		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", folder)
 	}
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
-	if err != nil {
-		return nil, fmt.Errorf("internal error: %w", err)
-	}
-	return all, nil
+	return all, wrap.Error(err, "internal error")
 }
 
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }

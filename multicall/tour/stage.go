@@ -16,6 +16,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state/backoff"
+	"bijou/state/wrap"
 )
 
 // presenter prints a tour, and runs this binary's applets for it.
@@ -40,10 +41,7 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " ")))
 	cmd := s.newCommand(ctx, applet, args...)
 	cmd.Stdout, cmd.Stderr = s.out, s.out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("cannot run %s %s: %w", applet, args[0], err)
-	}
-	return nil
+	return wrap.Error(cmd.Run(), "cannot run %s %s", applet, args[0])
 }
 
 // newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run
@@ -92,10 +90,8 @@ func readStatus[T any](ctx context.Context, s presenter, applet string) (status 
 	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
 		return status, fmt.Errorf("cannot run %s status: %w", applet, err)
 	}
-	if err := json.Unmarshal(out, &status); err != nil {
-		return status, fmt.Errorf("cannot read what %s status prints: %w", applet, err)
-	}
-	return status, nil
+	err = json.Unmarshal(out, &status)
+	return status, wrap.Error(err, "cannot read what %s status prints", applet)
 }
 
 // changePrinter prints lines that have a name each as they change, with the time since it began.

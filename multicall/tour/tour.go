@@ -19,6 +19,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/tour/charms"
+	"bijou/state/wrap"
 )
 
 const environmentName = "quickstart"
@@ -139,10 +140,7 @@ func (t *tour) cleanUp(hurried bool) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(t.home); err != nil {
-		return fmt.Errorf("cannot remove the tour's folder: %w", err)
-	}
-	return nil
+	return wrap.Error(os.RemoveAll(t.home), "cannot remove the tour's folder")
 }
 
 const settleTimeout = 3 * time.Minute // usually about two seconds

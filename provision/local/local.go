@@ -22,6 +22,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/bind"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 )
 
 // idPrefix makes a machine's id an instance's.
@@ -95,10 +96,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err == nil {
 		err = awaitHolder(ctx, dir, agent)
 	}
-	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
-	}
-	return started, nil
+	return started, wrap.Error(err, "cannot start machine %s", spec.Machine)
 }
 
 // A machine that is there already goes on, also one whose mark cannot be read: it is written anew.

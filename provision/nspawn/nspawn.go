@@ -31,6 +31,7 @@ import (
 	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/filelock"
+	"bijou/state/wrap"
 )
 
 // Name is the provider's name.
@@ -115,10 +116,7 @@ func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io
 // Stop ends the container and removes its files; with the environment's last one
 // its network goes, too.
 func (p *Provider) Stop(ctx context.Context, id string) error {
-	if err := p.stopMachine(ctx, id); err != nil {
-		return fmt.Errorf("cannot stop instance %q: %w", id, err)
-	}
-	return nil
+	return wrap.Error(p.stopMachine(ctx, id), "cannot stop instance %q", id)
 }
 
 func (p *Provider) stopMachine(ctx context.Context, id string) error {
@@ -173,10 +171,7 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 // Instances lists the environment's containers, running or not, by machine.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	found, err := p.listInstances()
-	if err != nil {
-		return nil, fmt.Errorf("cannot list instances: %w", err)
-	}
-	return found, nil
+	return found, wrap.Error(err, "cannot list instances")
 }
 
 func withAdvice(err error) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bijou/state/digest"
+	"bijou/state/wrap"
 )
 
 // Prefix begins the name of each provider's executable.
@@ -87,8 +88,5 @@ func CheckSum(path, want string) error {
 // Sum returns the sha256 of a file, in hexadecimal digits.
 func Sum(path string) (string, error) {
 	sum, _, err := digest.OfFile(path)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the provider's executable: %w", err)
-	}
-	return sum, nil
+	return sum, wrap.Error(err, "cannot read the provider's executable")
 }

@@ -15,6 +15,7 @@ import (
 
 	"bijou/state/constraints"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 )
 
 // ThisHost returns the hardware of this host, for a provider whose machines are on it: RootDisk is
@@ -91,10 +92,7 @@ func ReadJSON(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(json.Unmarshal(data, into), "cannot read %q", path)
 }
 
 // WriteJSON writes what a provider must remember, which then outlasts a loss of power.

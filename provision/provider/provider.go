@@ -17,6 +17,7 @@ import (
 
 	"bijou/state/constraints"
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // ErrTransient marks a failed Start as worth another try by itself: wrap it
@@ -79,10 +80,7 @@ func (e Environment) ReadRecord(into any) error {
 	if err == nil {
 		err = yaml.Unmarshal(data, into)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot read the environment's record: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot read the environment's record")
 }
 
 // Spec describes the instance that is wanted.

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"bijou/state/wrap"
 )
 
 // loginMethods holds the keys and passwords to log in with.
@@ -178,8 +180,5 @@ func expandPath(path string) (string, error) {
 		return "", fmt.Errorf("cannot use file %q: want an absolute path, or ~/FILE", path)
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("cannot find %q: %w", path, err)
-	}
-	return filepath.Join(home, rest), nil
+	return filepath.Join(home, rest), wrap.Error(err, "cannot find %q", path)
 }

@@ -15,6 +15,7 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // mark lies on a host that is a machine, and says whose.
@@ -42,10 +43,7 @@ func readMark(text string) (m mark, err error) {
 	if err == nil && !(markWord.MatchString(m.Environment) && markWord.MatchString(m.Name) && markWord.MatchString(m.Machine)) {
 		err = errors.New("it names no machine of an environment")
 	}
-	if err != nil {
-		return mark{}, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
-	}
-	return m, nil
+	return m, wrap.Error(err, "cannot read the host's mark %q", text)
 }
 
 // errTaken: the host is a machine already.
@@ -195,8 +193,5 @@ func writeFile(path string, data []byte) error {
 	if err == nil {
 		err = durable.WriteFile(path, data, 0o600)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot write %q", path)
 }

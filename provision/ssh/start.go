@@ -18,6 +18,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/state/digest"
 	"bijou/state/secretkeys"
+	"bijou/state/wrap"
 )
 
 // startRun is one start under way.
@@ -38,10 +39,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	}
 	defer p.lockMachine(spec.Machine)()
 	i, err := p.startMachine(ctx, spec, boot)
-	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
-	}
-	return i, nil
+	return i, wrap.Error(err, "cannot start machine %s", spec.Machine)
 }
 
 func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
@@ -122,10 +120,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 		return err
 	}
 	defer p.lockMachine(machine)()
-	if err := p.stopMachine(ctx, t, machine); err != nil {
-		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
-	}
-	return nil
+	return wrap.Error(p.stopMachine(ctx, t, machine), "cannot stop machine %s", machine)
 }
 
 func (p *Provider) stopMachine(ctx context.Context, t target, machine string) error {
@@ -221,10 +216,8 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	}
 	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
-	if l.sum, l.size, err = digest.OfFile(l.binary); err != nil {
-		err = fmt.Errorf("cannot read the binary for the host: %w", err)
-	}
-	return l, err
+	l.sum, l.size, err = digest.OfFile(l.binary)
+	return l, wrap.Error(err, "cannot read the binary for the host")
 }
 
 // packCredentials returns the files that the state's URL names, and the URL as it is with them on

@@ -27,6 +27,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // Format is the version of the format that this code reads and writes.
@@ -175,8 +176,6 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if err := f(file); err != nil {
 		return err
 	}
-	if err := errors.Join(file.CloseAtomicallyReplace(), durable.Sync(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return nil
+	err = errors.Join(file.CloseAtomicallyReplace(), durable.Sync(filepath.Dir(path)))
+	return wrap.Error(err, "cannot write %q", path)
 }

@@ -166,10 +166,8 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 		return text, checkText(text)
 	}
 	var value any
-	if err := unmarshalStrict([]byte(text), &value); err != nil {
-		return nil, err
-	}
-	return value, nil
+	err := unmarshalStrict([]byte(text), &value)
+	return value, err
 }
 
 // readActions takes an action from charmcraft.yaml if actions.yaml has it, too.

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bijou/state/wrap"
 )
 
 // ArchiveOptions are options of Archive.
@@ -44,7 +46,7 @@ type ArchiveInfo struct {
 // (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
 // links that point outside of the charm, and what exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
-	defer wrapError(&err, "cannot archive charm %q", dir)
+	defer wrap.Result(&err, "cannot archive charm %q", dir)
 	return archive(dir, w, opts, defaultLimits())
 }
 

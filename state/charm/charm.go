@@ -20,6 +20,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/wrap"
 )
 
 // Charm is a charm that has been read and checked.
@@ -36,7 +38,7 @@ type Charm struct {
 // ReadDir reads the charm in the directory path. It does not look at files that it does
 // not need: a charm directory in use may hold sockets and anything else.
 func ReadDir(path string) (_ *Charm, err error) {
-	defer wrapError(&err, "cannot read charm %q", path)
+	defer wrap.Result(&err, "cannot read charm %q", path)
 	return readDir(path)
 }
 
@@ -85,7 +87,7 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 // ReadArchive reads the charm in a zip archive of size bytes. The names in the
 // archive are checked; CheckArchive and Unpack check all the rest.
 func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
-	defer wrapError(&err, "cannot read charm archive")
+	defer wrap.Result(&err, "cannot read charm archive")
 	tree, err := openArchive(r, size, defaultLimits())
 	if err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 	if !c.hasFile(name) {
 		return false, nil
 	}
-	defer wrapError(&err, "%s", name)
+	defer wrap.Result(&err, "%s", name)
 	data, err := read(name)
 	if err != nil {
 		return true, err
@@ -133,7 +135,7 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
-	defer wrapError(&err, "%s", last)
+	defer wrap.Result(&err, "%s", last)
 	c.Meta, err = raw.toMeta()
 	return err
 }

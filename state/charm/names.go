@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // invalidError is of a caller's argument that is no name or value of its kind.
@@ -228,8 +229,6 @@ func WriteRevision(dir string, n int) error {
 		return err
 	}
 	name := filepath.Join(dir, "revision")
-	if err := renameio.WriteFile(name, revisionText(n), 0o644); err != nil {
-		return fmt.Errorf("cannot write revision of charm %q: %w", dir, err)
-	}
-	return nil
+	err := renameio.WriteFile(name, revisionText(n), 0o644)
+	return wrap.Error(err, "cannot write revision of charm %q", dir)
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/wrap"
 )
 
 // ParseText converts a value that an operator gave as text (`set title=Hello`)
@@ -29,10 +31,7 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 		return nil, err
 	}
 	value, err := to(opt)
-	if err != nil {
-		return nil, fmt.Errorf("option %q: %w", name, err)
-	}
-	return value, nil
+	return value, wrap.Error(err, "option %q", name)
 }
 
 // ParseYAML reads the values of an operator's file: options by name or, if the

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bijou/state/wrap"
 )
 
 // Repository is a directory of charms, as SERIES/CHARM or CHARM. A charm's name is in its
@@ -164,7 +166,7 @@ func ParseRef(s string) (_ Ref, err error) {
 		}
 		rest = after
 	}
-	defer wrapError(&err, "invalid charm URL %q", s)
+	defer wrap.Result(&err, "invalid charm URL %q", s)
 	var ref Ref
 	if series, name, ok := strings.Cut(rest, "/"); ok {
 		if err := CheckSeries(series); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"bijou/state/digest"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 )
 
 // UnpackOptions are options of Unpack.
@@ -34,14 +35,14 @@ var ErrChecksum = errors.New("checksum differs")
 // are not; folders stay open to their owner), and everything is synced when it returns,
 // unless it is scratch. After an error dir is removed.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
-	defer wrapError(&err, "cannot unpack charm into %q", dir)
+	defer wrap.Result(&err, "cannot unpack charm into %q", dir)
 	return unpack(r, size, dir, opts, defaultLimits())
 }
 
 // CheckArchive returns the error that Unpack would, as far as can be found without
 // unpacking. Tools are the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
-	defer wrapError(&err, "cannot use charm archive")
+	defer wrap.Result(&err, "cannot use charm archive")
 	_, _, err = checkArchive(r, size, tools, defaultLimits())
 	return err
 }
@@ -128,10 +129,7 @@ func syncFilesystem(dir string) error {
 		return err
 	}
 	defer f.Close()
-	if err := unix.Syncfs(int(f.Fd())); err != nil {
-		return fmt.Errorf("cannot sync: %w", err)
-	}
-	return nil
+	return wrap.Error(unix.Syncfs(int(f.Fd())), "cannot sync")
 }
 
 type unpacker struct {
@@ -239,13 +237,6 @@ func (l limits) checkFiles(n int) error {
 		return fmt.Errorf("too many files: %d or more, at most %d", n, l.files)
 	}
 	return nil
-}
-
-// wrapError puts what could not be done in front of an error, if there is one.
-func wrapError(err *error, format string, args ...any) {
-	if *err != nil {
-		*err = fmt.Errorf(format+": %w", append(args, *err)...)
-	}
 }
 
 // formatSize is exact, so that a limit and what exceeds it by one byte differ.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"bijou/state/lazyregexp"
+	"bijou/state/wrap"
 )
 
 // Parse reads constraints as operators write them: NAME=VALUE, separated by
@@ -43,10 +44,7 @@ func (v *Value) parsePair(part string) error {
 	if _, twice := f.format(); twice {
 		return fmt.Errorf("bad %q constraint: already set", name)
 	}
-	if err := f.set(text); err != nil {
-		return fmt.Errorf("bad %q constraint: %w", name, err)
-	}
-	return nil
+	return wrap.Error(f.set(text), "bad %q constraint", name)
 }
 
 // firstSize returns the name of the first constraint that v asks for and an instance type

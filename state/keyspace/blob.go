@@ -9,6 +9,7 @@ import (
 
 	"bijou/state/digest"
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 const (
@@ -57,10 +58,8 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
 	sum = digest.Of(data)
-	if _, err := s.writeBlob(ctx, sum, memoryContent(data)); err != nil {
-		return "", 0, fmt.Errorf("cannot store blob: %w", err)
-	}
-	return sum, int64(len(data)), nil
+	_, err = s.writeBlob(ctx, sum, memoryContent(data))
+	return sum, int64(len(data)), wrap.Error(err, "cannot store blob")
 }
 
 // writeBlob returns the head of the blob, which it writes unless it is there and was

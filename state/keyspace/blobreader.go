@@ -14,6 +14,7 @@ import (
 	"bijou/state/digest"
 	"bijou/state/progress"
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 // OpenBlob returns a reader of a blob by its sha256. The reader gets it chunk by chunk
@@ -164,10 +165,8 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	tell := func(n int) {
 		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
 	}
-	if _, err := s.writeBlob(ctx, sum, fileContent(r, size, sum, tell)); err != nil {
-		return "", 0, fmt.Errorf("cannot store blob: %w", err)
-	}
-	return sum, size, nil
+	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
+	return sum, size, wrap.Error(err, "cannot store blob")
 }
 
 // fileContent reads a file chunk by chunk. Its last chunk is errFileChanged if the whole

@@ -3,10 +3,10 @@ package keyspace
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 // Encode makes the JSON of a key. It leaves HTML's characters as they are, for whoever reads the store with its own
@@ -15,10 +15,8 @@ func Encode(key string, doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(doc); err != nil {
-		return nil, fmt.Errorf("cannot encode %q: %w", key, err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	err := e.Encode(doc)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), wrap.Error(err, "cannot encode %q", key)
 }
 
 // Decode reads the JSON of a key; the error names the key.
@@ -77,10 +75,7 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 
 // DecodeInto is Decode into a document.
 func DecodeInto(kv store.KV, doc any) error {
-	if err := json.Unmarshal(kv.Value, doc); err != nil {
-		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
-	}
-	return nil
+	return wrap.Error(json.Unmarshal(kv.Value, doc), "cannot decode %q", kv.Key)
 }
 
 // GetAt is Get into a document without the condition, and returns at which revision the key was

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 // SessionTTL is how long a process may be silent before its leased keys vanish, and its
@@ -60,10 +61,7 @@ func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()
 	s.tasks.Wait()
-	if err != nil {
-		return fmt.Errorf("cannot end session: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot end session")
 }
 
 // markClosed lets no task begin any more.
@@ -233,8 +231,5 @@ func (p *SharedSession[S]) Close(ctx context.Context) error {
 	if s == none {
 		return nil
 	}
-	if err := s.Close(ctx); err != nil {
-		return fmt.Errorf("cannot end the process's session: %w", err)
-	}
-	return nil
+	return wrap.Error(s.Close(ctx), "cannot end the process's session")
 }

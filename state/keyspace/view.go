@@ -111,10 +111,7 @@ func (v *View) List(prefix string) ([]store.KV, error) {
 		return v.snap.List(v.ctx, prefix)
 	}
 	kvs, err := v.buffer.list(v, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return v.buffer.overlayWrites(kvs, prefix), nil
+	return v.buffer.overlayWrites(kvs, prefix), err
 }
 
 // ListUnguarded is List without the condition: the result may be outdated by the time of

@@ -13,6 +13,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/secret"
+	"bijou/state/wrap"
 )
 
 // Name is the file's, below the environment's folder.
@@ -57,8 +58,5 @@ func (f File) Write(ring secret.Keyring) error {
 	if err == nil {
 		err = durable.WriteFile(string(f), data, 0o600)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write the keys for secrets: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot write the keys for secrets")
 }

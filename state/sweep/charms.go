@@ -53,10 +53,7 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 			unused = append(unused, c)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return unused, nil
+	return unused, err
 }
 
 // addUsedCharms adds those that services, their upgrade marks, units and agents name.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"bijou/state/durable"
+	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -88,10 +89,7 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 		sum, _, _ := strings.Cut(name, ".")
 		return wanted[sum]
 	})
-	if err != nil {
-		return fmt.Errorf("cannot remove old downloads: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot remove old downloads")
 }
 
 func findEngine() (string, error) {
@@ -108,10 +106,7 @@ func pullImage(ctx context.Context, image string) error {
 	if err != nil || runCommand(ctx, []string{engine, "image", "inspect", image}) == nil {
 		return err
 	}
-	if err := runCommand(ctx, []string{engine, "pull", image}); err != nil {
-		return fmt.Errorf("cannot pull %s: %w", image, err)
-	}
-	return nil
+	return wrap.Error(runCommand(ctx, []string{engine, "pull", image}), "cannot pull %s", image)
 }
 
 func saveImage(ctx context.Context, image, path string) error {
@@ -119,18 +114,13 @@ func saveImage(ctx context.Context, image, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := runCommand(ctx, []string{engine, "save", "-o", path, image}); err != nil {
-		return fmt.Errorf("cannot save %s: %w", image, err)
-	}
-	return nil
+	return wrap.Error(runCommand(ctx, []string{engine, "save", "-o", path, image}), "cannot save %s", image)
 }
 
 // writeImageEnv tells the component's unit which image it is:
 // EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
-	if err := durable.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644); err != nil {
-		return fmt.Errorf("cannot say which image %s is: %w", component, err)
-	}
-	return nil
+	err := durable.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644)
+	return wrap.Error(err, "cannot say which image %s is", component)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/release"
 )
@@ -30,17 +31,13 @@ func (h *Host) componentFile(name string) string {
 
 // readRecord returns the zero record of a component that was never touched.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
-	if err = release.ReadJSON(h.componentFile(name), &c); err != nil {
-		err = fmt.Errorf("cannot read what is installed of %s: %w", name, err)
-	}
-	return c, err
+	err = release.ReadJSON(h.componentFile(name), &c)
+	return c, wrap.Error(err, "cannot read what is installed of %s", name)
 }
 
 func (h *Host) writeRecord(name string, c componentRecord) error {
-	if err := release.WriteJSON(h.componentFile(name), c); err != nil {
-		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
-	}
-	return nil
+	err := release.WriteJSON(h.componentFile(name), c)
+	return wrap.Error(err, "cannot write what is installed of %s", name)
 }
 
 // NeedsUpdate reports whether the component has to be updated here: its artifact is

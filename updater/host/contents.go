@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/release"
 )
@@ -187,10 +188,8 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	case resp.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("cannot ask sabakan for %s: it answers %s", path, resp.Status)
 	}
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return false, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
-	}
-	return true, nil
+	err = json.NewDecoder(resp.Body).Decode(into)
+	return true, wrap.Error(err, "cannot ask sabakan for %s", path)
 }
 
 func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
@@ -219,11 +218,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 
 // putFile does not mind if somebody else has uploaded that meanwhile.
 func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
-		}
-	}()
+	defer wrap.Result(&err, "cannot upload %s to sabakan", path)
 	f, err := os.Open(file)
 	if err != nil {
 		return err

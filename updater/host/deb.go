@@ -15,6 +15,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/durable"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
 
@@ -31,10 +32,7 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
 	}
 	err := h.runDpkg(ctx, d)
-	if err != nil {
-		return fmt.Errorf("cannot install the package of %s: %w", name, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot install the package of %s", name)
 }
 
 // tryDeb tries the program that the package will put in place of the executable, if it

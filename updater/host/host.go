@@ -21,6 +21,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/digest"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -129,10 +130,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	if all = append(all, before...); err == nil {
 		err = release.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write what is installed: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot write what is installed")
 }
 
 // InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed

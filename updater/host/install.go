@@ -12,6 +12,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -109,17 +110,11 @@ func installFile(from, to string, mode fs.FileMode) error {
 		defer executable.BlockForks()()
 		err = durable.WriteFile(to, data, mode)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot install %s: %w", filepath.Base(from), err)
-	}
-	return nil
+	return wrap.Error(err, "cannot install %s", filepath.Base(from))
 }
 
 // RemoveOtherReleases removes the files of a folder that are not of that version.
 func RemoveOtherReleases(dir, version string) error {
 	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
-	if err != nil {
-		return fmt.Errorf("cannot remove old releases: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot remove old releases")
 }

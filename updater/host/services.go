@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"bijou/state/filelock"
+	"bijou/state/wrap"
 )
 
 // Services controls the units of components. Each call is idempotent.
@@ -82,10 +83,7 @@ type ServiceCommand struct{ Path string }
 // call does not wait for children of the program that hold its output: it may have
 // started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
-		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
-	}
-	return nil
+	return wrap.Error(runCommand(ctx, []string{s.Path, verb, unit}), "cannot %s %s", verb, unit)
 }
 
 // Start starts the unit.

@@ -17,6 +17,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/digest"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
 
@@ -48,10 +49,7 @@ type permanentError struct{ error }
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
-	if err := d.retryUntilDone(ctx); err != nil {
-		return fmt.Errorf("cannot download %s: %w", d.URL, err)
-	}
-	return nil
+	return wrap.Error(d.retryUntilDone(ctx), "cannot download %s", d.URL)
 }
 
 func (d Download) retryUntilDone(ctx context.Context) error {

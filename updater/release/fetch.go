@@ -16,6 +16,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/digest"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 	"bijou/updater/record"
 )
 
@@ -126,10 +127,7 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 		}
 		gap *= 2
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot download %s: %w", asset.URL, err)
-	}
-	return data, nil
+	return data, wrap.Error(err, "cannot download %s", asset.URL)
 }
 
 func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {

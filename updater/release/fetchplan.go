@@ -12,6 +12,7 @@ import (
 	"path"
 	"runtime"
 
+	"bijou/state/wrap"
 	"bijou/updater/record"
 )
 
@@ -158,10 +159,7 @@ func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err 
 	default:
 		data, err = os.ReadFile(file)
 	}
-	if err != nil {
-		err = fmt.Errorf("cannot read %q: %w", path.Base(file), err)
-	}
-	return data, err
+	return data, wrap.Error(err, "cannot read %q", path.Base(file))
 }
 
 func readTarballPlan(file string) ([]byte, error) {

@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/wrap"
 )
 
 // ReadManifest reads a manifest and puts its components into the order in which they are
@@ -52,10 +54,8 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 // later kind than this program knows.
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
-	if err := yaml.Unmarshal(data, &m); err != nil {
-		return "", fmt.Errorf("cannot read the manifest: %w", err)
-	}
-	return m.Version, nil
+	err := yaml.Unmarshal(data, &m)
+	return m.Version, wrap.Error(err, "cannot read the manifest")
 }
 
 // manifestReader knows the file and its lines, for errors.

@@ -18,6 +18,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/filelock"
+	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -118,10 +119,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 
 func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
-		if err := w.o.Install(ctx, request, conf); err != nil {
-			return fmt.Errorf("cannot install %s: %w", t.Version, err)
-		}
-		return nil
+		return wrap.Error(w.o.Install(ctx, request, conf), "cannot install %s", t.Version)
 	}
 	c := t.Step.Component
 	switch {
@@ -193,17 +191,12 @@ type Journal struct {
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
 func readJournal(dir string) (j Journal, err error) {
-	if err = release.ReadJSON(journalFile(dir), &j); err != nil {
-		err = fmt.Errorf("cannot read the journal: %w", err)
-	}
-	return j, err
+	err = release.ReadJSON(journalFile(dir), &j)
+	return j, wrap.Error(err, "cannot read the journal")
 }
 
 func writeJournal(dir string, j Journal) error {
-	if err := release.WriteJSON(journalFile(dir), j); err != nil {
-		return fmt.Errorf("cannot write the journal: %w", err)
-	}
-	return nil
+	return wrap.Error(release.WriteJSON(journalFile(dir), j), "cannot write the journal")
 }
 
 // lockFolder makes this process the folder's only worker, until it ends.
@@ -215,8 +208,5 @@ func lockFolder(dir string) (*os.File, error) {
 	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the worker's folder: %w", err)
-	}
-	return f, nil
+	return f, wrap.Error(err, "cannot lock the worker's folder")
 }

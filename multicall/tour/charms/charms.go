@@ -5,10 +5,11 @@ package charms
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bijou/state/wrap"
 )
 
 //go:embed mysql wordpress
@@ -25,8 +26,5 @@ func Write(dir string) error {
 			err = os.Chmod(filepath.Join(dir, hook), 0o755)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write example charms: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot write example charms")
 }

@@ -18,6 +18,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 )
 
 // Detached describes a process that is to outlive its starter.
@@ -52,10 +53,7 @@ func Detach(d Detached) (Identity, error) {
 	defer running.Release()
 	// Until then it is there, also if it has ended at once.
 	stat, err := readStat(running.Pid)
-	if err != nil {
-		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
-	}
-	return Identity{PID: running.Pid, Start: stat.start}, nil
+	return Identity{PID: running.Pid, Start: stat.start}, wrap.Error(err, "cannot find %s", d.Args[0])
 }
 
 // A process that outlives its starter must not speak for it to the service manager (sd_notify(3)).

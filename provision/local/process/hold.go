@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state/filelock"
+	"bijou/state/wrap"
 )
 
 // ErrHeld: another living process runs the machine of that folder.
@@ -129,8 +130,5 @@ func lockFile(dir string) (*os.File, error) {
 	if errors.Is(err, filelock.ErrLocked) {
 		err = ErrHeld
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
-	}
-	return lock, nil
+	return lock, wrap.Error(err, "cannot lock the machine's folder %q", dir)
 }

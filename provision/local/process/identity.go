@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"bijou/state/wrap"
 )
 
 // ErrGone: that process does not live (any more).
@@ -67,10 +69,7 @@ func (i Identity) isExiting() bool {
 
 // WriteFile writes the identity to a pid file, at once.
 func (i Identity) WriteFile(path string) error {
-	if err := renameio.WriteFile(path, []byte(i.String()+"\n"), 0o644); err != nil {
-		return fmt.Errorf("cannot write the pid file: %w", err)
-	}
-	return nil
+	return wrap.Error(renameio.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
 }
 
 // ReadFile reads a pid file. One that is missing is an os.ErrNotExist.
@@ -84,10 +83,7 @@ func ReadFile(path string) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot read the pid file %q: want PID START, got %q", path, data)
 	}
 	pid, err := strconv.Atoi(fields[0])
-	if err != nil {
-		return Identity{}, fmt.Errorf("cannot read the pid file %q: %w", path, err)
-	}
-	return Identity{PID: pid, Start: fields[1]}, nil
+	return Identity{PID: pid, Start: fields[1]}, wrap.Error(err, "cannot read the pid file %q", path)
 }
 
 // procStat holds fields of /proc/PID/stat.

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 // formatVersion is the format of the keys below a store's prefix.
@@ -34,10 +35,7 @@ func Create(ctx context.Context, url string) error {
 		}
 		return d.writeMarker(ctx)
 	})
-	if err != nil {
-		return fmt.Errorf("cannot create store %q: %w", url, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot create store %q", url)
 }
 
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {

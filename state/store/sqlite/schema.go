@@ -13,6 +13,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/store"
+	"bijou/state/wrap"
 )
 
 // applicationID marks the file as bijou's ("bijo"); file(1) shows it.
@@ -30,10 +31,7 @@ var schema string
 // there is a file already, it returns ErrExists. Beside the file the store keeps PATH-wal
 // and PATH-shm (SQLite's) and PATH-bell (the doorbell).
 func Create(ctx context.Context, path string) error {
-	if err := create(ctx, path); err != nil {
-		return fmt.Errorf("cannot create store %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(create(ctx, path), "cannot create store %q", path)
 }
 
 func create(ctx context.Context, path string) error {
@@ -130,10 +128,8 @@ func findStoreFile(path string) (storeFile, error) {
 	if !info.Mode().IsRegular() {
 		return storeFile{}, errors.New("it is not a regular file")
 	}
-	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
-		return storeFile{}, fmt.Errorf("it cannot be read and written: %w", err)
-	}
-	return storeFile{path, info}, nil
+	err = unix.Access(path, unix.R_OK|unix.W_OK)
+	return storeFile{path, info}, wrap.Error(err, "it cannot be read and written")
 }
 
 // isUnchanged reports whether the path still leads to the file. As long as SQLite has that

@@ -1,0 +1,17 @@
+// Package wrap puts what could not be done in front of an error. It is a leaf: everybody may
+// import it.
+package wrap
+
+import "fmt"
+
+// Error returns err behind the text and a colon, as in "cannot read FILE: ..."; nil if err is nil.
+func Error(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
+// Result is Error for a function with several ends, which defers it: *err is what it returns.
+// The arguments are as they were when it was deferred.
+func Result(err *error, format string, args ...any) { *err = Error(*err, format, args...) }

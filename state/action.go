@@ -140,15 +140,7 @@ func (v *View) UnitActions(unit string) (map[string]charm.Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	url := u.Charm
-	if url == "" {
-		s, err := v.Service(u.Service)
-		if err != nil {
-			return nil, err
-		}
-		url = s.Charm
-	}
-	c, err := v.Charm(url)
+	c, err := v.charmOf(u.Service, u.Charm)
 	return c.Actions, err
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -131,11 +132,9 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 		return IgnoreNotFound(err)
 	}
 	a.Status, a.ActionEnd, a.Completed = status, end, now.UTC()
-	if a.Output, err = tx.putOutput(end.Output); err != nil {
-		return err
-	}
-	q, _, err := keyspace.Load[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
-	if err != nil {
+	a.Output, err = tx.putOutput(end.Output)
+	q, qerr := keyspace.LoadOrZero[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
+	if err := cmp.Or(err, qerr); err != nil {
 		return err
 	}
 	same := func(n int) bool { return n == id }

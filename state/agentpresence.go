@@ -156,8 +156,7 @@ type ProvisionerTrouble struct {
 
 // ProvisionerTrouble reads the provisioner's trouble; without messages there is none.
 func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
-	t, _, err := keyspace.Load[ProvisionerTrouble](v.keys, keys.Provisioner)
-	return t, err
+	return keyspace.LoadOrZero[ProvisionerTrouble](v.keys, keys.Provisioner)
 }
 
 // SetProvisionerTrouble records the provisioner's trouble, since now unless it is
@@ -171,14 +170,11 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	if same := slices.Equal(old.Messages, messages); same {
 		now = old.Since
 	}
-	switch {
-	case err != nil || len(messages)+len(old.Messages) == 0:
+	if err != nil || len(messages)+len(old.Messages) == 0 {
 		return err
-	case len(messages) == 0:
-		tx.keys.Remove(keys.Provisioner)
-		return nil
 	}
-	return tx.keys.Put(keys.Provisioner, ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()})
+	trouble := ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()}
+	return tx.keys.PutOrRemove(keys.Provisioner, trouble, len(messages) > 0)
 }
 
 // SessionTTL is how long a process may be silent before its agents count as gone, and

@@ -73,11 +73,8 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 		return nil, err
 	}
 	ch, err := tx.Charm(s.Charm)
-	if err != nil {
-		return nil, err
-	}
-	c, err := tx.Config(service)
-	if err != nil {
+	c, cerr := tx.Config(service)
+	if err := cmp.Or(err, cerr); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,23 +50,16 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 	s.Life = Dying
-	if err := tx.keys.Put(keys.Service(name), s); err != nil {
-		return nil, nil, err
-	}
-	index, err := tx.keys.List(keys.ServiceRelations(name))
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, _, err := tx.keys.Get(keys.UnitCounter(name)); err != nil {
-		return nil, nil, err
-	}
+	err = tx.keys.Put(keys.Service(name), s)
+	index, ierr := tx.keys.List(keys.ServiceRelations(name))
+	_, _, cerr := tx.keys.Get(keys.UnitCounter(name))
 	for _, kv := range index {
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(name)); ok {
 			relations = append(relations, id)
 		}
 	}
-	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
-	return relations, unitNames(kvs, keys.Units), err
+	kvs, uerr := tx.keys.ListUnguarded(keys.ServiceUnits(name))
+	return relations, unitNames(kvs, keys.Units), cmp.Or(err, ierr, cerr, uerr)
 }
 
 func (tx *Tx) removeServiceIfDone(name string) error {
@@ -105,10 +99,7 @@ func (tx *Tx) destroyRelation(id int) error {
 		return err
 	}
 	r.Life = Dying
-	if err := tx.putRelation(r); err != nil {
-		return err
-	}
-	return tx.RemoveRelationIfDone(r)
+	return cmp.Or(tx.putRelation(r), tx.RemoveRelationIfDone(r))
 }
 
 // RemoveRelationIfDone removes a dying relation without members, and the dying services

@@ -104,8 +104,7 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	e, err := keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
-	return e, err
+	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
 }
 
 // SetEnvironment changes configuration values; nil puts one back to its default.
@@ -118,11 +117,9 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	config := map[string]string{}
 	maps.Copy(config, e.Config)
 	for key, value := range changes {
-		if value == nil {
-			delete(config, key)
-			continue
+		if delete(config, key); value != nil {
+			config[key] = *value
 		}
-		config[key] = *value
 	}
 	e.Config = config
 	if err := e.validate(); err != nil {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +84,9 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 
 // appendLog takes no more lines than fit in one batch.
 func (tx *Tx) appendLog(source string, lines []LogLine) error {
-	head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
-	if err != nil {
-		return err
-	}
-	batch, _, err := keyspace.Load[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
-	if err != nil {
+	head, herr := keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
+	batch, berr := keyspace.LoadOrZero[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
+	if err := cmp.Or(herr, berr); err != nil {
 		return err
 	}
 	size := batch.size()
@@ -115,12 +113,9 @@ type LogFilter struct {
 // the View's revision, and ask again for the sources whose LogEnds have grown,
 // after what they were.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
-	level, err := LogLevel(f.Level)
-	if err != nil {
-		return nil, err
-	}
-	sources, err := v.LogSources(f.Sources)
-	if err != nil {
+	level, lerr := LogLevel(f.Level)
+	sources, serr := v.LogSources(f.Sources)
+	if err := cmp.Or(lerr, serr); err != nil {
 		return nil, err
 	}
 	var lines []LogLine

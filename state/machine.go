@@ -223,19 +223,15 @@ func (tx *Tx) RemoveMachine(id string) error {
 	if err := tx.forgetMachineStorage(id); err != nil {
 		return err
 	}
-	tx.keys.Remove(keys.Machine(id))
-	tx.keys.Remove(keys.UnusedMachine(id))
-	tx.keys.Remove(keys.FirstUnit(id))
-	tx.keys.Remove(keys.Presence(MachineAgent(id)))
-	tx.keys.Remove(keys.Claim(MachineAgent(id)))
+	agent := MachineAgent(id)
+	tx.keys.Remove(keys.Machine(id), keys.UnusedMachine(id), keys.FirstUnit(id), keys.Presence(agent), keys.Claim(agent))
 	return nil
 }
 
 // NextMachine returns the number that the next machine gets; as many were given, to machine 0
 // first.
 func (v *View) NextMachine() (int, error) {
-	n, _, err := keyspace.Load[int](v.keys, keys.MachineCounter)
-	return n, err
+	return keyspace.LoadOrZero[int](v.keys, keys.MachineCounter)
 }
 
 // IsMachineID reports whether an id is of a machine that is or was, given the next

@@ -52,12 +52,9 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err
 	}
-	r, err := tx.Relation(id)
-	if err != nil {
-		return err
-	}
-	u, err := tx.Unit(unit)
-	if err != nil {
+	r, rerr := tx.Relation(id)
+	u, uerr := tx.Unit(unit)
+	if err := cmp.Or(rerr, uerr); err != nil {
 		return err
 	}
 	if _, ok := r.Endpoint(u.Service); !ok {
@@ -70,13 +67,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if r.Scope == charm.Container {
 		m.Principal = cmp.Or(u.Principal, unit)
 	}
-	if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
-		return err
-	}
-	if err := tx.initSettings(id, unit, settings); err != nil {
-		return err
-	}
-	return tx.addSubordinate(r, u)
+	return cmp.Or(tx.keys.Put(keys.Member(id, unit), m), tx.initSettings(id, unit, settings), tx.addSubordinate(r, u))
 }
 
 // initSettings makes the settings node of a unit that enters, so that it exists even

@@ -44,8 +44,7 @@ func ComparePorts(a, b Port) int {
 
 // Ports reads the open ports of a unit, in the order of ComparePorts.
 func (v *View) Ports(unit string) ([]Port, error) {
-	ports, _, err := keyspace.Load[[]Port](v.keys, keys.Ports(unit))
-	return ports, err
+	return keyspace.LoadOrZero[[]Port](v.keys, keys.Ports(unit))
 }
 
 // SetPorts replaces the open ports of a unit. ErrNotFound if the unit is gone.
@@ -53,13 +52,8 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	if len(ports) == 0 {
-		tx.keys.Remove(keys.Ports(unit))
-		return nil
-	}
-	sorted := slices.Clone(ports)
-	slices.SortFunc(sorted, ComparePorts)
-	return tx.keys.Put(keys.Ports(unit), slices.Compact(sorted))
+	sorted := slices.SortedFunc(slices.Values(ports), ComparePorts)
+	return tx.keys.PutOrRemove(keys.Ports(unit), slices.Compact(sorted), len(ports) > 0)
 }
 
 // overlaps reports whether two ranges share a port. Pings are everybody's.
@@ -83,16 +77,10 @@ type PortInUse struct {
 // range. On "local", where every machine is the same host and fifty services may have
 // the same port in their charm, an equal range is no conflict.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
-	u, err := v.Unit(unit)
-	if err != nil {
-		return in, false, err
-	}
-	env, err := v.Environment()
-	if err != nil {
-		return in, false, err
-	}
-	open, err := v.machinePorts(u.Machine)
-	if err != nil {
+	u, uerr := v.Unit(unit)
+	env, eerr := v.Environment()
+	open, perr := v.machinePorts(u.Machine)
+	if err := cmp.Or(uerr, eerr, perr); err != nil {
 		return in, false, err
 	}
 	for _, other := range open {

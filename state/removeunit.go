@@ -82,32 +82,22 @@ func (tx *Tx) RemoveUnit(name string) error {
 			return err
 		}
 	}
-	tx.keys.Remove(keys.Unit(name))
-	tx.keys.Remove(keys.MachineUnit(u.Machine, name))
-	tx.keys.Remove(keys.Presence(UnitAgent(name)))
+	tx.keys.Remove(keys.Unit(name), keys.MachineUnit(u.Machine, name), keys.Presence(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
 }
 
 // joinedRelations makes no condition: a dying or dead unit enters no other relation.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	index, err := v.keys.ListUnguarded(keys.ServiceRelations(u.Service))
-	if err != nil {
-		return nil, err
-	}
 	for _, kv := range index {
-		id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service))
-		if !ok {
-			continue
-		}
-		in, err := v.keys.HasUnguarded(keys.Member(id, u.Name))
-		if err != nil {
-			return nil, err
-		}
-		if in {
-			ids = append(ids, id)
+		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service)); ok {
+			in, merr := v.keys.HasUnguarded(keys.Member(id, u.Name))
+			if err = errors.Join(err, merr); in {
+				ids = append(ids, id)
+			}
 		}
 	}
-	return ids, nil
+	return ids, err
 }
 
 // RemoveUnit removes a dying or dead unit however much it has, in batches, each under

@@ -135,12 +135,8 @@ func (tx *Tx) SetRestoredDiffers(unit, how string) error {
 	if err != nil || !ok {
 		return err
 	}
-	if how == "" {
-		tx.keys.Remove(keys.Restored(unit))
-		return nil
-	}
 	r.Differs = how
-	return tx.keys.Put(keys.Restored(unit), r)
+	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
 // acceptRestored takes the unit's mark away, since an operator has looked: the unit goes

@@ -200,8 +200,7 @@ func (tx *Tx) SetTrusted(name string, trusted bool) error {
 // ServiceStatus reads the workload status that a unit set for its whole service;
 // the zero WorkloadStatus if none did.
 func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
-	w, _, err := keyspace.Load[WorkloadStatus](v.keys, keys.ServiceStatus(name))
-	return w, err
+	return keyspace.LoadOrZero[WorkloadStatus](v.keys, keys.ServiceStatus(name))
 }
 
 // SetServiceStatus sets a service's workload status. ErrNotFound if the service is gone.

@@ -104,8 +104,7 @@ type MachineStorage struct {
 
 // MachineStorage reads what storage there is on a machine.
 func (v *View) MachineStorage(id string) (MachineStorage, error) {
-	s, _, err := keyspace.Load[MachineStorage](v.keys, keys.MachineStorage(id))
-	return s, err
+	return keyspace.LoadOrZero[MachineStorage](v.keys, keys.MachineStorage(id))
 }
 
 func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage)) error {
@@ -114,11 +113,7 @@ func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage
 		return err
 	}
 	change(&s)
-	if len(s.All) == 0 {
-		tx.keys.Remove(keys.MachineStorage(machine))
-		return nil
-	}
-	return tx.keys.Put(keys.MachineStorage(machine), s)
+	return tx.keys.PutOrRemove(keys.MachineStorage(machine), s, len(s.All) > 0)
 }
 
 // changeUnitStorage notes with a unit that it has a storage, or not any more.
@@ -131,11 +126,7 @@ func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
 	if in {
 		ids = append(ids, id)
 	}
-	if len(ids) == 0 {
-		tx.keys.Remove(keys.UnitStorage(unit))
-		return nil
-	}
-	return tx.keys.Put(keys.UnitStorage(unit), ids)
+	return tx.keys.PutOrRemove(keys.UnitStorage(unit), ids, len(ids) > 0)
 }
 
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }

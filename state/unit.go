@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 )
 
 // Resolved is an operator's answer to an error.
@@ -187,13 +187,11 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 		return "", err
 	}
 	m, err := v.Machine(u.Machine)
-	if err != nil {
-		return "", fmt.Errorf("cannot find the address of unit %q: %w", name, err)
-	}
+	address := m.Addresses.Private
 	if public {
-		return m.Addresses.Public, nil
+		address = m.Addresses.Public
 	}
-	return m.Addresses.Private, nil
+	return address, wrap.Error(err, "cannot find the address of unit %q", name)
 }
 
 // PrefetchUnit brings, in one round trip, the records that a unit's next step is decided by,

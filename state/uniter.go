@@ -70,8 +70,7 @@ func (v *View) Op(unit string) (op Op, ok bool, err error) {
 
 // Workflow reads a unit's workflow; the zero Workflow before its agent began.
 func (v *View) Workflow(unit string) (Workflow, error) {
-	w, _, err := keyspace.Load[Workflow](v.keys, keys.Workflow(unit))
-	return w, err
+	return keyspace.LoadOrZero[Workflow](v.keys, keys.Workflow(unit))
 }
 
 // RelationState reads a unit's state in a relation; ok is false if its agent does not

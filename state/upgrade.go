@@ -30,8 +30,7 @@ func (u Upgrade) Wants(unit, charm string) bool {
 
 // Upgrade reads a service's upgrade mark; the zero Upgrade if it never was upgraded.
 func (v *View) Upgrade(service string) (Upgrade, error) {
-	u, _, err := keyspace.Load[Upgrade](v.keys, keys.Upgrade(service))
-	return u, err
+	return keyspace.LoadOrZero[Upgrade](v.keys, keys.Upgrade(service))
 }
 
 // UpgradeSpec describes an upgrade of a service.
@@ -55,12 +54,9 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	if err != nil {
 		return err
 	}
-	old, err := tx.Charm(s.Charm)
-	if err != nil {
-		return err
-	}
-	fresh, err := tx.Charm(spec.Charm.String())
-	if err != nil {
+	old, oldErr := tx.Charm(s.Charm)
+	fresh, freshErr := tx.Charm(spec.Charm.String())
+	if err := cmp.Or(oldErr, freshErr); err != nil {
 		return err
 	}
 	s.ForceSeries, s.Force = s.ForceSeries || spec.Series, s.Force || spec.Needs
@@ -77,13 +73,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.setDialect(fresh)
-	if err := tx.keys.Put(keys.Service(name), s); err != nil {
-		return err
-	}
-	if err := tx.addPeerRelations(name, fresh); err != nil {
-		return err
-	}
-	return tx.keys.Put(keys.Upgrade(name), mark)
+	return cmp.Or(tx.keys.Put(keys.Service(name), s), tx.addPeerRelations(name, fresh), tx.keys.Put(keys.Upgrade(name), mark))
 }
 
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {

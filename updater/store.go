@@ -14,6 +14,7 @@
 package updater
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,15 +177,10 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 // after it has found it there: the request for which it was installed was there before.
 func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
-		r, err := LoadRequest(v)
-		if err != nil {
-			return false, err
-		}
-		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
-		if err != nil {
-			return false, err
-		}
-		gate, _, err := keyspace.Load[record.Gate](v, keys.Gate)
+		r, rerr := LoadRequest(v)
+		recovery, werr := ReadKey[record.Recovery](v, keys.Recovery)
+		gate, gerr := keyspace.LoadOrZero[record.Gate](v, keys.Gate)
+		err := cmp.Or(rerr, werr, gerr)
 		return err == nil && record.IsProven(r, gate, recovery), err
 	})
 }
@@ -246,11 +242,7 @@ func Remove(key string) Change { return Change{Key: key} }
 // Apply puts a decision's changes into a transaction.
 func Apply(tx *keyspace.Tx, changes []Change) error {
 	for _, c := range changes {
-		if c.Value == nil {
-			tx.Remove(c.Key)
-			continue
-		}
-		if err := tx.Put(c.Key, c.Value); err != nil {
+		if err := tx.PutOrRemove(c.Key, c.Value, c.Value != nil); err != nil {
 			return err
 		}
 	}

@@ -110,15 +110,9 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 		return err
 	}
 	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changesSetting(before, key, value) {
-		tx.Remove(keys.Release)
-		tx.Remove(keys.Published)
-		tx.Remove(keys.CheckFailure)
+		tx.Remove(keys.Release, keys.Published, keys.CheckFailure)
 	}
-	if value == nil {
-		tx.Remove(keys.Config(key))
-		return nil
-	}
-	return tx.Put(keys.Config(key), *value)
+	return tx.PutOrRemove(keys.Config(key), value, value != nil)
 }
 
 // changesSetting takes nil for the default.

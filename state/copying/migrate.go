@@ -196,15 +196,9 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 }
 
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
-	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
-	if err != nil {
-		return err
-	}
-	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
-	if err != nil {
-		return err
-	}
-	if err := checkNobodyRuns(tx, occupantPrefixes()); err != nil {
+	left, draftThere, derr := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
+	_, movedThere, merr := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
+	if err := cmp.Or(derr, merr, checkNobodyRuns(tx, occupantPrefixes())); err != nil {
 		return err
 	}
 	env, err := tx.Environment()

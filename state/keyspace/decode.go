@@ -41,6 +41,12 @@ func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	return doc, err == nil, err
 }
 
+// LoadOrZero is Load with the zero value for a key that is absent.
+func LoadOrZero[T any](r Reader, key string) (T, error) {
+	doc, _, err := Load[T](r, key)
+	return doc, err
+}
+
 // LoadExisting is Load with ErrNotFound, in those words, for a key that is absent.
 func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	doc, ok, err := Load[T](r, key)

@@ -48,7 +48,7 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	v := &View{ctx: ctx, snap: snap, buffer: newTxBuffer()}
+	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}, buffer: newTxBuffer()}
 	defer v.close()
 	if err := f(&Tx{v}); err != nil {
 		return err
@@ -105,10 +105,21 @@ func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
 	return err
 }
 
-// Remove deletes a key, if it is there.
-func (tx *Tx) Remove(key string) {
+// Remove deletes keys, as far as they are there.
+func (tx *Tx) Remove(keys ...string) {
 	tx.checkOpen()
-	tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
+	for _, key := range keys {
+		tx.buffer.writes[key] = store.Op{Key: key, Delete: true}
+	}
+}
+
+// PutOrRemove writes a key if there is something to keep, and else deletes it.
+func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
+	if keep {
+		return tx.Put(key, doc)
+	}
+	tx.Remove(key)
+	return nil
 }
 
 // NextNumber counts from 0. A number is never given twice, whatever happens to what it
@@ -256,9 +267,7 @@ func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 func (s *Space) RemoveKeys(ctx context.Context, keys []string) error {
 	for batch := range slices.Chunk(keys, MaxRemovedKeys) {
 		err := s.Update(ctx, func(tx *Tx) error {
-			for _, key := range batch {
-				tx.Remove(key)
-			}
+			tx.Remove(batch...)
 			return nil
 		})
 		if err != nil {

@@ -24,7 +24,8 @@ type View struct {
 const maxViewAttempts = 10
 
 // View calls f with all reads at one revision, the newest at its first read. It
-// returns f's error. f does nothing but read: it keeps the store's readers open.
+// returns f's error. f does nothing but read: it keeps the store's readers open. After a read
+// that has failed all others fail, at once.
 // If the store drops that revision meanwhile, f is run again from the start, so
 // its results must be such that a rerun overwrites them.
 func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
@@ -41,9 +42,44 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) error {
 	if err != nil {
 		return err
 	}
-	v := &View{ctx: ctx, snap: snap}
+	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}}
 	defer v.close()
 	return f(v)
+}
+
+// failingSnapshot gives its first failure as that of all later reads, too: whoever reads several
+// things may look at the errors once, and waits once only for a store that is away.
+type failingSnapshot struct {
+	store.Snapshot
+	err error
+}
+
+func (s *failingSnapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
+	if s.err == nil {
+		kv, ok, s.err = s.Snapshot.Get(ctx, key)
+	}
+	return kv, ok, s.err
+}
+
+func (s *failingSnapshot) List(ctx context.Context, prefix string) (kvs []store.KV, err error) {
+	if s.err == nil {
+		kvs, s.err = s.Snapshot.List(ctx, prefix)
+	}
+	return kvs, s.err
+}
+
+func (s *failingSnapshot) Prefetch(ctx context.Context, keys ...string) error {
+	if s.err == nil {
+		s.err = s.Snapshot.Prefetch(ctx, keys...)
+	}
+	return s.err
+}
+
+func (s *failingSnapshot) Revision(ctx context.Context) (revision int64, err error) {
+	if s.err == nil {
+		revision, s.err = s.Snapshot.Revision(ctx)
+	}
+	return revision, s.err
 }
 
 // Read returns the result of f in a View of its own.

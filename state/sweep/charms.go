@@ -133,22 +133,14 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 
 func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
-	if err != nil {
-		return nil, err
-	}
-	kvs, err := v.Keys().List(keyspace.BlobHeadsPrefix)
-	if err != nil {
-		return nil, err
-	}
+	kvs, lerr := v.Keys().List(keyspace.BlobHeadsPrefix)
+	err = errors.Join(err, lerr)
 	heads := map[string]keyspace.BlobHead{}
 	for _, kv := range kvs {
-		sum := strings.TrimPrefix(kv.Key, keyspace.BlobHeadsPrefix)
-		if used[sum] {
-			continue
-		}
-		if heads[sum], err = keyspace.DecodeBlobHead(kv); err != nil {
-			return nil, err
+		if sum := strings.TrimPrefix(kv.Key, keyspace.BlobHeadsPrefix); !used[sum] {
+			head, derr := keyspace.DecodeBlobHead(kv)
+			heads[sum], err = head, errors.Join(err, derr)
 		}
 	}
-	return heads, nil
+	return heads, err
 }

@@ -235,12 +235,7 @@ func (c *releaseChecker) inspectRelease(ctx context.Context, s decide.Snapshot, 
 
 // putRelease alerts once when the files of a release that servers have were replaced.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
-	var err error
-	if f.newest == "" {
-		tx.Remove(keys.Release)
-	} else {
-		err = tx.Put(keys.Release, f.newest)
-	}
+	err := tx.PutOrRemove(keys.Release, f.newest, f.newest != "")
 	was, failed := updater.ReadKey[record.Published](tx.View, keys.Published)
 	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
 		return errors.Join(err, failed)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -75,14 +76,11 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 	var present map[int]record.Presence
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			m.Turn, err = updater.ReadKey[record.Turn](v, keys.Turn(c.Name))
-			if err == nil {
-				present, err = updater.PeekServers[record.Presence](v, keys.Presences)
-			}
-			if err == nil {
-				revision, err = v.Revision()
-			}
-			return err
+			var errs [3]error
+			m.Turn, errs[0] = updater.ReadKey[record.Turn](v, keys.Turn(c.Name))
+			present, errs[1] = updater.PeekServers[record.Presence](v, keys.Presences)
+			revision, errs[2] = v.Revision()
+			return cmp.Or(errs[:]...)
 		})
 	})
 	if err == nil {
@@ -123,23 +121,16 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	key := keys.Turn(component)
 	return retryStore(ctx, func() error {
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
-			t, err := updater.ReadKey[record.Turn](tx.View, key)
-			if err != nil {
-				return err
-			}
-			now, err := updater.LoadRequest(tx.View)
-			if err != nil {
+			t, terr := updater.ReadKey[record.Turn](tx.View, key)
+			now, rerr := updater.LoadRequest(tx.View)
+			if err := cmp.Or(terr, rerr); err != nil {
 				return err
 			}
 			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move, record.IsCurrent(now, r))
-			switch {
-			case err != nil || !still:
+			if err != nil || !still {
 				return err
-			case move == MoveTake:
-				return tx.Put(key, record.Turn{Server: w.o.LRN, Request: r.ID})
 			}
-			tx.Remove(key)
-			return nil
+			return tx.PutOrRemove(key, record.Turn{Server: w.o.LRN, Request: r.ID}, move == MoveTake)
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -125,13 +126,10 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			if w.snapshot.Current, err = updater.LoadRequest(v); err != nil {
-				return err
-			}
-			if all, err = updater.LoadWorkers(v); err != nil {
-				return err
-			}
-			return w.readOwnStatus(v)
+			w.snapshot.Current, err = updater.LoadRequest(v)
+			var aerr error
+			all, aerr = updater.LoadWorkers(v)
+			return cmp.Or(err, aerr, w.readOwnStatus(v))
 		})
 	})
 	w.snapshot.ObserveWorkers(all, w.clock.Now())

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bijou/multicall/applet"
@@ -65,7 +66,7 @@ func isBijouArg(arg string) bool {
 
 func reportUnknown(c applet.Call, name string) int {
 	hint := "bijou --list names all applets"
-	if meant := console.NearestWord(name, appletNames()); meant != "" {
+	if meant := console.NearestWord(name, slices.Concat(appletNames(), ownCommands())); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
 	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))

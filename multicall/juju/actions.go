@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/sanitize"
 )
 
 type actionsCmd struct {
@@ -51,7 +52,7 @@ func (c actionsCmd) Run(o *operator) error {
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
 		a := actions[name]
 		docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
-		t.Add("", name, paramNames(a.Params), firstLine(a.Description))
+		t.Add("", name, paramNames(a.Params), sanitize.FirstLine(a.Description))
 	}
 	return o.printTable(c.Format, docs, t)
 }
@@ -243,7 +244,7 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	for _, a := range actions {
 		docs = append(docs, newActionDoc(a, state.Output{}))
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
-			a.Enqueued.Local().Format(time.DateTime), firstLine(a.Message))
+			a.Enqueued.Local().Format(time.DateTime), sanitize.FirstLine(a.Message))
 	}
 	return o.printTable(c.Format, docs, t)
 }
@@ -279,7 +280,7 @@ func actionTitle(a state.Action) string {
 	if !a.IsCommand() {
 		return a.Name
 	}
-	title := []rune(firstLine("run: " + strings.Join(a.Command, " ")))
+	title := []rune(sanitize.FirstLine("run: " + strings.Join(a.Command, " ")))
 	if len(title) > 40 {
 		return string(title[:37]) + "..."
 	}

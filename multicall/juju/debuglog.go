@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/sanitize"
+	"bijou/state/status"
 )
 
 type debugLogCmd struct {
@@ -210,9 +211,9 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		return err
 	}
 	if !c.Secrets {
-		hideSecrets(runs)
+		status.HideHookRuns(runs)
 	}
-	return o.printTable(c.Format, newHookDocs(runs, running), historyTable(runs, running))
+	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
 }
 
 // checkUnit tells a unit that was removed from one that never was, as long as its log is kept.
@@ -227,15 +228,6 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 	}
 	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
 		"its log is still there: juju debug-log --unit "+c.Unit)
-}
-
-func hideSecrets(runs []state.HookRun) {
-	for i := range runs {
-		runs[i].Failure = sanitize.HideSecrets(runs[i].Failure)
-		for n, change := range runs[i].Changes {
-			runs[i].Changes[n] = sanitize.HideSecrets(change)
-		}
-	}
 }
 
 // historyTable has below each hook a row for each setting that it wrote.
@@ -262,30 +254,4 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
 	}
 	return t
-}
-
-type hookDoc struct {
-	Hook     string    `yaml:"hook" json:"hook"`
-	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
-	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
-	Started  time.Time `yaml:"started" json:"started"`
-	Seconds  float64   `yaml:"seconds" json:"seconds"`
-	Exit     int       `yaml:"exit" json:"exit"` // -1: it had no exit code
-	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
-	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
-	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
-	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
-	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
-}
-
-func newHookDocs(runs []state.HookRun, running *state.RunningHook) []hookDoc {
-	past := make([]hookDoc, len(runs))
-	for i, r := range runs {
-		past[i] = hookDoc{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, ""}
-	}
-	if r := running; r != nil {
-		past = append(past, hookDoc{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
-			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
-	}
-	return past
 }

@@ -251,35 +251,12 @@ func readRemaining(ctx context.Context, s *state.State) (l remaining, err error)
 	units := allUnits(now)
 	l.units = len(units)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		why, failed := waitReason(units[name])
-		l.waitReasons = append(l.waitReasons, name+" "+why)
+		why, failed := units[name].WaitReason()
+		l.waitReasons = append(l.waitReasons, name+" ("+why+")")
 		if failed {
 			l.failed++
 		}
 		l.anyRunning = l.anyRunning || units[name].Running != nil
 	}
 	return l, err
-}
-
-// waitReason reports as failed a unit that only an operator, or a later retry, can move: not one
-// that has been answered, or whose hook runs again.
-func waitReason(u status.Unit) (why string, failed bool) {
-	for _, group := range u.Relations {
-		for id, r := range group.Relations {
-			if r.State == state.RelationError && r.Resolved == "" {
-				return fmt.Sprintf("(%s: %s)", id, r.Message), true
-			}
-		}
-	}
-	switch i := u.Info; {
-	case u.Trouble != nil:
-		return "(" + firstLine(u.Trouble.Message) + ")", false
-	case i != nil && i.Hook != "":
-		return "(" + i.Hook + ": " + firstLine(i.Message) + ")", i.Resolved == "" && u.Running == nil
-	case i != nil && i.Message != "":
-		return "(" + firstLine(i.Message) + ")", false
-	case u.Running != nil:
-		return "(" + u.Running.Name + " runs)", false
-	}
-	return "(" + withLife(u.State, u.Life) + ")", false
 }

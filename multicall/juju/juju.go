@@ -172,7 +172,8 @@ type grammar struct {
 	Status      statusCmd      `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
 	ShowUnit    showUnitCmd    `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
 	Wait        waitCmd        `cmd:"" help:"Wait until units have settled, are active, or are gone."`
-	Machines    machinesCmd    `cmd:"" help:"List the machines."`
+	Machines    machinesCmd    `cmd:"" aliases:"list-machines" help:"List the machines."`
+	ShowMachine showMachineCmd `cmd:"" help:"Show machines, with their units."`
 	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
 	SSH         sshCmd         `cmd:"" name:"ssh" help:"Open a shell on a unit's machine, or run a command there."`
 	SCP         scpCmd         `cmd:"" name:"scp" help:"Copy files to a machine, or from there."`

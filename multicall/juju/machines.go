@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"bijou/multicall/console"
@@ -19,27 +18,39 @@ type machinesCmd struct {
 	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
+type showMachineCmd struct {
+	Machines []string `arg:"" optional:"" name:"machine" help:"The machines' ids; default: all."`
+	Format   string   `enum:"yaml,json,tabular" default:"yaml" placeholder:"FORMAT" help:"yaml, json or tabular; default yaml."`
+}
+
 type machineEntry struct {
-	status.Machine `yaml:",inline"`
-	Units          []string `yaml:"units" json:"units"`
+	jujuMachine `yaml:",inline"`
+	Units       []string `yaml:"units" json:"units"`
 }
 
 // Run prints all machines, in a table one line each.
-func (c machinesCmd) Run(o *operator) error {
-	if c.Format == "tabular" {
-		return c.printTable(o)
-	}
+func (c machinesCmd) Run(o *operator) error { return showMachineCmd{Format: c.Format}.Run(o) }
+
+// Run prints the machines, all that were named or none.
+func (c showMachineCmd) Run(o *operator) error {
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
 	if err != nil {
 		return err
 	}
-	return o.encode(c.Format, map[string]any{"machines": machineEntries(s)})
+	for _, id := range c.Machines {
+		if _, ok := s.Machines[id]; !ok {
+			return console.Hint(fmt.Errorf("machine %q not found", id), "juju machines lists them")
+		}
+	}
+	maps.DeleteFunc(s.Machines, func(id string, _ status.Machine) bool { return len(c.Machines) > 0 && !slices.Contains(c.Machines, id) })
+	entries := machineEntries(s)
+	return o.printTable(c.Format, map[string]any{"machines": entries}, machineTable(s, entries))
 }
 
 func machineEntries(s status.Status) map[string]machineEntry {
 	entries := map[string]machineEntry{}
 	for id, m := range s.Machines {
-		entries[id] = machineEntry{Machine: m, Units: []string{}}
+		entries[id] = machineEntry{newJujuMachine(m), []string{}}
 	}
 	units := allUnits(s)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
@@ -49,43 +60,6 @@ func machineEntries(s status.Status) map[string]machineEntry {
 		}
 	}
 	return entries
-}
-
-func (machinesCmd) printTable(o *operator) error {
-	return o.view(func(v *state.View) error {
-		machines, err := v.Machines()
-		if err != nil {
-			return err
-		}
-		t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "UNITS", "CONSTRAINTS", "MESSAGE")
-		for _, m := range machines {
-			units, err := v.MachineUnits(m.ID)
-			if err != nil {
-				return err
-			}
-			shown, err := machineState(v, m)
-			if err != nil {
-				return err
-			}
-			t.Add(stateColour(shown), m.ID, shown, m.Addresses.Public, m.InstanceID, m.Series, strconv.Itoa(len(units)),
-				m.Constraints.String(), machineMessage(status.Machine{Message: m.Message, NextRetry: m.RetryAt}))
-		}
-		return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
-	})
-}
-
-// machineState is a dying machine's life, else its status; one whose agent is gone is down.
-func machineState(v *state.View, m state.Machine) (string, error) {
-	present, err := v.IsPresent(state.MachineAgent(m.ID))
-	switch {
-	case err != nil:
-		return "", err
-	case m.Life != state.Alive:
-		return string(m.Life), nil
-	case m.Status == state.MachineRunning && !present:
-		return string(state.MachineDown), nil
-	}
-	return string(m.Status), nil
 }
 
 type addMachineCmd struct {

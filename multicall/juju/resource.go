@@ -14,6 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/digest"
+	"bijou/state/sanitize"
 )
 
 // parseResourceFiles checks what can be checked before anything is stored.
@@ -161,7 +162,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		if r.Version > 0 {
 			version, size = strconv.Itoa(r.Version), strconv.FormatInt(r.Size, 10)
 		}
-		t.Add("", name, version, size, r.File, r.Origin, firstLine(r.Description))
+		t.Add("", name, version, size, r.File, r.Origin, sanitize.FirstLine(r.Description))
 	}
 	return o.printTable(c.Format, infos, t)
 }

@@ -116,7 +116,7 @@ func relationTable(s status.Status) *console.Table {
 		r := s.Relations[name]
 		provider, consumer := relationServices(r)
 		t.Add(stateColour(relationState(r)), name, r.Interface, provider+":"+r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
-			withLife(relationState(r), r.Life), relationMessage(r))
+			status.WithLife(relationState(r), r.Life), relationMessage(r))
 	}
 	return t
 }
@@ -147,7 +147,7 @@ func relationMessage(r status.Relation) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+firstLine(view.Message)+failureHint(view.Stderr, view.See))
+				messages = append(messages, unit+": "+sanitize.FirstLine(view.Message)+failureHint(view.Stderr, view.See))
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func relationUnitTable(s status.Status) *console.Table {
 		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
 			end := r.Services[service]
 			add := func(unit, shown, message string) {
-				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, withLife(shown, r.Life), message)
+				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, status.WithLife(shown, r.Life), message)
 			}
 			if len(end.Units) == 0 {
 				add("-", end.State, "")
@@ -184,7 +184,7 @@ func relationUnits(end status.RelationEnd) []string {
 }
 
 func relationUnitMessage(u status.RelationUnit) string {
-	text := firstLine(u.Message)
+	text := sanitize.FirstLine(u.Message)
 	switch {
 	case u.Resolved != "":
 		text += " (marked as resolved)"

@@ -26,7 +26,8 @@ func TestJujuKeys(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	for where, document := range map[string]any{
 		"top": jujuStatus{}, "`model`": jujuModel{}, "a machine": jujuMachine{}, "an application": jujuApplication{},
-		"its relation": jujuRelation{}, "a unit": jujuUnit{}, "a status": jujuStatusInfo{},
+		"its relation": jujuRelation{}, "a unit": jujuUnit{}, "a status": status.Info{},
+		"a unit of `show-unit`": status.UnitDetail{}, "its relation there": status.RelationDetail{}, "a hook": status.HookRun{},
 	} {
 		_, row, found := strings.Cut(section, "\n| "+where+" | ")
 		row, _, _ = strings.Cut(row, "\n")
@@ -44,7 +45,7 @@ func TestJujuKeys(t *testing.T) {
 // ownKeys are those that are not embedded, in their order.
 func ownKeys(document any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(document)) {
-		if len(f.Index) == 1 && !f.Anonymous {
+		if len(f.Index) == 1 && !f.Anonymous && f.IsExported() {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			keys = append(keys, key)
 		}
@@ -75,8 +76,8 @@ func TestUnitStatusOfJuju(t *testing.T) {
 		{"down", status.Unit{State: state.UnitDown, Workload: says, Info: down}, "unknown: agent lost, see: juju status", "lost: its agent is gone"},
 		{"in trouble", status.Unit{State: state.UnitStarted, Workload: says, Trouble: &state.Trouble{Message: "disk full"}}, "active: ready", "failed: disk full"},
 	} {
-		text := func(s jujuStatusInfo) string { return strings.TrimSuffix(s.Current+": "+s.Message, ": ") }
-		if workload, agent := text(workloadInfo(tc.unit)), text(agentInfo(tc.unit)); workload != tc.workload || agent != tc.agent {
+		text := func(s status.Info) string { return strings.TrimSuffix(s.Current+": "+s.Message, ": ") }
+		if workload, agent := text(tc.unit.WorkloadInfo()), text(tc.unit.AgentInfo()); workload != tc.workload || agent != tc.agent {
 			t.Errorf("%s: workload %q, agent %q", tc.name, workload, agent)
 		}
 	}
@@ -110,7 +111,7 @@ func TestApplicationsOfJuju(t *testing.T) {
 			Charm  string                    `json:"charm"`
 			Name   string                    `json:"charm-name"`
 			Rev    int                       `json:"charm-rev"`
-			Status jujuStatusInfo            `json:"application-status"`
+			Status status.Info               `json:"application-status"`
 			Of     []string                  `json:"subordinate-to"`
 			Ends   map[string][]jujuRelation `json:"relations"`
 			Units  map[string]struct {

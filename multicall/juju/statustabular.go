@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/sanitize"
 	"bijou/state/status"
 )
 
@@ -28,7 +29,7 @@ func (t statusTables) write(w io.Writer) error {
 		related = relationUnitTable
 	}
 	var before string
-	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
+	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
 		if table.Empty() {
 			continue
 		}
@@ -66,14 +67,23 @@ func compareErrorFirst(a, b string, names int) int {
 	return names
 }
 
-func machineTable(s status.Status) *console.Table {
-	t := console.NewTable("MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
+// machineTable has columns for units and constraints if entries are given.
+func machineTable(s status.Status, entries map[string]machineEntry) *console.Table {
+	more := []string{"MESSAGE"}
+	if entries != nil {
+		more = []string{"UNITS", "CONSTRAINTS", "MESSAGE"}
+	}
+	t := console.NewTable(append([]string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}, more...)...)
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
 		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
 	})
 	for _, id := range ids {
 		m := s.Machines[id]
-		t.Add(stateColour(string(m.State)), id, withLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series, machineMessage(m))
+		cells := []string{id, status.WithLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series}
+		if entries != nil {
+			cells = append(cells, strconv.Itoa(len(entries[id].Units)), m.Constraints)
+		}
+		t.Add(stateColour(string(m.State)), append(cells, machineMessage(m))...)
 	}
 	return t
 }
@@ -82,7 +92,7 @@ func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
 	}
-	text := firstLine(cmp.Or(m.Error, m.Message))
+	text := sanitize.FirstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
 		text += retryText(m.NextRetry)
 	}
@@ -105,9 +115,9 @@ func provisionerTable(s status.Status) *console.Table {
 	}
 	for _, message := range s.Provisioner.Messages {
 		if next := s.Provisioner.NextRetry; !next.IsZero() {
-			message = firstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
+			message = sanitize.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
 		}
-		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), firstLine(message))
+		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), sanitize.FirstLine(message))
 	}
 	return t
 }
@@ -120,8 +130,8 @@ func serviceTable(s status.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		status := cmp.Or(sv.Status, &status.Workload{})
-		t.Add("", name, firstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), withLife(status.Current, sv.Life), firstLine(status.Message))
+		said := cmp.Or(sv.Status, &status.Workload{})
+		t.Add("", name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
 	}
 	return t
 }
@@ -146,7 +156,7 @@ func unitTable(s status.Status) *console.Table {
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(stateColour(rowState(u)), name, withLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+		t.Add(stateColour(rowState(u)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
 	}
 	return t
@@ -170,9 +180,9 @@ func unitMessage(u status.Unit, workload string) string {
 	}
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
-		return firstLine(workload)
+		return sanitize.FirstLine(workload)
 	}
-	text := firstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
+	text := sanitize.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
 	switch {
 	case i.Resolved != "":
 		text += " (marked as resolved)"
@@ -197,7 +207,7 @@ func failureHint(stderr, see string) string {
 }
 
 func troubleMessage(t state.Trouble) string {
-	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", firstLine(t.Message),
+	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", sanitize.FirstLine(t.Message),
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 
@@ -207,19 +217,6 @@ func rowState(u status.Unit) string {
 		return "error"
 	}
 	return u.State
-}
-
-// withLife appends a life that is not alive, which is empty.
-func withLife(text string, life state.Life) string {
-	if life == "" {
-		return text
-	}
-	return strings.TrimSpace(text + " (" + string(life) + ")")
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 func compareNumbers(a, b string) int {

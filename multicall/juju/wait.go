@@ -12,6 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/progress"
+	"bijou/state/sanitize"
 	"bijou/state/status"
 )
 
@@ -151,15 +152,15 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	now.units = len(units)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
-		why, failed := waitReason(u)
+		why, failed := u.WaitReason()
 		if m := chosen.status.Machines[u.Machine]; m.State == state.MachineError {
-			why, failed = fmt.Sprintf("(machine %s: %s)", u.Machine, firstLine(m.Error)), true
+			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, sanitize.FirstLine(m.Error)), true
 		}
 		switch {
 		case failed:
-			now.failed = append(now.failed, name+" "+why)
+			now.failed = append(now.failed, name+" ("+why+")")
 		case w.until == untilGone || u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying:
-			now.pending = append(now.pending, name+" "+why)
+			now.pending = append(now.pending, name+" ("+why+")")
 		case w.until == untilActive && (u.Workload == nil || u.Workload.Current != "active"):
 			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
 		}
@@ -196,7 +197,7 @@ func workloadReason(w *status.Workload) string {
 	if w == nil {
 		return "(it has not said how its workload is)"
 	}
-	return "(" + strings.TrimSuffix(w.Current+": "+firstLine(w.Message), ": ") + ")"
+	return "(" + strings.TrimSuffix(w.Current+": "+sanitize.FirstLine(w.Message), ": ") + ")"
 }
 
 func listReasons(reasons []string) string {

@@ -135,6 +135,15 @@ func ParseURL(s string) (URL, error) {
 	return URL(ref), nil
 }
 
+// ShortURL returns a charm's URL as Juju writes it since it has no series: local:mysql-3.
+func ShortURL(text string) string {
+	url, err := ParseURL(text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("local:%s-%d", url.Name, url.Revision)
+}
+
 // Ref is an operator's reference to a charm in a repository. Series is empty if any will
 // do, Revision -1 if the greatest is meant.
 type Ref struct {

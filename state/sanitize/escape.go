@@ -40,6 +40,12 @@ func escape(text string, write func(rune) string) string {
 	return b.String()
 }
 
+// FirstLine returns the text up to its first newline.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
 // isHarmful reports whether a terminal may obey the character instead of showing it.
 func isHarmful(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' || // line and paragraph separators

@@ -1,0 +1,186 @@
+package status
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/sanitize"
+	"bijou/state/secret"
+	"bijou/state/secrets"
+)
+
+// UnitDetail is all that says why a unit is as it is: `juju show-unit`. Its first keys, up to
+// those of the relations, are Juju 3's.
+type UnitDetail struct {
+	Version       string           `json:"workload-version,omitempty" yaml:"workload-version,omitempty"`
+	Machine       string           `json:"machine,omitempty" yaml:"machine,omitempty"`
+	OpenedPorts   []string         `json:"opened-ports" yaml:"opened-ports"`
+	PublicAddress string           `json:"public-address,omitempty" yaml:"public-address,omitempty"`
+	Charm         string           `json:"charm" yaml:"charm"` // as Juju writes it: local:mysql-3
+	Leader        bool             `json:"leader" yaml:"leader"`
+	Life          state.Life       `json:"life" yaml:"life"`
+	Relations     []RelationDetail `json:"relation-info,omitempty" yaml:"relation-info,omitempty"`
+
+	Principal    string                        `json:"subordinate-to,omitempty" yaml:"subordinate-to,omitempty"`
+	Subordinates []string                      `json:"subordinates,omitempty" yaml:"subordinates,omitempty"`
+	Options      map[string]any                `json:"options,omitempty" yaml:"options,omitempty"` // that differ from the charm's defaults
+	Storage      map[string]state.StorageState `json:"storage,omitempty" yaml:"storage,omitempty"` // by id
+	Secrets      map[string]string             `json:"secrets,omitempty" yaml:"secrets,omitempty"` // labels by id
+	Hooks        []HookRun                     `json:"hooks,omitempty" yaml:"hooks,omitempty"`     // the last, the oldest first
+
+	State      string             `json:"state" yaml:"state"` // bijou's word: Unit.State
+	Workload   Info               `json:"workload-status" yaml:"workload-status"`
+	Agent      Info               `json:"juju-status" yaml:"juju-status"` // of an idle one since its last hook
+	Error      *UnitStateInfo     `json:"state-info,omitempty" yaml:"state-info,omitempty"`
+	Trouble    *state.Trouble     `json:"agent-trouble,omitempty" yaml:"agent-trouble,omitempty"`
+	Running    *state.RunningHook `json:"running,omitempty" yaml:"running,omitempty"`
+	LastFailed *HookRun           `json:"last-failed,omitempty" yaml:"last-failed,omitempty"`
+	Next       string             `json:"next,omitempty" yaml:"next,omitempty"`   // what the agent would do now
+	Queue      []string           `json:"queue,omitempty" yaml:"queue,omitempty"` // what comes after that, as far as it is known
+	WaitsFor   string             `json:"waits-for,omitempty" yaml:"waits-for,omitempty"`
+	ToDo       []string           `json:"to-do,omitempty" yaml:"to-do,omitempty"` // for the operator
+}
+
+// maxFailedLines is how many of a failed hook's last lines are shown.
+const maxFailedLines = 10
+
+// ReadUnit reads one unit: a handful of lists, whatever else there is. owed returns what its
+// agent would do now, "" for nothing. Settings and options are as they are; HideSettings is
+// for who must not see passwords in them. state.ErrNotFound.
+func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, unit string) (string, error)) (d UnitDetail, err error) {
+	u, err := v.Unit(name)
+	if err != nil {
+		return d, err
+	}
+	o.Scope = func(service string) (bool, []string) {
+		if service == u.Service {
+			return false, []string{name}
+		}
+		return false, nil
+	}
+	s, err := Read(v, o)
+	if err != nil {
+		return d, err
+	}
+	service := s.Services[u.Service]
+	view := service.Units[name]
+	d = newUnitDetail(u, view, service)
+	err = errors.Join(d.readRelations(v, u, view), d.readProperties(v, u), d.readHooks(v, name, o), d.readQueue(v, name))
+	if err != nil {
+		return d, err
+	}
+	if d.Running == nil {
+		d.Next, err = owed(v, name)
+	}
+	d.explain(name, view, s.Machines[u.Machine])
+	return d, err
+}
+
+func newUnitDetail(u state.Unit, view Unit, service Service) UnitDetail {
+	return UnitDetail{
+		Version: view.Version, Machine: u.Machine, OpenedPorts: append([]string{}, view.OpenPorts...), PublicAddress: view.PublicAddress,
+		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
+		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
+	}
+}
+
+func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
+	c, err := v.Config(u.Service)
+	storage, serr := v.UnitStorages(u.Name)
+	own, oerr := secrets.IndexOf(v, secret.Owner{Unit: u.Name})
+	shared, herr := secrets.IndexOf(v, secret.Owner{Service: u.Service})
+	records, rerr := secrets.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+	d.Options, d.Storage, d.Secrets = c.Values, map[string]state.StorageState{}, map[string]string{}
+	for _, s := range storage {
+		d.Storage[s.ID] = s.State
+	}
+	for _, r := range records {
+		d.Secrets[r.ID] = r.Label
+	}
+	return errors.Join(err, serr, oerr, herr, rerr)
+}
+
+func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
+	runs, err := v.HookRuns(unit)
+	if err != nil {
+		return err
+	}
+	if !o.Secrets {
+		HideHookRuns(runs)
+	}
+	d.Hooks = NewHookRuns(runs, nil)
+	if n := len(runs); n > 0 && d.Agent.Current == "idle" {
+		d.Agent.Since = runs[n-1].Ended
+	}
+	var next time.Time // when what ran after it began; zero: nothing has
+	if d.Running != nil {
+		next = d.Running.Since
+	}
+	for i, r := range slices.Backward(runs) {
+		if r.Failure != "" {
+			failed := d.Hooks[i]
+			d.LastFailed = &failed
+			return d.LastFailed.readLines(v, unit, next, o)
+		}
+		next = r.Started
+	}
+	return nil
+}
+
+func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
+	lines, err := v.Logs(state.LogFilter{Sources: []string{unit}, Since: f.Started})
+	for _, l := range lines {
+		if l.Hook != f.Hook || !next.IsZero() && !l.Time.Before(next) {
+			continue
+		}
+		if !o.Secrets {
+			hideSecrets(&l.Message)
+		}
+		f.Lines = append(f.Lines, sanitize.FirstLine(l.Message))
+	}
+	f.Lines = f.Lines[max(0, len(f.Lines)-maxFailedLines):]
+	return err
+}
+
+// HookRun is a hook that has run, or runs, as `juju hook-history` shows it.
+type HookRun struct {
+	Hook     string    `yaml:"hook" json:"hook"`
+	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
+	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
+	Started  time.Time `yaml:"started" json:"started"`
+	Seconds  float64   `yaml:"seconds" json:"seconds"`
+	Exit     int       `yaml:"exit" json:"exit"` // -1: it had no exit code
+	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
+	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
+	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
+	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
+	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
+	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"` // the last that it wrote, where they are shown
+}
+
+// NewHookRuns puts what runs, if anything does, behind what has run.
+func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
+	all := make([]HookRun, len(runs))
+	for i, r := range runs {
+		all[i] = HookRun{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, "", nil}
+	}
+	if r := running; r != nil {
+		all = append(all, HookRun{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
+			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
+	}
+	return all
+}
+
+// HideHookRuns hides secrets in why hooks have failed, and in what they have set.
+func HideHookRuns(runs []state.HookRun) {
+	for i := range runs {
+		hideSecrets(&runs[i].Failure)
+		for n := range runs[i].Changes {
+			hideSecrets(&runs[i].Changes[n])
+		}
+	}
+}

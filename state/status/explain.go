@@ -1,0 +1,96 @@
+package status
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/state/sanitize"
+)
+
+// readQueue has relations' hooks in the order in which they came, and behind them what
+// operators have asked for.
+func (d *UnitDetail) readQueue(v *state.View, unit string) error {
+	inside, err := v.Uniter(unit)
+	places := map[string]int64{}
+	for id, members := range inside.Members {
+		for member, m := range members {
+			if m.Pending != "" {
+				text := fmt.Sprintf("%s-%s of %s, for %s", inside.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
+				d.Queue, places[text] = append(d.Queue, text), m.Place
+			}
+		}
+	}
+	slices.SortFunc(d.Queue, func(a, b string) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
+	actions, aerr := v.Actions(unit)
+	for _, a := range actions {
+		if a.Status == state.ActionPending {
+			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
+		}
+	}
+	return errors.Join(err, aerr)
+}
+
+// explain says what the unit waits for, and what the operator can do about it.
+func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
+	relation, r := view.relationInError()
+	e := cmp.Or(d.Error, &UnitStateInfo{})
+	switch {
+	case m.State == state.MachineError:
+		d.waitFor("machine %s, which is in error: %s", d.Machine, m.Error)
+		d.advise("juju resolved %s has its start tried again", d.Machine)
+	case m.State == state.MachinePending:
+		d.waitFor("machine %s, which is pending%s", d.Machine, strings.TrimSuffix(": "+m.Message, ": "))
+	case d.Machine == "":
+		d.waitFor("a machine")
+	case d.State == state.UnitDown:
+		d.waitFor("its agent, which is gone or cannot reach the store")
+		d.advise("juju start, on the host of machine %s; its agent.log says more", d.Machine)
+	case d.Trouble != nil:
+		d.waitFor("its agent, which cannot go on: %s", sanitize.FirstLine(d.Trouble.Message))
+		d.advise("see to what it says: the next try is at %s", clock(d.Trouble.NextRetry))
+	case d.Running != nil:
+		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name, clock(d.Running.Since), d.Running.HeldBy())
+		d.advise("juju interrupt %s ends it, if it hangs", unit)
+	case e.Hook != "":
+		d.failed(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)
+	case relation != "":
+		d.failed(unit, unit+" "+relation, r.Message, r.Resolved, r.NextRetry)
+	case e.Message != "":
+		d.waitFor("%s", e.Message)
+	case d.Next != "":
+	case d.State != state.UnitStarted && d.Life == state.Alive:
+		d.waitFor("a unit that leads its service")
+	case d.Life != state.Alive:
+		d.waitFor("the end of its relations and subordinates")
+	case d.Workload.Current == "blocked" || d.Workload.Current == "waiting":
+		d.waitFor("what its charm says: %s", d.Workload.Message)
+	}
+}
+
+func (d *UnitDetail) failed(unit, what, why string, answer state.Resolved, retry time.Time) {
+	if answer != state.Unresolved {
+		d.waitFor("its agent to take up your answer to %s", why)
+		return
+	}
+	byItself := ""
+	if !retry.IsZero() {
+		byItself = ", or its retry at " + clock(retry)
+	}
+	d.waitFor("your answer%s, after %s", byItself, why)
+	d.advise("juju debug-log --unit %s shows what it wrote", unit)
+	d.advise("juju resolved --retry %s runs it again", what)
+	d.advise("juju resolved %s counts it as done", what)
+}
+
+func (d *UnitDetail) waitFor(format string, args ...any) { d.WaitsFor = fmt.Sprintf(format, args...) }
+
+func (d *UnitDetail) advise(format string, args ...any) {
+	d.ToDo = append(d.ToDo, fmt.Sprintf(format, args...))
+}
+
+func clock(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -1,0 +1,122 @@
+package status
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/sanitize"
+)
+
+// Info is a status in one of Juju 3's words: docs/reference/status.md.
+type Info struct {
+	Current string     `json:"current,omitempty" yaml:"current"`
+	Message string     `json:"message,omitempty" yaml:"message,omitempty"`
+	Since   time.Time  `json:"since,omitzero" yaml:"since,omitempty"`
+	Version string     `json:"version,omitempty" yaml:"version,omitempty"`
+	Life    state.Life `json:"life,omitempty" yaml:"life,omitempty"`
+}
+
+// Info is unknown for a charm that has said nothing.
+func (w *Workload) Info() Info {
+	if w == nil {
+		return Info{Current: "unknown"}
+	}
+	return Info{Current: cmp.Or(w.Current, "unknown"), Message: w.Message, Since: w.Since}
+}
+
+// WorkloadInfo is error where a hook has failed, whatever the charm says.
+func (u Unit) WorkloadInfo() Info {
+	why, failed := u.WaitReason()
+	switch {
+	case u.State == state.UnitDown:
+		return Info{Current: "unknown", Message: "agent lost, see: juju status", Since: u.Info.Since}
+	case failed:
+		return Info{Current: "error", Message: "hook failed: " + why}
+	case u.Workload != nil:
+		return u.Workload.Info()
+	case u.State == state.UnitPending && u.Running == nil:
+		return Info{Current: "waiting", Message: "waiting for its machine and agent"}
+	case u.State == state.UnitPending || u.State == "installed":
+		return Info{Current: "maintenance", Message: "installing charm software"}
+	}
+	return Info{Current: "unknown"}
+}
+
+// AgentInfo is the status of the unit's agent.
+func (u Unit) AgentInfo() Info {
+	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
+	switch {
+	case u.State == state.UnitDown:
+		info.Current, info.Message, info.Since = "lost", u.Info.Message, u.Info.Since
+	case u.Trouble != nil:
+		info.Current, info.Message, info.Since = "failed", u.Trouble.Message, u.Trouble.Since
+	case u.Running != nil:
+		info.Current, info.Message, info.Since = "executing", "running "+u.Running.Name, u.Running.Since
+	case u.State == state.UnitPending:
+		info.Current = "allocating"
+	}
+	return info
+}
+
+// StatusInfo returns what the leader says, else of what the units say that which needs an
+// operator's eye most.
+func (s Service) StatusInfo() Info {
+	if s.Status != nil {
+		return s.Status.Info()
+	}
+	names := slices.SortedFunc(maps.Keys(s.Units), charm.CompareUnits)
+	for _, word := range []string{"error", "blocked", "maintenance", "waiting", "active"} {
+		for _, name := range names {
+			if w := s.Units[name].WorkloadInfo(); w.Current == word {
+				return w
+			}
+		}
+	}
+	return Info{Current: "unknown"}
+}
+
+// WaitReason reports as failed a unit that only an operator, or a later retry, can move: not one
+// that has been answered, or whose hook runs again.
+func (u Unit) WaitReason() (why string, failed bool) {
+	if id, r := u.relationInError(); id != "" && r.Resolved == "" {
+		return id + ": " + r.Message, true
+	}
+	switch i := u.Info; {
+	case u.Trouble != nil:
+		return sanitize.FirstLine(u.Trouble.Message), false
+	case i != nil && i.Hook != "":
+		return i.Hook + ": " + sanitize.FirstLine(i.Message), i.Resolved == "" && u.Running == nil
+	case i != nil && i.Message != "":
+		return sanitize.FirstLine(i.Message), false
+	case u.Running != nil:
+		return u.Running.Name + " runs", false
+	}
+	return WithLife(u.State, u.Life), false
+}
+
+// relationInError returns the first relation in error, those without an answer before others; an
+// empty id: there is none.
+func (u Unit) relationInError() (id string, r RelationUnit) {
+	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
+		group := u.Relations[name].Relations
+		for _, key := range slices.Sorted(maps.Keys(group)) {
+			if of := group[key]; of.State == state.RelationError && (id == "" || r.Resolved != "" && of.Resolved == "") {
+				id, r = key, of
+			}
+		}
+	}
+	return id, r
+}
+
+// WithLife appends a life that is not alive, which is empty.
+func WithLife(text string, life state.Life) string {
+	if life == "" {
+		return text
+	}
+	return strings.TrimSpace(text + " (" + string(life) + ")")
+}

@@ -6,18 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/backoff"
-	"bijou/state/charm"
-	"bijou/state/progress"
-	"bijou/state/status"
 	"bijou/state/storeurl"
 )
 
@@ -140,23 +134,6 @@ type drain struct {
 	timeout time.Duration
 }
 
-// remaining counts what a drain still waits for.
-type remaining struct {
-	services    int
-	units       int
-	failed      int      // of the units: in error, or with a relation in error: nothing but an operator, or a retry, moves them
-	waitReasons []string // what each unit waits for
-	anyRunning  bool     // one of them runs something
-}
-
-func (l remaining) String() string {
-	return fmt.Sprintf("%s of %s", formatCount(l.units, "unit"), formatCount(l.services, "service"))
-}
-
-func (l remaining) isDone() bool {
-	return l.services+l.units == 0 || l.units > 0 && l.units == l.failed
-}
-
 // run returns when all services are gone, or only units in error are left.
 func (d *drain) run() error {
 	ctx := d.o.ctx
@@ -164,60 +141,22 @@ func (d *drain) run() error {
 		if err := destroyServices(ctx, s); err != nil {
 			return err
 		}
-		left, err := readRemaining(ctx, s)
-		if err != nil || left.isDone() {
-			return d.noteFailed(left, err)
+		w := &settleWaiter{o: d.o, state: s, until: untilGone, drains: true, timeout: d.timeout}
+		if err := s.View(ctx, w.look); err != nil || len(w.seen.pending) == 0 {
+			return d.noteFailed(w.seen, err)
 		}
 		if err := d.startIfDown(); err != nil {
 			return err
 		}
-		d.o.note("waiting for %s", left)
-		left, err = d.waitUntilDone(ctx, s, left)
-		return d.noteFailed(left, err)
+		d.o.note("waiting for %s", w.seen)
+		err := w.wait()
+		return d.noteFailed(w.seen, err)
 	})
 }
 
-// waitUntilDone gives up once nothing has run or changed for the time-out.
-func (d *drain) waitUntilDone(ctx context.Context, s *state.State, left remaining) (remaining, error) {
-	total, readTime, changed, noted := left.units, time.Duration(0), time.Now(), false
-	defer func() { progress.Report(ctx, stopProgress(total, total)) }() // or else the bar would stay
-	for !left.isDone() {
-		progress.Report(ctx, stopProgress(max(0, total-left.units), total))
-		_ = backoff.Sleep(ctx, max(drainPollInterval, 4*readTime))
-		began := time.Now()
-		now, err := readRemaining(ctx, s)
-		switch {
-		case d.o.ctx.Err() != nil:
-			return left, fmt.Errorf("interrupted while there still are %s: %s", left, listReasons(left.waitReasons))
-		case err != nil:
-			return left, err
-		case !slices.Equal(now.waitReasons, left.waitReasons):
-			changed, noted = began, false
-		case !noted && began.Sub(changed) > silenceTimeout:
-			d.o.note("waiting for %s: %s", now, listReasons(now.waitReasons))
-			noted = true
-		case d.timeout > 0 && !now.anyRunning && began.Sub(changed) > d.timeout:
-			return left, console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", d.timeout, left, listReasons(left.waitReasons)),
-				"--timeout waits longer for the next change")
-		}
-		left, readTime = now, time.Since(began)
-	}
-	return left, nil
-}
-
-// silenceTimeout is how long nothing may change before the drain notes what it waits for.
-const silenceTimeout = 5 * time.Second
-
-// drainPollInterval is the least time between two reads of all units, which cost the store work.
-const drainPollInterval = 100 * time.Millisecond
-
-func stopProgress(done, total int) progress.Steps {
-	return progress.Steps{What: "units stopped", Done: done, Total: total}
-}
-
-func (d *drain) noteFailed(left remaining, err error) error {
-	if err == nil && left.failed > 0 {
-		d.o.note("%s in error will not run any more hooks: %s", formatCount(left.failed, "unit"), listReasons(left.waitReasons))
+func (d *drain) noteFailed(left settlement, err error) error {
+	if err == nil && len(left.failed) > 0 {
+		d.o.note("%s in error will not run any more hooks: %s", formatCount(len(left.failed), "unit"), listReasons(left.failed))
 	}
 	return err
 }
@@ -243,20 +182,4 @@ func destroyServices(ctx context.Context, s *state.State) error {
 		}
 	}
 	return nil
-}
-
-func readRemaining(ctx context.Context, s *state.State) (l remaining, err error) {
-	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
-	l.services = len(now.Services)
-	units := allUnits(now)
-	l.units = len(units)
-	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		why, failed := units[name].WaitReason()
-		l.waitReasons = append(l.waitReasons, name+" ("+why+")")
-		if failed {
-			l.failed++
-		}
-		l.anyRunning = l.anyRunning || units[name].Running != nil
-	}
-	return l, err
 }

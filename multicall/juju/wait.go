@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -74,6 +75,8 @@ type settleWaiter struct {
 	globs   []string // none: everything
 	until   string
 	timeout time.Duration // 0: none
+	// drains: what is in error is left behind, and the time-out begins again with each change.
+	drains bool
 
 	seen    settlement
 	most    int       // the most units that there were
@@ -84,17 +87,35 @@ type settleWaiter struct {
 // settlement is how far the units are, at one moment.
 type settlement struct {
 	units     int
+	services  int
+	running   bool     // one of them runs something
 	failed    []string // what is in error, and why
 	pending   []string // what is not there yet, and why
 	unmatched []string
 }
 
+// silenceTimeout is how long nothing may change before it is noted what is waited for.
+const silenceTimeout = 5 * time.Second
+
+func (s settlement) String() string {
+	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "service"))
+}
+
+func (w *settleWaiter) look(v *state.View) (err error) {
+	w.seen, err = w.readSettlement(v)
+	return err
+}
+
 func (w *settleWaiter) wait() error {
-	ctx, stop := withTimeout(w.o.ctx, w.timeout)
+	limit, poll := w.timeout, silenceTimeout
+	if w.drains {
+		limit, poll = 0, min(poll, cmp.Or(w.timeout, poll))
+	}
+	ctx, stop := withTimeout(w.o.ctx, limit)
 	defer stop()
 	f := follower{
 		o: w.o, state: w.state, scopes: []state.Scope{state.WatchAll()}, settleInterval: settleInterval,
-		pollTimeout: func() time.Duration { return silenceTimeout },
+		pollTimeout: func() time.Duration { return poll },
 	}
 	f.read = func(v *state.View) (func() error, error) {
 		now, err := w.readSettlement(v)
@@ -107,7 +128,7 @@ func (w *settleWaiter) wait() error {
 		return err
 	case len(w.seen.unmatched) > 0:
 		return unmatchedError(w.seen.unmatched)
-	case len(w.seen.failed) > 0:
+	case len(w.seen.failed) > 0 && !w.drains:
 		return fmt.Errorf("in error: %s", listReasons(w.seen.failed))
 	case len(w.seen.pending) == 0 && !w.changed.IsZero():
 		return nil
@@ -115,6 +136,9 @@ func (w *settleWaiter) wait() error {
 		return w.o.ctx.Err()
 	case w.o.ctx.Err() != nil:
 		return fmt.Errorf("interrupted while it waited for %s", listReasons(w.seen.pending))
+	case w.drains:
+		return console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", w.timeout, w.seen, listReasons(w.seen.pending)),
+			"--timeout waits longer for the next change")
 	case w.changed.IsZero():
 		return console.Exit(exitTimeout, fmt.Errorf("after %s the state had not been read", w.timeout))
 	}
@@ -127,14 +151,18 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 		w.changed, w.noted = time.Now(), false
 	}
 	w.seen, w.most = now, max(w.most, now.units)
-	if len(now.pending) == 0 || len(now.failed)+len(now.unmatched) > 0 {
+	stalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
+	if len(now.pending) == 0 || stalled || !w.drains && len(now.failed)+len(now.unmatched) > 0 {
 		stop()
 		return nil
 	}
 	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: max(0, w.most-len(now.pending)), Total: w.most})
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
-		w.o.note("waiting for %s", listReasons(now.pending))
-		w.noted = true
+		if w.noted = true; w.drains {
+			w.o.note("waiting for %s: %s", now, listReasons(now.pending))
+		} else {
+			w.o.note("waiting for %s", listReasons(now.pending))
+		}
 	}
 	return nil
 }
@@ -149,10 +177,11 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		now.unmatched = chosen.unmatched
 	}
 	units := allUnits(chosen.status)
-	now.units = len(units)
+	now.units, now.services = len(units), len(chosen.status.Services)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		why, failed := u.WaitReason()
+		now.running = now.running || u.Running != nil
 		if m := chosen.status.Machines[u.Machine]; m.State == state.MachineError {
 			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, sanitize.FirstLine(m.Error)), true
 		}

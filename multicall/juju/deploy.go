@@ -36,29 +36,6 @@ type deployCmd struct {
 	Format  string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"How the steps of a bundle are shown: tabular, yaml or json; default tabular."`
 }
 
-// Help shows how it is used.
-func (deployCmd) Help() string {
-	return `The charm is copied into the environment; later changes to its folder have no effect on it.
-
-A unit goes to the machine that --to names. Otherwise, if it asks for anything, or the provider is not "local",
-it takes a machine made by add-machine that satisfies it and has never had a unit, else a new one. Units that
-ask for nothing share machine 0 on "local".
-
-A bundle says which applications, units, machines and relations there are to be. What lacks is added, what
-differs is changed, nothing is removed; a deployment that was cut off goes on when it is run again.
-
-` + constraintsHelp + `
-Examples:
-  juju deploy ./charms/mysql
-  juju deploy ./charms/wordpress blog --config blog.yaml -n 2
-  juju deploy ./mysql.charm
-  juju deploy mysql --repository ~/charms
-  juju deploy ./charms/website --resource site=./site.zip
-  juju deploy ./charms/redis --to new
-  juju deploy ./charms/wordpress --constraints "mem=2G cpu-cores=2" --series noble
-  juju deploy ./bundle.yaml --overlay ./mine.yaml --dry-run`
-}
-
 // Run reads and checks the charm, stores its archive, and adds the service with its units.
 func (c deployCmd) Run(o *operator) error {
 	if path, isBundle := findBundle(c.Charm); isBundle {

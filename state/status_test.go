@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -219,9 +220,15 @@ func TestStatusOfMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkStatus is the status of 10,000 units, related, on SQLite.
+// BenchmarkStatus is the status of 10,000 units, related, on SQLite; or in the environment at
+// $BIJOU_MEASURE, for commands to be measured there afterwards.
 func BenchmarkStatus(b *testing.B) {
-	st, _ := statetest.SQLite(b)
+	var st *state.State
+	if url := os.Getenv("BIJOU_MEASURE"); url != "" {
+		st = statetest.Open(b, url)
+	} else {
+		st, _ = statetest.SQLite(b)
+	}
 	statetest.AddService(b, st, statetest.MySQL(), 1)
 	statetest.AddService(b, st, statetest.WordPress(), 0)
 	r := statetest.Relate(b, st, "wordpress", "mysql")

@@ -44,15 +44,10 @@ const commandGCPercent = 400
 // process is told to end.
 func BeginCommand(c Call) (ctx context.Context, stop func()) {
 	SetLogOutput(c.Streams.Err)
-	collectLater()
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-}
-
-// collectLater puts the first collection off; from then on memory is kept as tight as
-// elsewhere.
-func collectLater() {
+	// From the first collection on memory is kept as tight as elsewhere.
 	before := debug.SetGCPercent(commandGCPercent)
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, before)
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
 // ExecutablePath returns the path of the running binary.

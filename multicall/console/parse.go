@@ -223,7 +223,9 @@ func moveOptionsFirst(node *kong.Node, args []string) []string {
 			continue
 		}
 		node, options = child, append(options, arg)
-		if isPassthrough(node) {
+		if node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
+			return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
+		}) {
 			return args
 		}
 	}
@@ -237,12 +239,6 @@ func findCommand(node *kong.Node, name string) *kong.Node {
 		}
 	}
 	return nil
-}
-
-func isPassthrough(node *kong.Node) bool {
-	return node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
-		return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
-	})
 }
 
 func takesValue(node *kong.Node, arg string) bool {

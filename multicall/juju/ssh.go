@@ -32,8 +32,10 @@ func (c sshCmd) Run(o *operator) error {
 		return err
 	}
 	line := cmp.Or(strings.Join(trimDashes(c.Command), " "), `exec "${SHELL:-/bin/sh}"`)
+	in, ok := o.streams.In.(*os.File)
+	interactive := ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
 	// A line of its own, so that a comment at the command's end changes nothing.
-	return o.runForeground(to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, o.isInteractive()))
+	return o.runForeground(to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, interactive))
 }
 
 type scpCmd struct {
@@ -187,8 +189,3 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 }
 
 func quoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-func (o *operator) isInteractive() bool {
-	in, ok := o.streams.In.(*os.File)
-	return ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
-}

@@ -168,19 +168,15 @@ func relationUnitTable(s status.Status) *console.Table {
 			if len(end.Units) == 0 {
 				add("-", end.State, "")
 			}
-			for _, unit := range relationUnits(end) {
+			for _, unit := range slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
+				return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
+			}) {
 				u := end.Units[unit]
 				add(unit, u.State, relationUnitMessage(u))
 			}
 		}
 	}
 	return t
-}
-
-func relationUnits(end status.RelationEnd) []string {
-	return slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
-		return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
-	})
 }
 
 func relationUnitMessage(u status.RelationUnit) string {

@@ -107,9 +107,10 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 	if a.StateFormat != state.FormatVersion {
 		return nil, keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, state.FormatVersion, a.Bijou)
 	}
+	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again
 	for _, k := range a.Keys {
 		kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
-		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || !isASCII(k.Key) {
+		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
 			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
 		}
 		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
@@ -138,12 +139,6 @@ func BackupEnvironment(a *archive.Reader) (env state.Environment, err error) {
 	}
 	kv, _ := findKey(b.keys, keys.Environment)
 	return keyspace.Decode[state.Environment](kv)
-}
-
-// isASCII reports whether a copy can find the key again: listAroundBlobs looks for ASCII
-// only.
-func isASCII(key string) bool {
-	return !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // String tells the backup from all others.

@@ -224,9 +224,11 @@ func beginCopy(ctx context.Context, to *state.State, draft state.PartialCopy, em
 	return to.Update(ctx, func(tx *state.Tx) (err error) {
 		still := empty
 		if empty {
-			if still, err = isStillEmpty(tx); err != nil {
+			kvs, err := tx.Keys().List("") // there is little; the commit becomes conditional on it
+			if err != nil {
 				return err
 			}
+			still = !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) })
 		}
 		if err := check(tx, still); err != nil {
 			return err
@@ -235,11 +237,4 @@ func beginCopy(ctx context.Context, to *state.State, draft state.PartialCopy, em
 		tx.Keys().Remove(keys.Moved)
 		return tx.Keys().Put(keys.PartialCopy, draft)
 	})
-}
-
-// isStillEmpty reports whether a store without contents still has none: there is little
-// to read. The commit becomes conditional on nothing changing there.
-func isStillEmpty(tx *state.Tx) (bool, error) {
-	kvs, err := tx.Keys().List("")
-	return !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) }), err
 }

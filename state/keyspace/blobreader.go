@@ -36,8 +36,8 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 
 // ReadBlob reads a blob whole, one that was added in this Update, too. ErrNotFound.
 func (v *View) ReadBlob(sum string) ([]byte, error) {
-	if data := v.bufferedBlob(sum); data != nil {
-		return data, nil
+	if v.buffer != nil && v.buffer.blobs[sum] != nil {
+		return v.buffer.blobs[sum], nil
 	}
 	head, err := v.completeBlobHead(sum)
 	if err != nil {
@@ -45,13 +45,6 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 	}
 	next := func(n int) ([]byte, error) { return v.readChunk(sum, n) }
 	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
-}
-
-func (v *View) bufferedBlob(sum string) []byte {
-	if v.buffer == nil {
-		return nil
-	}
-	return v.buffer.blobs[sum]
 }
 
 // readChunk makes no condition: a chunk never changes.

@@ -83,8 +83,10 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	}
 	err = c.space.Update(ctx, func(tx *Tx) error {
 		doubt = false
-		if err := c.checkExists(tx.View); err != nil {
-			return err
+		if check := c.target.CheckExists; check != nil {
+			if err := check(tx.View); err != nil {
+				return err
+			}
 		}
 		d, _, err := Load[ClaimRecord](tx, c.target.Key)
 		if err != nil {
@@ -111,13 +113,6 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		return doubt, err
 	}
 	return false, c.adoptRevision(ctx)
-}
-
-func (c *Claim) checkExists(v *View) error {
-	if c.target.CheckExists == nil {
-		return nil
-	}
-	return c.target.CheckExists(v)
 }
 
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {

@@ -92,11 +92,9 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // NewPresence returns the process's presence from now on, in the name of a unit or of none.
-func (s *Session) NewPresence(unit string) Presence { return newPresence(s.id, unit) }
-
-func newPresence(session, unit string) Presence {
+func (s *Session) NewPresence(unit string) Presence {
 	host, _ := os.Hostname()
-	return Presence{Session: session, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
+	return Presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
 
 // Wrote reports whether a presence is this session's.

@@ -113,10 +113,6 @@ func readInput(v *state.View, o Options) (*input, error) {
 	return w, err
 }
 
-func (w *input) readServices(v *state.View) error {
-	return w.decode(v, selection{prefixes: []string{keys.Services}}, w.decodeServices)
-}
-
 func (w *input) readRelations(v *state.View) (err error) {
 	if w.relations, err = v.Relations(); err != nil {
 		return err
@@ -129,7 +125,8 @@ func (w *input) readRelations(v *state.View) (err error) {
 	return nil
 }
 
-func (w *input) decodeServices(kvs []keyspace.KeyValue) (err error) {
+func (w *input) readServices(v *state.View) error {
+	kvs, err := v.Keys().List(keys.Services)
 	for _, kv := range kvs {
 		name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
 		switch {
@@ -144,7 +141,7 @@ func (w *input) decodeServices(kvs []keyspace.KeyValue) (err error) {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
@@ -170,20 +167,15 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 		case parts[3] == "workflow":
 			w.workflows[unit], err = keyspace.Decode[condition](kv)
 		case len(parts) == 5:
-			err = w.decodeRelationState(unit, parts[4], kv)
+			if id, ok := keys.CutInt(parts[4], ""); ok {
+				w.relationStates[unitRelation{unit, id}], err = keyspace.Decode[condition](kv)
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (w *input) decodeRelationState(unit, number string, kv keyspace.KeyValue) (err error) {
-	if id, ok := keys.CutInt(number, ""); ok {
-		w.relationStates[unitRelation{unit, id}], err = keyspace.Decode[condition](kv)
-	}
-	return err
 }
 
 func (w *input) machineView(m state.Machine) Machine {

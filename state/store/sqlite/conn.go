@@ -134,11 +134,6 @@ type connPool struct {
 // maxIdleConns is plenty for the cores of one machine: reads are short.
 const maxIdleConns = 8
 
-func newConnPool(file storeFile) (*connPool, error) {
-	db, err := openSQL(file.path, readerPragmas)
-	return &connPool{sql: db}, err
-}
-
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	if c := p.takeIdle(); c != nil {
 		return c, nil

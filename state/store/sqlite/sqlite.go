@@ -84,8 +84,8 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers, err := newConnPool(file)
-	if err != nil {
+	readers := &connPool{}
+	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
 	}
 	if err := readers.withConn(ctx, checkFormat); err != nil {

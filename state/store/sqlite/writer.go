@@ -141,7 +141,11 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 		_, err = w.conn.exec("COMMIT")
 	}
 	if err != nil || !t.changed {
-		w.rollback()
+		// If even that fails (SQLite has rolled back by itself, or the disk is broken), the next
+		// transaction has a new connection.
+		if _, err := w.conn.exec("ROLLBACK"); err != nil {
+			w.close()
+		}
 	}
 	if err == nil {
 		// A file that was deleted meanwhile took the commit in silence.
@@ -186,14 +190,6 @@ func (w *writer) connect() (err error) {
 	}
 	w.conn, err = newConn(context.Background(), w.sql)
 	return err
-}
-
-// If even the rollback fails (SQLite has rolled back by itself, or the disk is broken), the
-// next transaction has a new connection.
-func (w *writer) rollback() {
-	if _, err := w.conn.exec("ROLLBACK"); err != nil {
-		w.close()
-	}
 }
 
 // close is called by run, or after it has ended.

@@ -37,8 +37,11 @@ func (t *writeTxn) runJobs(group []*job) error {
 			return err
 		}
 	}
-	if err := t.trimLog(); err != nil {
-		return err
+	// Not every commit pays for trimming.
+	if t.revision-t.trimmed > t.keepCommits+t.keepCommits/8 {
+		if err := t.trimTo(t.revision - t.keepCommits); err != nil {
+			return err
+		}
 	}
 	if t.revision == before && t.trimmed == trimmed {
 		return nil
@@ -58,7 +61,8 @@ func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 		if o.Lease == 0 || o.Delete {
 			continue
 		}
-		if lives, err := t.leaseExists(o.Lease); err != nil || !lives {
+		lives, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ?", []any{int64(o.Lease)}, new(int))
+		if err != nil || !lives {
 			return 0, orRefuse(err, store.ErrLeaseLost)
 		}
 	}
@@ -87,11 +91,6 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	clause, args := prefixClause(c.Prefix)
 	changed, err := t.c.queryRow("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1", append([]any{c.Revision}, args...), &found)
 	return !changed, err
-}
-
-func (t *writeTxn) leaseExists(id store.LeaseID) (bool, error) {
-	var found int
-	return t.c.queryRow("SELECT 1 FROM lease WHERE id = ?", []any{int64(id)}, &found)
 }
 
 // writeOps makes the operations one revision, if they change anything.
@@ -148,15 +147,6 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	}
 	_, err = t.writeOps(ops)
 	return err
-}
-
-// trimLog waits until the log is an eighth longer than what must be kept, so that not every
-// commit pays for it.
-func (t *writeTxn) trimLog() error {
-	if t.revision-t.trimmed <= t.keepCommits+t.keepCommits/8 {
-		return nil
-	}
-	return t.trimTo(t.revision - t.keepCommits)
 }
 
 func (t *writeTxn) trimTo(revision int64) error {

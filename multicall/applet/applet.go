@@ -18,8 +18,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// Version is bijou's own version, as `bijou version` prints it.
-const Version = "0.1.0"
+// Version is bijou's own version, as `bijou version` prints it; .ci/release has the linker put a release's here.
+var Version = "0.1.0"
 
 // Applet is one name that this binary answers to.
 type Applet struct {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"bijou/hookenv/tools"
+	"bijou/multicall"
+)
+
+// command is what --help says of one.
+type command struct {
+	usage string   // juju deploy <charm> [<service>]
+	also  []string // its other names
+	text  []paragraph
+	args  []entry
+	flags []entry // without those of the program, and --help
+}
+
+// entry is an option or a word, and what it is.
+type entry struct{ name, help string }
+
+// paragraph is a part of a help text; what is indented there is an example.
+type paragraph struct {
+	text     string
+	verbatim bool
+}
+
+// program is one command line with its commands.
+type program struct {
+	name string
+	command
+	commands []command
+}
+
+// programs are the names whose command lines kong parses.
+func programs() []string {
+	return []string{"bijou", "juju", "jujud", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
+}
+
+func readPrograms() (all []program, err error) {
+	for _, name := range programs() {
+		p := program{name: name}
+		argv := []string{name}
+		if name == "bijou" {
+			argv = []string{name, "help", name} // an applet without options prints its table
+		}
+		var below []command
+		if p.command, below, err = readCommand(argv, nil); err != nil {
+			return nil, err
+		}
+		if p.commands, err = readBelow(name, below, p.flags); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// readBelow reads commands that were listed, and those below them instead of a command that
+// only has others.
+func readBelow(program string, listed []command, inherited []entry) (all []command, err error) {
+	for _, l := range listed {
+		c, below, err := readCommand(append([]string{program}, strings.Fields(l.usage)...), inherited)
+		if err != nil {
+			return nil, err
+		}
+		if len(below) > 0 {
+			deeper, err := readBelow(program, below, inherited)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, deeper...)
+			continue
+		}
+		c.also = l.also
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// readCommand reads the help of a command, and which commands it lists.
+func readCommand(argv []string, inherited []entry) (c command, below []command, err error) {
+	text, err := helpOf(argv)
+	if err != nil {
+		return c, nil, err
+	}
+	usage, text, _ := strings.Cut(strings.TrimPrefix(text, "Usage: "), "\n")
+	c.usage = strings.TrimSuffix(regexp.MustCompile(` \([^)]*\)`).ReplaceAllString(usage, ""), " [flags]")
+	text, _, _ = strings.Cut(text, "\nRun \"")
+	parts := regexp.MustCompile(`(?m)^(Arguments|Flags|Commands):\n`).Split(text, -1)
+	heads := regexp.MustCompile(`(?m)^(Arguments|Flags|Commands):\n`).FindAllStringSubmatch(text, -1)
+	c.text = splitParagraphs(parts[0])
+	for i, h := range heads {
+		for _, e := range splitEntries(parts[i+1]) {
+			switch {
+			case h[1] == "Arguments":
+				c.args = append(c.args, e)
+			case h[1] == "Commands":
+				below = append(below, listedCommand(e))
+			case !strings.HasPrefix(e.name, "-h, --help") && !contains(inherited, e):
+				c.flags = append(c.flags, e)
+			}
+		}
+	}
+	return c, below, nil
+}
+
+// listedCommand takes the other names off: deploy (push,put).
+func listedCommand(e entry) command {
+	words, also, _ := strings.Cut(e.name, " (")
+	also, _, _ = strings.Cut(also, ")")
+	c := command{usage: regexp.MustCompile(` [<\[].*`).ReplaceAllString(words, "")}
+	if also != "" {
+		c.also = strings.Split(also, ",")
+	}
+	return c
+}
+
+func contains(all []entry, e entry) bool {
+	for _, other := range all {
+		if other == e {
+			return true
+		}
+	}
+	return false
+}
+
+// splitEntries reads lines of a name and, behind two spaces or more, what it is.
+func splitEntries(text string) (all []entry) {
+	for line := range strings.Lines(text) {
+		parts := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), 2)
+		if parts[0] != "" {
+			all = append(all, entry{parts[0], strings.Join(parts[1:], "")})
+		}
+	}
+	return all
+}
+
+func splitParagraphs(text string) (all []paragraph) {
+	fresh := true
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		verbatim := strings.HasPrefix(line, "  ")
+		n := len(all)
+		switch {
+		case line == "":
+			fresh = true
+			continue
+		case !fresh && all[n-1].verbatim == verbatim:
+			all[n-1].text += "\n" + strings.TrimPrefix(line, "    ")
+		default:
+			all = append(all, paragraph{strings.TrimPrefix(line, "    "), verbatim})
+		}
+		fresh = false
+	}
+	return all
+}
+
+// helpOf returns what the command prints when it is asked for help.
+func helpOf(argv []string) (string, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	printed := make(chan string)
+	go func() {
+		var b bytes.Buffer
+		_, _ = io.Copy(&b, read) // the other end is closed below
+		printed <- b.String()
+	}()
+	if len(argv) < 3 || argv[0] != "bijou" || argv[1] != "help" {
+		argv = append(argv[:len(argv):len(argv)], "--help")
+	}
+	stdout := os.Stdout
+	os.Stdout = write
+	os.Setenv("COLUMNS", "10000") // no line is wrapped
+	code := multicall.Main(argv, multicall.Options{})
+	os.Stdout = stdout
+	write.Close()
+	text := <-printed
+	if code != 0 || !strings.HasPrefix(text, "Usage: ") {
+		return "", fmt.Errorf("%s: exit code %d, printed %q", strings.Join(argv, " "), code, text)
+	}
+	return text, nil
+}
+
+// hookTools are the tools' names and their help.
+func hookTools() (names, texts []string) {
+	for _, tool := range tools.All() {
+		r, _ := tools.RunWithoutHook([]string{tool.Name, "--help"})
+		names, texts = append(names, tool.Name), append(texts, string(r.Stdout))
+	}
+	return names, texts
+}

@@ -223,9 +223,7 @@ func moveOptionsFirst(node *kong.Node, args []string) []string {
 			continue
 		}
 		node, options = child, append(options, arg)
-		if node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
-			return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
-		}) {
+		if isPassthrough(node) {
 			return args
 		}
 	}
@@ -239,6 +237,12 @@ func findCommand(node *kong.Node, name string) *kong.Node {
 		}
 	}
 	return nil
+}
+
+func isPassthrough(node *kong.Node) bool {
+	return node.Passthrough || slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool {
+		return p.Passthrough || p.PassthroughMode != kong.PassThroughModeNone
+	})
 }
 
 func takesValue(node *kong.Node, arg string) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/status"
@@ -50,14 +51,14 @@ func TestTabular(t *testing.T) {
 0        running  127.0.0.1  localhost  noble
 10       pending                        noble
 
-SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS   MESSAGE
-blog     6.4.1    local:noble/wordpress-1  no       2      (dying)
-db                local:noble/mysql-3      yes      1
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAGE
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
 
-UNIT      STATE        WORKLOAD  MACHINE  ADDRESS  PORTS        MESSAGE
-blog/10   start-error  -         0                              start: exit code 1 (next retry at 12:30:00)
-blog/2 *  started      active    0                 80/tcp,icmp  fine
-db/0      pending      -         10
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        MESSAGE
+blog/10   start-error  -         idle        0                              start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp  fine
+db/0      pending      -         allocating  10
 
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
 relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1
@@ -67,6 +68,59 @@ relation-0  ring       db:ring    db:ring   up
 		t.Error(diff)
 	}
 }
+
+// On a terminal no line is wider than it.
+func TestTabularOnTerminals(t *testing.T) {
+	s := sampleStatus()
+	s.Services["blog"].Units["blog/2"].Workload.Message = "準備完了 " + strings.Repeat("fine ", 40) + "indeed"
+	for width, want := range map[int]string{80: tabular80, 200: tabular200} {
+		var b strings.Builder
+		for _, table := range []*console.Table{machineTable(s, nil), serviceTable(s), unitTable(s), relationTable(s)} {
+			if err := table.WriteIn(&b, false, width); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("in %d columns (-want +got):\n%s", width, diff)
+		}
+	}
+}
+
+const tabular80 = `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+2        error                          noble   no room
+0        running  127.0.0.1  localhost  noble
+10       pending                        noble
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)
+    hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting
+    waiting for its machine and agent
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS
+blog/10   start-error  -         idle        0
+    start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp
+    準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine…
+db/0      pending      -         allocating  10
+RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
+relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed:…
+relation-0  ring       db:ring    db:ring   up
+`
+
+const tabular200 = `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+2        error                          noble   no room
+0        running  127.0.0.1  localhost  noble
+10       pending                        noble
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAGE
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        MESSAGE
+blog/10   start-error  -         idle        0                              start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp  準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine…
+db/0      pending      -         allocating  10
+RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
+relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1
+relation-0  ring       db:ring    db:ring   up
+`
 
 func TestTabularRelations(t *testing.T) {
 	status := selectStatus(sampleStatus(), []string{"blog"}).status

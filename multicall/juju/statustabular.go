@@ -51,7 +51,7 @@ func stateColour(state string) console.Colour {
 	switch {
 	case isErrorState(state):
 		return console.Red
-	case state == "pending" || state == "start":
+	case slices.Contains([]string{"pending", "start", "blocked", "waiting", "maintenance"}, state):
 		return console.Yellow
 	}
 	return ""
@@ -130,8 +130,8 @@ func serviceTable(s status.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		said := cmp.Or(sv.Status, &status.Workload{})
-		t.Add("", name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
+		said := sv.StatusInfo()
+		t.Add(stateColour(said.Current), name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
 	}
 	return t
 }
@@ -149,14 +149,14 @@ func unitTable(s status.Status) *console.Table {
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
 	})
-	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
+	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	for _, name := range names {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(stateColour(rowState(u)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
+		t.Add(cmp.Or(stateColour(rowState(u)), stateColour(workload.Current)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
 	}
 	return t

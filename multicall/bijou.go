@@ -21,6 +21,7 @@ type bijouGrammar struct {
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
 	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
 	Install    install.Command `cmd:"" help:"Make a link for every applet."`
+	Uninstall  install.Removal `cmd:"" help:"Remove what install has made."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
 }
 
@@ -68,7 +69,7 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
-func ownCommands() []string { return []string{"help", "version", "install", "quickstart"} }
+func ownCommands() []string { return []string{"help", "version", "install", "uninstall", "quickstart"} }
 
 type versionCmd struct{}
 

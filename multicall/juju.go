@@ -84,7 +84,7 @@ func (localAgents) Owed(v *state.View, unit string) (string, error) { return age
 
 // Unit files that this user may not remove are harmless: their service finds no environment.
 func (localAgents) RemoveFiles(e home.Environment) error {
-	if err := systemd.Remove(e); err != nil {
+	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
 	dirs, err := e.MachineDirs()

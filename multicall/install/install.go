@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
@@ -18,45 +19,53 @@ import (
 	"bijou/state/durable"
 )
 
-// Command is the command line of `bijou install`.
-type Command struct {
-	Dir   string `help:"Where to make the links; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
+// places name what install and uninstall are about.
+type places struct {
+	Dir   string `help:"The links' folder; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
 	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
-	Force bool   `help:"Replace files of other programs, too."`
-	Jujud bool   `help:"As root: link /var/lib/juju/tools/machine-0/jujud, which some charms call; other links are made only with --dir."`
+	Jujud bool   `help:"As root: the link /var/lib/juju/tools/machine-0/jujud, which some charms call; other links only with --dir."`
 
-	Systemd    bool   `help:"Write systemd's unit files for an environment; links are made only with --dir."`
+	Systemd    bool   `help:"systemd's unit files of an environment; links only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
 	Machine    string `placeholder:"ID" help:"For --systemd: only the unit file of this machine's agent, on a host of its own."`
-	Neco       bool   `help:"For --systemd: the unit files of neco-updater and neco-worker, which are linked beside this binary or in --dir."`
-	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files go; default: /etc/systemd/system."`
+	Neco       bool   `help:"For --systemd: the unit files of neco-updater and neco-worker, whose links are beside this binary or in --dir."`
+	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files are; default: /etc/systemd/system."`
 }
 
-// Run makes links or unit files, and prints one line for each.
-func (i Command) Run(c *applet.Call) error {
-	if i.Systemd || i.Env != "" || i.SystemdDir != "" || i.Machine != "" || i.Neco {
-		if err := i.installUnitFiles(c.Streams); err != nil || i.Dir == "" {
+// visit calls units and links for the places that were named, and asks before it takes the default one.
+func (p places) visit(c *applet.Call, question string, units func(console.Streams) error, links func(s console.Streams, dir string, names []string) error) error {
+	if p.Systemd || p.Env != "" || p.SystemdDir != "" || p.Machine != "" || p.Neco {
+		if err := units(c.Streams); err != nil || p.Dir == "" {
 			return err
 		}
 	}
-	if i.Jujud {
-		err := i.makeLinks(c, jujudDir, []string{"jujud"})
-		if err != nil || i.Dir == "" {
+	if p.Jujud {
+		if err := links(c.Streams, jujudDir, []string{"jujud"}); err != nil || p.Dir == "" {
 			return err
 		}
 	}
-	dir := i.Dir
+	dir := p.Dir
 	if dir == "" {
 		var err error
-		if dir, err = defaultDir(); err == nil && !i.Yes {
-			err = confirmDir(c.Streams, dir, len(c.Applets))
+		if dir, err = defaultDir(); err == nil && !p.Yes {
+			err = confirmDir(c.Streams, fmt.Sprintf(question, dir), dir)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	defer hintIfNotOnPath(c.Streams, dir)
-	return i.makeLinks(c, dir, c.Applets)
+	return links(c.Streams, dir, c.Applets)
+}
+
+// Command is the command line of `bijou install`.
+type Command struct {
+	places
+	Force bool `help:"Replace files of other programs, too."`
+}
+
+// Run makes links or unit files, and prints one line for each.
+func (i Command) Run(c *applet.Call) error {
+	return i.visit(c, fmt.Sprintf("Link %d names in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
 }
 
 // jujudDir is where Juju has its binary on machine 0, and charms call it.
@@ -70,25 +79,25 @@ func defaultDir() (string, error) {
 	return filepath.Join(user, ".local", "bin"), err
 }
 
-func confirmDir(s console.Streams, dir string, links int) error {
+func confirmDir(s console.Streams, question, dir string) error {
 	if !console.IsTerminal(s.In) {
-		return console.Hint(fmt.Errorf("nothing was linked: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR links elsewhere")
+		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR is about another folder")
 	}
-	fmt.Fprintf(s.Err, "Link %d names in %s? [y/N] ", links, dir)
+	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errors.Join(errors.New("nothing was linked"), err)
+		return errors.Join(errors.New("nothing was done"), err)
 	}
 	return nil
 }
 
 func hintIfNotOnPath(s console.Streams, dir string) {
-	if !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return applet.IsSameFile(p, dir) }) {
+	if dir != jujudDir && !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return applet.IsSameFile(p, dir) }) {
 		fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 	}
 }
 
-func (i Command) makeLinks(c *applet.Call, dir string, names []string) error {
+func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
 		return err
@@ -96,6 +105,7 @@ func (i Command) makeLinks(c *applet.Call, dir string, names []string) error {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder %q: %w", dir, err)
 	}
+	defer hintIfNotOnPath(s, dir)
 	var refused []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
@@ -104,7 +114,7 @@ func (i Command) makeLinks(c *applet.Call, dir string, names []string) error {
 		case err != nil:
 			refused = append(refused, err)
 		case done != "":
-			fmt.Fprintf(c.Streams.Out, "%s: %s\n", link, done)
+			fmt.Fprintf(s.Out, "%s: %s\n", link, done)
 		}
 	}
 	if len(refused) > 0 {
@@ -133,11 +143,10 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 // updateLink leaves the binary itself alone, and renews a link that reaches it by other
 // words.
 func (i Command) updateLink(target, link string) (done string, err error) {
-	to, err := os.Readlink(link)
-	if err != nil {
+	switch to, err := os.Readlink(link); {
+	case err != nil:
 		return "", nil
-	}
-	if to == target {
+	case to == target:
 		return "linked already", nil
 	}
 	return "linked anew", home.Symlink(target, link)
@@ -146,16 +155,9 @@ func (i Command) updateLink(target, link string) (done string, err error) {
 // isBijouLink reports whether some bijou made the link: its target is called like a bijou
 // binary, whether it exists or not.
 func isBijouLink(link string) (bool, error) {
-	info, err := os.Lstat(link)
-	if err != nil {
-		return false, err
-	}
-	if info.Mode()&fs.ModeSymlink == 0 {
+	to, err := os.Readlink(link)
+	if errors.Is(err, syscall.EINVAL) { // it is no link
 		return false, nil
 	}
-	to, err := os.Readlink(link)
-	if err != nil {
-		return false, err
-	}
-	return applet.IsBijouName(filepath.Base(to)), nil
+	return err == nil && applet.IsBijouName(filepath.Base(to)), err
 }

@@ -20,7 +20,7 @@ func TestInstallAsks(t *testing.T) {
 		if _, err := outer.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}
-		err = confirmDir(console.Streams{In: inner, Err: &errs}, "/d", 3)
+		err = confirmDir(console.Streams{In: inner, Err: &errs}, "Link 3 names in /d", "/d")
 		if (err == nil) != want || !strings.HasSuffix(errs.String(), "Link 3 names in /d? [y/N] ") {
 			t.Errorf("%q: error %v, asked %q", answer, err, errs.String())
 		}

@@ -22,9 +22,6 @@ type unitSet struct {
 }
 
 func (i Command) installUnitFiles(s console.Streams) error {
-	if !i.Systemd {
-		return console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
-	}
 	w, err := i.selectUnits()
 	if err != nil {
 		return err
@@ -61,7 +58,10 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	return systemd.Reload()
 }
 
-func (i Command) selectUnits() (unitSet, error) {
+func (i places) selectUnits() (unitSet, error) {
+	if !i.Systemd {
+		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
+	}
 	if i.Neco {
 		return i.necoUnits()
 	}
@@ -76,7 +76,7 @@ func (i Command) selectUnits() (unitSet, error) {
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
-func (i Command) necoUnits() (unitSet, error) {
+func (i places) necoUnits() (unitSet, error) {
 	if i.Env != "" || i.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
 	}
@@ -96,7 +96,7 @@ func (i Command) necoUnits() (unitSet, error) {
 }
 
 // environmentUnits returns the machine's unit file first.
-func (i Command) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
+func (i places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if i.Machine == "" {
 		return systemd.Units(e)
 	}
@@ -106,7 +106,7 @@ func (i Command) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	return systemd.AgentUnits(e, i.Machine)
 }
 
-func (i Command) chooseEnvironment() (home.Environment, error) {
+func (i places) chooseEnvironment() (home.Environment, error) {
 	if i.Env != "" {
 		return home.Load(i.Env)
 	}

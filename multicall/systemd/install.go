@@ -43,34 +43,42 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	return true, wrap.Error(err, "cannot write %q", path)
 }
 
-// Remove ends and disables what Install has written into Dir, and removes it. What is not
-// there, or is another environment's, is left alone.
-func Remove(e home.Environment) error {
+// RemoveEnvironment ends and disables what Install has written into Dir for an environment
+// that is to go, and removes it.
+func RemoveEnvironment(e home.Environment) error {
 	units, err := Units(e)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = Remove(Dir, units, e.Dir)
 	}
-	removed := false
+	return err
+}
+
+// Remove removes unit files that bijou has made for the owner, and returns the names of those that
+// were there; what is another owner's is left alone. Those in Dir it ends and disables first.
+func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
+	running := dir == Dir && IsRunning()
 	for _, u := range units {
-		path := filepath.Join(Dir, u.Name)
+		path := filepath.Join(dir, u.Name)
 		text, err := os.ReadFile(path)
-		if err != nil || !isMadeFor(string(text), e.Dir) {
+		if err != nil || !isMadeFor(string(text), owner) {
 			continue
 		}
-		if IsRunning() {
+		if running {
 			_, _ = systemctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
 		}
 		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("cannot remove the unit file: %w", err)
+			return removed, fmt.Errorf("cannot remove the unit file: %w", err)
 		}
-		removed = true
+		removed = append(removed, u.Name)
 	}
-	if !removed || !IsRunning() {
-		return nil
+	if len(removed) == 0 || !running {
+		return removed, nil
 	}
 	// One that was started again in between found no environment, and failed.
-	_, _ = systemctl("reset-failed", MachineUnitName(e))
-	return Reload()
+	for _, name := range removed {
+		_, _ = systemctl("reset-failed", name)
+	}
+	return removed, Reload()
 }
 
 // ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the

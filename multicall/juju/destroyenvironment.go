@@ -63,7 +63,7 @@ func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, loc
 		return err
 	}
 	if !c.Force && e.Phase != home.Removing { // or an earlier, interrupted destroy-environment has passed this
-		if err := (&drain{o: o, env: e, timeout: c.Timeout}).run(); err != nil {
+		if err := c.drain(o, e); err != nil {
 			return console.Hint(err, "--force takes it down without stop hooks")
 		}
 	}
@@ -127,48 +127,34 @@ func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
 
-// drain destroys an environment's services and lets their units run their last hooks.
-type drain struct {
-	o       *operator
-	env     home.Environment
-	timeout time.Duration
-}
-
-// run returns when all services are gone, or only units in error are left.
-func (d *drain) run() error {
-	ctx := d.o.ctx
-	return d.o.openState(d.env, func(s *state.State) error {
-		if err := destroyServices(ctx, s); err != nil {
+// drain destroys the services, and returns when all are gone, or only units in error are left.
+func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
+	return o.openState(e, func(s *state.State) error {
+		if err := destroyServices(o.ctx, s); err != nil {
 			return err
 		}
-		w := &settleWaiter{o: d.o, state: s, until: untilGone, drains: true, timeout: d.timeout}
-		if err := s.View(ctx, w.look); err != nil || len(w.seen.pending) == 0 {
-			return d.noteFailed(w.seen, err)
+		w := &settleWaiter{o: o, state: s, until: untilGone, drains: true, timeout: c.Timeout}
+		left, err := state.Read(o.ctx, s, w.readSettlement)
+		if err == nil && len(left.pending) > 0 {
+			pid, err := o.parts.Agents.Running(e.MachineDir("0"))
+			if err == nil && pid == 0 { // without it nobody runs the stop hooks
+				o.note("starting the background process of environment %q, for its units' stop hooks", e.Name)
+				err = o.startBackground(e)
+			}
+			if err != nil {
+				return err
+			}
+			o.note("waiting for %s", left)
+			if err := w.wait(); err != nil {
+				return err
+			}
+			left = w.seen
 		}
-		if err := d.startIfDown(); err != nil {
-			return err
+		if err == nil && len(left.failed) > 0 {
+			o.note("%s in error will not run any more hooks: %s", formatCount(len(left.failed), "unit"), listReasons(left.failed))
 		}
-		d.o.note("waiting for %s", w.seen)
-		err := w.wait()
-		return d.noteFailed(w.seen, err)
-	})
-}
-
-func (d *drain) noteFailed(left settlement, err error) error {
-	if err == nil && len(left.failed) > 0 {
-		d.o.note("%s in error will not run any more hooks: %s", formatCount(len(left.failed), "unit"), listReasons(left.failed))
-	}
-	return err
-}
-
-// startIfDown starts the background process: without it nobody runs the stop hooks.
-func (d *drain) startIfDown() error {
-	pid, err := d.o.parts.Agents.Running(d.env.MachineDir("0"))
-	if err != nil || pid != 0 {
 		return err
-	}
-	d.o.note("starting the background process of environment %q, for its units' stop hooks", d.env.Name)
-	return d.o.startBackground(d.env)
+	})
 }
 
 func destroyServices(ctx context.Context, s *state.State) error {

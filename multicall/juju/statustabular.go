@@ -126,10 +126,7 @@ func serviceTable(s status.Status) *console.Table {
 	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]
-		exposed := "no"
-		if sv.Exposed {
-			exposed = "yes"
-		}
+		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
 		said := sv.StatusInfo()
 		t.Add(stateColour(said.Current), name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
 	}

@@ -101,11 +101,6 @@ func (s settlement) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "service"))
 }
 
-func (w *settleWaiter) look(v *state.View) (err error) {
-	w.seen, err = w.readSettlement(v)
-	return err
-}
-
 func (w *settleWaiter) wait() error {
 	limit, poll := w.timeout, silenceTimeout
 	if w.drains {

@@ -1,7 +1,10 @@
 package status
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"bijou/state"
 	"bijou/state/charm"
@@ -53,11 +56,8 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)
 	app, err := v.AppSettings(r.ID, other.Service)
-	if err != nil {
-		return d, err
-	}
-	local, err := v.AppSettings(r.ID, u.Service)
-	if err != nil {
+	local, lerr := v.AppSettings(r.ID, u.Service)
+	if err := errors.Join(err, lerr); err != nil {
 		return d, err
 	}
 	d = RelationDetail{
@@ -91,18 +91,11 @@ func (d *UnitDetail) HideSettings() {
 		}
 	}
 	for _, r := range d.Relations {
-		hideSettings(r.AppData)
-		hideSettings(r.LocalAppData)
-		hideSettings(r.LocalUnit.Data)
-		for _, of := range r.RelatedUnits {
-			hideSettings(of.Data)
+		for _, said := range append(slices.Collect(maps.Values(r.RelatedUnits)), r.LocalUnit, RelationData{Data: r.AppData}, RelationData{Data: r.LocalAppData}) {
+			for name, value := range said.Data {
+				said.Data[name] = hideSetting(name, value)
+			}
 		}
-	}
-}
-
-func hideSettings(settings map[string]string) {
-	for name, value := range settings {
-		settings[name] = hideSetting(name, value)
 	}
 }
 

@@ -198,8 +198,13 @@ func (v *View) Relations() ([]Relation, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v.RelationsIn(kvs)
+}
+
+// RelationsIn is Relations for whoever has the keys of all services.
+func (v *View) RelationsIn(services []keyspace.KeyValue) ([]Relation, error) {
 	var ids []int
-	for _, kv := range kvs {
+	for _, kv := range services {
 		service, rest, _ := strings.Cut(kv.Key[len(keys.Services):], "/")
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok && rest != "" {
 			ids = append(ids, id)

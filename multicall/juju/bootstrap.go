@@ -138,7 +138,12 @@ func (b *bootstrap) run() error {
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, b.o.parts.Version, b.o.parts.Applets); err != nil {
 		return err
 	}
-	if b.env.State, err = b.keepStateURL(); err != nil {
+	if b.restore != nil {
+		b.env.State, err = b.restore.chooseStateURL(b.env)
+	} else { // the environment's folder has the credentials that the URL names
+		b.env.State, err = b.env.KeepCredentials(b.env.State)
+	}
+	if err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -179,15 +184,6 @@ func (b *bootstrap) clearFolder() error {
 		return nil
 	}
 	return b.lock.Clear()
-}
-
-// keepStateURL copies the credentials that the URL names into the environment's folder,
-// and returns the URL that names the copies.
-func (b *bootstrap) keepStateURL() (string, error) {
-	if b.restore != nil {
-		return b.restore.chooseStateURL(b.env)
-	}
-	return b.env.KeepCredentials(b.env.State)
 }
 
 func (b *bootstrap) environmentRecord() state.Environment {

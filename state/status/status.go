@@ -101,7 +101,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
 		leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
 	}
-	for _, read := range []func(*state.View) error{w.readServices, w.readRelations, w.readUnits, w.readAgents, w.readMachines} {
+	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
@@ -111,18 +111,6 @@ func readInput(v *state.View, o Options) (*input, error) {
 		w.trouble = &trouble
 	}
 	return w, err
-}
-
-func (w *input) readRelations(v *state.View) (err error) {
-	if w.relations, err = v.Relations(); err != nil {
-		return err
-	}
-	for _, r := range w.relations {
-		for _, e := range r.Endpoints {
-			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
-		}
-	}
-	return nil
 }
 
 func (w *input) readServices(v *state.View) error {
@@ -139,6 +127,14 @@ func (w *input) readServices(v *state.View) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	if err == nil {
+		w.relations, err = v.RelationsIn(kvs)
+	}
+	for _, r := range w.relations {
+		for _, e := range r.Endpoints {
+			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
 		}
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"bijou/state/procstat"
 	"bijou/testscripts/await"
 )
 
@@ -239,7 +240,7 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(ctx, s)); diff != "" {
 		t.Fatal(diff)
 	}
-	if _, err := readStat(readPID(t, c.dir+"/child")); err == nil {
+	if st, err := procstat.Read(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
 		t.Error("a child still runs")
 	}
 }
@@ -265,7 +266,7 @@ func TestInterruptTerminatesTheGroup(t *testing.T) {
 		if diff := cmp.Diff(want, c.got[Stdout]); diff != "" {
 			t.Error(diff)
 		}
-		if _, err := readStat(readPID(t, c.dir+"/child")); err == nil {
+		if st, err := procstat.Read(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
 			t.Errorf("%s: a child still runs", name)
 		}
 		c.got[Stdout] = nil

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/executable"
+	"bijou/state/procstat"
 )
 
 // trampoline holds the hook's process back until it is recorded: it waits for a line on descriptor
@@ -130,34 +130,11 @@ func isGroupRunning(pgid int) bool {
 		if err != nil {
 			continue
 		}
-		if st, err := readStat(pid); err == nil && st.group == strconv.Itoa(pgid) {
+		if st, err := procstat.Read(pid); err == nil && !st.IsGone() && st.Field(5) == strconv.Itoa(pgid) {
 			return true
 		}
 	}
 	return false
-}
-
-// processStat is a part of /proc/PID/stat.
-type processStat struct {
-	group string // field 5
-	start string // field 22
-}
-
-// readStat takes a process that is dead but not collected by its parent for gone. The second field
-// is a name in parentheses that may hold anything, so counting starts behind it.
-func readStat(pid int) (processStat, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return processStat{}, err
-	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	if len(fields) < 20 {
-		return processStat{}, fmt.Errorf("unknown form of /proc/%d/stat", pid)
-	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return processStat{}, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
-	}
-	return processStat{group: fields[2], start: fields[19]}, nil
 }
 
 // record says which process runs which hook, so that an agent that starts after a crash
@@ -177,9 +154,9 @@ const recordSize = 256
 // more than all else of its begin. Only the first is a new one. The others need not be
 // durable, since no process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
-	st, err := readStat(pid)
+	st, err := procstat.Read(pid)
 	if err == nil {
-		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.start, Boot: bootID()}) // never fails
+		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: procstat.BootID()}) // never fails
 		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
 	if err != nil {
@@ -227,7 +204,7 @@ func findRun(path, id string) (r record, lives bool, err error) {
 		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
 			"end what still runs of it, then remove that file: %w", path, err)
 	}
-	return r, r.ID == id && r.Boot == bootID() && r.alive(), nil
+	return r, r.ID == id && r.Boot == procstat.BootID() && r.alive(), nil
 }
 
 // LastRun returns the id of the run whose process was released last; empty if none was.
@@ -238,11 +215,6 @@ func LastRun(path string) (id string, err error) {
 
 // alive reports whether that very process runs, not another one with its id.
 func (r record) alive() bool {
-	st, err := readStat(r.PID)
-	return err == nil && st.start == r.Start
-}
-
-func bootID() string {
-	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(data))
+	st, err := procstat.Read(r.PID)
+	return err == nil && !st.IsGone() && st.Start() == r.Start
 }

@@ -10,6 +10,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/state"
+	"bijou/state/procstat"
 )
 
 // NewClaimant returns this process as one that claims what the folder is for.
@@ -21,7 +22,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
-	c.Boot, c.PIDNamespace, c.PID, c.Start = bootID(), processNamespace(), self.PID, self.Start
+	c.Boot, c.PIDNamespace, c.PID, c.Start = procstat.BootID(), processNamespace(), self.PID, self.Start
 	c.Lives = isAliveHere
 	return c, nil
 }
@@ -29,7 +30,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 // IsAlive reports whether the holder is a live process that can be seen from here.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == bootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == procstat.BootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
 // isAliveHere is IsAlive for a process of this boot and namespace.
@@ -68,11 +69,6 @@ func hostID(name string) string {
 		}
 	}
 	return "name:" + name
-}
-
-func bootID() string {
-	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(data))
 }
 
 func processNamespace() string {

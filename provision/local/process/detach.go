@@ -18,7 +18,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/executable"
-	"bijou/state/wrap"
+	"bijou/state/procstat"
 )
 
 // Detached describes a process that is to outlive its starter.
@@ -52,8 +52,11 @@ func Detach(d Detached) (Identity, error) {
 	running := cmd.Process
 	defer running.Release()
 	// Until then it is there, also if it has ended at once.
-	stat, err := readStat(running.Pid)
-	return Identity{PID: running.Pid, Start: stat.start}, wrap.Error(err, "cannot find %s", d.Args[0])
+	stat, err := procstat.Read(running.Pid)
+	if err != nil {
+		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
+	}
+	return Identity{PID: running.Pid, Start: stat.Start()}, nil
 }
 
 // A process that outlives its starter must not speak for it to the service manager (sd_notify(3)).

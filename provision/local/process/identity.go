@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"bijou/state/procstat"
 	"bijou/state/wrap"
 )
 
@@ -35,14 +35,11 @@ func Self() (Identity, error) { return Find(os.Getpid()) }
 // Find returns the identity of the process that has that id now; ErrGone if
 // none has, or only a zombie.
 func Find(pid int) (Identity, error) {
-	stat, err := readStat(pid)
-	if err != nil {
-		return Identity{}, err
-	}
-	if stat.isGone() {
+	stat, err := procstat.Read(pid)
+	if err != nil || stat.IsGone() {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
-	return Identity{PID: pid, Start: stat.start}, nil
+	return Identity{PID: pid, Start: stat.Start()}, nil
 }
 
 // Alive reports whether the process lives. A zombie does not; one that this process ought to have
@@ -51,20 +48,24 @@ func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false
 	}
-	stat, err := readStat(i.PID)
-	if err != nil || stat.start != i.Start {
+	stat, err := procstat.Read(i.PID)
+	if err != nil || stat.Start() != i.Start {
 		return false
 	}
-	if stat.state == "Z" && stat.parent == os.Getpid() {
+	if stat.IsGone() && stat.Field(4) == strconv.Itoa(os.Getpid()) {
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
-	return !stat.isGone()
+	return !stat.IsGone()
 }
 
 // Such a process was killed, say, and its files are not closed yet.
 func (i Identity) isExiting() bool {
-	stat, err := readStat(i.PID)
-	return err == nil && stat.start == i.Start && stat.exiting && !stat.isGone()
+	stat, err := procstat.Read(i.PID)
+	if err != nil || stat.Start() != i.Start || stat.IsGone() {
+		return false
+	}
+	flags, _ := strconv.ParseUint(stat.Field(9), 10, 64)
+	return flags&pfExiting != 0
 }
 
 // WriteFile writes the identity to a pid file, at once.
@@ -86,42 +87,8 @@ func ReadFile(path string) (Identity, error) {
 	return Identity{PID: pid, Start: fields[1]}, wrap.Error(err, "cannot read the pid file %q", path)
 }
 
-// procStat holds fields of /proc/PID/stat.
-type procStat struct {
-	state  string
-	parent int
-	start  string
-
-	exiting bool
-	loading bool // within execve(2) there is memory of the new program, and no environment yet, not even an empty one
-}
-
 // Linux sets this flag on what is ending (PF_EXITING).
 const pfExiting = 0x4
-
-// Of a zombie nothing is left but what its parent is to be told.
-func (s procStat) isGone() bool { return s.state == "Z" || s.state == "X" }
-
-// readStat reads the fields after the command's name, which may itself hold blanks and parentheses
-// (proc(5)).
-func readStat(pid int) (procStat, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return procStat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
-	}
-	end := bytes.LastIndexByte(data, ')')
-	fields := strings.Fields(string(data[end+1:]))
-	if end < 0 || len(fields) < 49 {
-		return procStat{}, fmt.Errorf("cannot read /proc/%d/stat", pid)
-	}
-	parent, perr := strconv.Atoi(fields[1])
-	flags, ferr := strconv.ParseUint(fields[6], 10, 64)
-	if err := cmp.Or(perr, ferr); err != nil {
-		return procStat{}, fmt.Errorf("cannot read /proc/%d/stat: %w", pid, err)
-	}
-	memory, environment := fields[20] != "0", fields[48] != "0" // kernel threads have neither
-	return procStat{state: fields[0], parent: parent, start: fields[19], exiting: flags&pfExiting != 0, loading: memory && !environment}, nil
-}
 
 // FindByEnviron returns the processes of this user whose environment has that NAME=VALUE word, but for
 // this process and those it descends from. They are found as they are now; new ones may come.
@@ -157,16 +124,16 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 	return found
 }
 
-// A process that is just going over to another program has no environment and no arguments, which
-// is waited for, for a moment.
+// A process that is just going over to another program has memory of that (fields 23 and 51), and no
+// environment or arguments yet, which is waited for, for a moment. Kernel threads have neither.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {
 		return data
 	}
 	waitWhile(func() bool {
-		s, err := readStat(pid)
-		return err == nil && s.loading
+		s, err := procstat.Read(pid)
+		return err == nil && s.Field(23) != "0" && s.Field(51) == "0"
 	})
 	data, _ = os.ReadFile(file) // it may have ended
 	return data
@@ -177,11 +144,11 @@ func findAncestors() map[int]bool {
 	all := map[int]bool{}
 	for pid := os.Getpid(); pid > 1 && !all[pid]; {
 		all[pid] = true
-		s, err := readStat(pid)
+		s, err := procstat.Read(pid)
 		if err != nil {
 			break
 		}
-		pid = s.parent
+		pid, _ = strconv.Atoi(s.Field(4))
 	}
 	return all
 }

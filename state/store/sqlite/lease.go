@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"bijou/state/procstat"
 	"bijou/state/store"
 	"bijou/state/store/opener"
 )
@@ -183,10 +183,10 @@ type leaseOwner struct {
 func currentOwner() leaseOwner {
 	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	o.boot = strings.TrimSpace(string(boot))
-	if self, _ := os.Readlink("/proc/self"); self == fmt.Sprint(o.pid) {
-		_, o.start = processStat(o.pid)
+	o.boot = procstat.BootID()
+	stat, err := procstat.Read(o.pid)
+	if self, _ := os.Readlink("/proc/self"); self == fmt.Sprint(o.pid) && err == nil {
+		o.start = stat.Start()
 	} // otherwise /proc is of another pid namespace, and its numbers mean others
 	return o
 }
@@ -208,22 +208,6 @@ func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.start == "" || self.start == "" {
 		return false
 	}
-	state, start := processStat(o.pid)
-	return start != "" && (start != o.start || state == "Z" || state == "X")
-}
-
-// processStat returns a process's state letter and start time: the fields 3 and 22 of
-// /proc/PID/stat (proc(5)), counted behind the name, which may contain anything. They are
-// empty if it cannot be read.
-func processStat(pid int) (state, start string) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", ""
-	}
-	_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return "", ""
-	}
-	return fields[0], fields[19]
+	stat, err := procstat.Read(o.pid)
+	return err == nil && (stat.Start() != o.start || stat.IsGone())
 }

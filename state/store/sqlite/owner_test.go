@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/state/procstat"
 	"bijou/state/store"
 	"bijou/testscripts/await"
 )
@@ -20,7 +21,11 @@ func TestDeadFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer zombie.Wait()
-	_, start := processStat(zombie.Process.Pid)
+	stat, err := procstat.Read(zombie.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := stat.Start()
 	with := func(change func(*leaseOwner)) leaseOwner {
 		o := self
 		change(&o)

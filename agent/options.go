@@ -27,8 +27,8 @@ import (
 //	deployed     it is there
 //	enqueue      what has arrived is queued
 //	enter        the unit is a member of a relation
-//	begin        a hook is in flight
-//	success      it is done, with all that it has written
+//	begin        a hook is in flight, and what has arrived is queued
+//	success      it is done, with all that it has written, and the next may be in flight
 //	failure      it has failed, or was found dead
 //	action-end   an action or a command has ended
 //	resolve      a failed hook counts as done

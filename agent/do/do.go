@@ -109,7 +109,8 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	}
 	defer s.Close()
 	hook := hookctx.New(r.contextOptions())
-	client := s.Register(auditedHook{hook, r})
+	client := server.NewClientID()
+	s.Register(client, auditedHook{hook, r})
 	exit, err := r.execute(d, client)
 	s.Unregister(client)
 	if err != nil || exit != 0 {

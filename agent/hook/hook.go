@@ -7,7 +7,7 @@ package hook
 
 import (
 	"cmp"
-	"slices"
+	"iter"
 	"strings"
 
 	"bijou/state"
@@ -37,8 +37,7 @@ const (
 	StorageAttached  = "storage-attached"
 	StorageDetaching = "storage-detaching"
 
-	// What an operator asks for is run as a hook is: an action of the charm, or a
-	// command.
+	// What an operator asks for is run as a hook is: an action of the charm, or a command.
 	Action  = state.KindAction
 	Command = state.KindCommand
 
@@ -132,24 +131,27 @@ func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relatio
 
 // Pick returns the entry that is next: a changed that is owed after its joined, else the
 // oldest, peer relations last. ok is false if there is none.
-func Pick(entries []Entry) (first Entry, ok bool) {
-	entries = slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.State.Pending == "" })
-	if len(entries) == 0 {
-		return Entry{}, false
+func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
+	for e := range entries {
+		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
+			first, ok = e, true
+		}
 	}
-	return slices.MinFunc(entries, func(a, b Entry) int {
-		return cmp.Or(-compareBools(isChangedOwed(a.State), isChangedOwed(b.State)), compareBools(a.Relation.Peer, b.Relation.Peer),
-			cmp.Compare(a.State.Place, b.State.Place), cmp.Compare(a.Relation.ID, b.Relation.ID), cmp.Compare(a.Member, b.Member))
-	}), true
+	return first, ok
 }
 
-// compareBools orders false before true.
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+func (e Entry) compare(o Entry) int {
+	return cmp.Or(cmp.Compare(e.rank(), o.rank()), cmp.Compare(e.State.Place, o.State.Place),
+		cmp.Compare(e.Relation.ID, o.Relation.ID), cmp.Compare(e.Member, o.Member))
+}
+
+// rank is lower for what goes before whatever its place.
+func (e Entry) rank() (n int) {
+	if !isChangedOwed(e.State) {
+		n += 2
 	}
-	return 1
+	if e.Relation.Peer {
+		n++
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -160,7 +161,7 @@ func TestPick(t *testing.T) {
 		{"an owed changed before all", []Entry{entry(db, "a/0", "", Joined, 2, 0), entry(peer, "b/1", In, Changed, 4, 0)}, "b/1 ring-relation-changed"},
 	} {
 		got := ""
-		if e, ok := Pick(tc.entries); ok {
+		if e, ok := Pick(slices.Values(tc.entries)); ok {
 			got = e.Member + " " + e.Hook().Name
 		}
 		if got != tc.want {

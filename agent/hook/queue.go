@@ -7,9 +7,8 @@ import (
 	"bijou/state/charm"
 )
 
-// A member's recorded state (state.MemberState.State) is what its hooks have
-// been told of it, the entry being executed included: nothing, that it is in,
-// or that it has left.
+// A member's recorded state (state.MemberState.State) is what its hooks have been told of it, the
+// entry being executed included: nothing, that it is in, or that it has left.
 const (
 	In   = "in"
 	Left = "left"
@@ -69,8 +68,7 @@ func IsExpected(m state.MemberState) bool {
 	return m.State == In
 }
 
-// isChangedOwed reports whether the pending hook is the changed that directly follows a
-// joined.
+// isChangedOwed reports whether the pending hook is the changed that directly follows a joined.
 func isChangedOwed(m state.MemberState) bool {
 	return m.State == In && m.Pending == Changed && m.Seen == 0
 }

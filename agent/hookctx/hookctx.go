@@ -253,8 +253,7 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 // maxLoggedValue bounds how much of a value is logged, in bytes.
 const maxLoggedValue = 200
 
-// String words the change for the log, in a form in which sanitize.HideSecrets finds
-// secrets.
+// String words the change for the log, in a form in which sanitize.HideSecrets finds secrets.
 func (c Change) String() string {
 	if c.New == nil {
 		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, formatValue(c.Old))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 
 	"bijou/hookenv/hookapi"
@@ -78,13 +79,12 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 		Ingress:    []string{at.Value},
 	}
 	if ip := net.ParseIP(at.Value); ip != nil {
-		n.Egress = []string{hostSubnet(ip)}
+		n.Egress = []string{HostSubnet(ip.String())}
 	}
 	return n, nil
 }
 
-// resolveHost prefers an address that others reach; it returns an empty string for an
-// unknown name.
+// resolveHost prefers an address that others reach; it returns an empty string for an unknown name.
 func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {
@@ -94,15 +94,16 @@ func resolveHost(ctx context.Context, host string) string {
 	return found[max(i, 0)]
 }
 
-func hostSubnet(ip net.IP) string {
-	if ip.To4() != nil {
-		return ip.String() + "/32"
+// HostSubnet returns the subnet of one address; a name is returned as it is.
+func HostSubnet(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
 	}
-	return ip.String() + "/128"
+	return netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
-// hostInterface is an interface of this host; zero where the address is none of this
-// host's.
+// hostInterface is an interface of this host; zero where the address is none of this host's.
 type hostInterface struct{ name, mac, network string }
 
 func findInterface(address string) hostInterface {

@@ -12,8 +12,7 @@ import (
 	"bijou/state"
 )
 
-// settingsNode holds settings as the hook has read them, and as they are with its own
-// writes.
+// settingsNode holds settings as the hook has read them, and as they are with its own writes.
 type settingsNode struct {
 	version         int64
 	stored, current map[string]string

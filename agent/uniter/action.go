@@ -105,7 +105,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 		o = actionOutcome{state.ActionFailed, state.ActionEnd{Message: why, Code: o.end.Code, Output: o.end.Output}, false}
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
-	return u.finishOutcome(err, func() { u.logActionOutcome(r, o, changes) })
+	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
 func (u *uniter) commitActionEnd(ctx context.Context, r *runningHook, o actionOutcome) (changes []hookctx.Change, err error) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	"bijou/agent/hook"
+	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
 	"bijou/agent/unitfolder"
 	"bijou/state"
@@ -36,29 +36,30 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	})
 }
 
-// enqueue relies on the snapshot: only this loop writes the records of the queue.
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
-	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error {
-		if err := tx.PrefetchHook(u.Unit, state.NoRelation, ""); err != nil {
-			return err
-		}
-		w, err := tx.Workflow(u.Unit)
+	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
+}
+
+// recordArrivals relies on the snapshot: only the unit's loop writes the records of the queue.
+func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
+	if len(arrivals) == 0 {
+		return nil
+	}
+	err := tx.PrefetchHook(unit, state.NoRelation, "")
+	for _, a := range arrivals {
 		if err != nil {
 			return err
 		}
-		for _, a := range arrivals {
-			if a.Forget {
-				err = tx.RemoveMember(u.Unit, a.Relation, a.Member)
-			} else {
-				err = tx.PutMember(u.Unit, a.Relation, a.Member, a.State)
-			}
-			if err != nil {
-				return err
-			}
+		if a.Forget {
+			err = tx.RemoveMember(unit, a.Relation, a.Member)
+		} else {
+			err = tx.PutMember(unit, a.Relation, a.Member, a.State)
 		}
-		w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace)
-		return tx.PutWorkflow(u.Unit, w)
-	})
+	}
+	if err != nil {
+		return err
+	}
+	return tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) })
 }
 
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
@@ -89,17 +90,9 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	settings := map[string]string{"private-address": address}
 	if d == charm.Modern {
 		settings["ingress-address"] = address
-		settings["egress-subnets"] = hostSubnet(address)
+		settings["egress-subnets"] = hookctx.HostSubnet(address)
 	}
 	return settings, nil
-}
-
-func hostSubnet(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	return netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {

@@ -38,8 +38,8 @@ type hookFacts struct {
 	secretLabel string        // by which the unit knows the secret that the hook is about
 }
 
-func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snapshot) (f hookFacts, err error) {
-	f = hookFacts{
+func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
+	f := hookFacts{
 		hook: h, unit: snap.Unit, members: hookMembers(snap, h), env: snap.Environment,
 		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: snap.JujuVersion,
 	}
@@ -59,14 +59,9 @@ func (u *uniter) gatherFacts(ctx context.Context, h state.Hook, snap decide.Snap
 		}
 	}
 	f.debug, f.holder = debugSession(snap.Debug, h)
-	if snap.Hooks.Charm == snap.Unit.Charm {
-		return f, nil
+	if snap.Hooks.Charm != snap.Unit.Charm {
+		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the store", h.Name, snap.Unit.Charm)
 	}
-	c, err := state.Read(ctx, u.State, func(v *state.View) (state.Charm, error) { return v.Charm(snap.Unit.Charm) })
-	if err != nil {
-		return f, fmt.Errorf("cannot prepare hook %q: %w", h.Name, err)
-	}
-	f.charmName = c.Meta.Name
 	return f, nil
 }
 

@@ -58,6 +58,17 @@ func (l *HookLimiter) request() ticket {
 	return t
 }
 
+// maxHooksInTurn hooks of one unit run one after the other while others wait: the changed with
+// the joined that it follows.
+const maxHooksInTurn = 2
+
+// mayContinue reports whether who has a slot may keep it for another hook, after that many.
+func (l *HookLimiter) mayContinue(hooks int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.drained == nil && l.inUse <= l.limit && (hooks < maxHooksInTurn || len(l.queue) == 0)
+}
+
 func (l *HookLimiter) release(t ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

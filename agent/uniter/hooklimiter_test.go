@@ -31,3 +31,18 @@ func TestHookLimiter(t *testing.T) {
 		}
 	}
 }
+
+// TestTurns: who has a slot keeps it for a second hook, and for others while nobody waits.
+func TestTurns(t *testing.T) {
+	s := NewHookLimiter(1)
+	first := s.request()
+	alone := []bool{s.mayContinue(1), s.mayContinue(2)}
+	second := s.request()
+	beside := []bool{s.mayContinue(1), s.mayContinue(2)}
+	s.release(first)
+	s.release(second)
+	s.Drain()
+	if diff := cmp.Diff([][]bool{{true, true}, {true, false}, {false}}, [][]bool{alone, beside, {s.mayContinue(1)}}); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
+	"bijou/hookenv/server"
 	"bijou/state"
 	"bijou/testscripts/judge"
 )
@@ -79,12 +80,13 @@ func (l *life) begin(s decide.RunHook, snap decide.Snapshot) {
 			l.t.Errorf("%s of %q begins (%s): %s", s.Hook.Name, s.Hook.RemoteUnit, s.From, why)
 		}
 	}
-	op := state.Op{ID: newRunID(), ClientID: newRunID(), Hook: s.Hook, Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
-	l.flight, l.begun, l.configured = &runningHook{op: op}, false, l.m.configured
+	op := state.Op{ID: server.NewClientID(), ClientID: server.NewClientID(), Hook: s.Hook, Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	l.flight = &runningHook{op: op, from: s.From, entry: snap.Uniter.Members[s.Hook.Relation][hook.Member(s.Hook)]}
+	l.begun, l.configured = false, l.m.configured
 	if s.From == decide.FromQueue {
 		l.m.begin(s.Hook, op.Version)
 	}
-	l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", l.flight, s.From) })
+	l.update(func(tx *state.Tx) error { return l.flight.recordBegin(tx, "app/0") })
 	if l.pick(8) == 0 {
 		l.crash()
 		return

@@ -19,44 +19,54 @@ var errRecorded = errors.New("the hook's outcome is recorded already")
 // recordOutcome commits once, and may be repeated until it succeeds.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
+	u.lastHookEnd = r.endedAt
 	if r.outcome.Interrupted && r.endReason == "" {
 		u.clearRunning()
+		u.releaseTicket()
 		return nil
 	}
-	u.server.Unregister(r.clientID)
+	u.server.Unregister(r.op.ClientID)
 	u.faultPoint("after-exit")
 	if hook.IsAction(r.op.Hook) {
 		return u.recordActionOutcome(ctx)
 	}
 	var changes []hookctx.Change
+	var next *runningHook
 	failure := r.outcome.Failure
 	if r.outcome.Interrupted {
 		failure = r.endReason
 	}
 	var err error
 	if failure == "" {
-		changes, err = u.commitSuccess(ctx, r)
+		changes, next, err = u.commitSuccess(ctx, r, u.mayContinue(ctx))
+		if errors.Is(err, state.ErrTooLarge) {
+			changes, next, err = u.commitSuccess(ctx, r, false)
+		}
 		failure = explainRefusal(r, err)
 	}
 	if failure != "" {
-		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
+		next, err = nil, u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
-	return u.finishOutcome(err, func() { u.logOutcome(r, failure, changes) })
+	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
 }
 
 // finishOutcome returns the error of an outcome's commit where that is to be tried again, and
-// else has done with the hook.
-func (u *uniter) finishOutcome(err error, log func()) error {
-	if errors.Is(err, state.ErrNotFound) {
-		u.clearRunning() // the unit was removed by force, as the next snapshot will show
-		return nil
-	}
-	if err != nil && !errors.Is(err, errRecorded) {
+// else has done with the hook, and starts the one that has begun with that commit.
+func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
+	gone := errors.Is(err, state.ErrNotFound) // the unit was removed by force, as the next snapshot will show
+	if err != nil && !gone && !errors.Is(err, errRecorded) {
 		return err
 	}
-	u.faultPoint("after-commit")
-	log()
+	if !gone {
+		u.faultPoint("after-commit")
+		log()
+	}
 	u.clearRunning()
+	if next != nil && err == nil {
+		u.spawn(ctx, next)
+	} else {
+		u.releaseTicket()
+	}
 	return nil
 }
 
@@ -73,9 +83,15 @@ func explainRefusal(r *runningHook, err error) string {
 	return ""
 }
 
-func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []hookctx.Change, err error) {
+// commitSuccess also has the hook begin that it returns, if it may.
+func (u *uniter) commitSuccess(ctx context.Context, r *runningHook, mayContinue bool) (changes []hookctx.Change, next *runningHook, err error) {
 	record := r.runRecord("")
+	attempts := 0
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
+		if attempts++; attempts > 1 {
+			u.cache.invalidate() // it has what an attempt would have written
+			next = nil
+		}
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
@@ -85,10 +101,16 @@ func (u *uniter) commitSuccess(ctx context.Context, r *runningHook) (changes []h
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
 			return err
 		}
-		return recordDone(tx, u.Unit, r.op.Hook, r.seenVersion())
+		if err := recordDone(tx, u.Unit, r.op.Hook, r.seenVersion()); err != nil || !mayContinue {
+			return err
+		}
+		if next = u.prepareNext(tx); next == nil {
+			return nil
+		}
+		return next.recordBegin(tx, u.Unit)
 	})
 	u.countRunRecord(record, err)
-	return changes, err
+	return changes, next, err
 }
 
 func (r *runningHook) seenVersion() int64 {

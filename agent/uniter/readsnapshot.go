@@ -28,10 +28,9 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	return s, readMembers(v, &s)
 }
 
-// readSurroundings reads everything but the unit's own records and the members of its
-// relations. Only a unit whose own record is missing is gone; any other missing record is
-// an error, since a unit that is gone loses its folder. known are the charm's hooks as last
-// read.
+// readSurroundings reads everything but the unit's own records and the members of its relations.
+// Only a unit whose own record is missing is gone; any other missing record is an error, since a
+// unit that is gone loses its folder. known are the charm's hooks as last read.
 func readSurroundings(v *state.View, name string, own state.Uniter, known decide.CharmHooks) (s decide.Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
@@ -178,9 +177,8 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 	return state.Member{Unit: name, Version: version}, version > 0, err
 }
 
-// concernsUnit reports whether m is a member at the other end (in a peer relation: a peer),
-// or a service with its own settings. In container scope only members with the same
-// principal count.
+// concernsUnit reports whether m is a member at the other end (in a peer relation: a peer), or a
+// service with its own settings. In container scope only members with the same principal count.
 func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
 }

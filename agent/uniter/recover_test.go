@@ -43,8 +43,8 @@ func TestBackoffAfterAnAnswer(t *testing.T) {
 			fail := func(wantWait time.Duration, wantAttempts int) {
 				t.Helper()
 				runs++
-				r := &runningHook{op: state.Op{ID: fmt.Sprint(runs), Hook: h}}
-				l.update(func(tx *state.Tx) error { return recordBegin(tx, "app/0", r, decide.FromFailure) })
+				r := &runningHook{op: state.Op{ID: fmt.Sprint(runs), Hook: h}, from: decide.FromFailure}
+				l.update(func(tx *state.Tx) error { return r.recordBegin(tx, "app/0") })
 				failed := newRunRecord(r.op, "exit code 1")
 				failed.orphaned = false
 				l.must(l.u.commitFailure(t.Context(), r.op, failed))

@@ -3,8 +3,6 @@ package uniter
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"os"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/agent/hookexec"
 	"bijou/agent/uniter/decide"
+	"bijou/hookenv/server"
 	"bijou/state"
 )
 
@@ -23,9 +22,12 @@ const maxStderr = 500
 
 // runningHook is the hook in flight.
 type runningHook struct {
-	op       state.Op
-	ctx      *hookctx.Context
-	clientID string
+	op     state.Op
+	facts  hookFacts
+	from   decide.Cause
+	queued []hook.Arrival    // to be queued as it begins
+	entry  state.MemberState // of the queue, that it is taken from
+	ctx    *hookctx.Context
 
 	output     actionOutput // of an action or a command
 	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
@@ -41,23 +43,16 @@ type runningHook struct {
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
-	facts, err := u.gatherFacts(ctx, s.Hook, snap)
+	facts, err := gatherFacts(s.Hook, snap)
 	if err == nil {
-		_, err = u.Socket()
-	}
-	if err == nil {
-		err = u.server.Renew() // anybody who clears temporary folders may have removed it
+		err = u.checkSocket()
 	}
 	if err != nil {
 		return err
 	}
 	u.endStaleDebug(ctx, &facts)
-	r := &runningHook{ctx: u.newContext(facts), done: make(chan struct{})}
-	r.clientID = u.server.Register(r.ctx)
-	r.op = state.Op{ID: newRunID(), Hook: s.Hook, ClientID: r.clientID, Started: now(), Holder: facts.holder,
-		Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
-	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return recordBegin(tx, u.Unit, r, s.From) }); err != nil {
-		u.server.Unregister(r.clientID)
+	r := u.newRunningHook(s, snap, facts)
+	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return r.recordBegin(tx, u.Unit) }); err != nil {
 		if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
 			return nil // it was cancelled meanwhile
 		}
@@ -66,34 +61,53 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	if s.From == decide.FromCrash {
 		u.logUnrecordedEnd(*snap.Uniter.Op)
 	}
-	u.faultPoint("before-spawn")
-	u.Log.Info("hook starts", facts.logAttrs()...)
-	u.startProcess(ctx, r, facts)
-	u.running = r
+	u.spawn(ctx, r)
 	return nil
 }
 
-func recordBegin(tx *state.Tx, unit string, r *runningHook, from decide.Cause) error {
-	h := r.op.Hook
-	if err := tx.PrefetchHook(unit, h.Relation, hook.Member(h)); err != nil {
+// checkSocket makes the socket again that somebody who clears temporary folders has removed.
+func (u *uniter) checkSocket() error {
+	if _, err := u.Socket(); err != nil {
 		return err
 	}
-	if from == decide.FromOperator {
+	return u.server.Renew()
+}
+
+func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
+	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, ctx: u.newContext(facts), done: make(chan struct{})}
+	r.entry = snap.Uniter.Members[s.Hook.Relation][hook.Member(s.Hook)]
+	r.op = state.Op{ID: server.NewClientID(), Hook: s.Hook, ClientID: server.NewClientID(), Started: now(), Holder: facts.holder,
+		Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	return r
+}
+
+// spawn starts a hook that is recorded as in flight.
+func (u *uniter) spawn(ctx context.Context, r *runningHook) {
+	u.server.Register(r.op.ClientID, r.ctx)
+	u.faultPoint("before-spawn")
+	u.Log.Info("hook starts", r.facts.logAttrs()...)
+	u.startProcess(ctx, r)
+	u.running = r
+	u.hooksInTurn++
+}
+
+func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
+	h := r.op.Hook
+	if err := recordArrivals(tx, unit, r.queued); err != nil {
+		return err
+	}
+	if r.from == decide.FromOperator {
 		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
 			return err
 		}
 	}
-	if from == decide.FromFailure {
+	if r.from == decide.FromFailure {
 		if err := takeRetry(tx, unit, h.Relation); err != nil {
 			return err
 		}
 	}
-	if from == decide.FromQueue && h.Kind != hook.Broken {
-		m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
-		if err != nil {
-			return err
-		}
-		m = hook.Take(m)
+	if r.from == decide.FromQueue && h.Kind != hook.Broken {
+		m := hook.Take(r.entry)
 		m.Version = max(m.Version, r.op.Version)
 		if err := tx.PutMember(unit, h.Relation, hook.Member(h), m); err != nil {
 			return err
@@ -106,6 +120,9 @@ func recordBegin(tx *state.Tx, unit string, r *runningHook, from decide.Cause) e
 // the backoff anew. The answer that it counts as done came too late to keep it from running,
 // and stays, should it fail once more.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
+	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
+		return err
+	}
 	u, err := tx.Unit(unit)
 	if relation == state.NoRelation {
 		if err != nil || u.Resolved != state.ResolvedRetry {
@@ -130,11 +147,11 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 
 // startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:
 // the loop decides when its time is over.
-func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFacts) {
+func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
 	r.interrupt = interrupt
-	env := facts.envFacts(u, r.clientID)
+	env := r.facts.envFacts(u, r.op.ClientID)
 	if why := env.Relation.TooManyMembers(); why != "" {
 		u.output.Write("WARNING", r.op.Hook.Name, why)
 	}
@@ -143,7 +160,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 		Hook:     r.op.Hook.Name,
 		CharmDir: u.Folder.Charm(),
 		Env:      hookexec.Environment(env, os.Getenv),
-		Debug:    facts.debug,
+		Debug:    r.facts.debug,
 		Record:   u.Folder.ProcessPath(),
 		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
@@ -161,7 +178,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook, facts hookFac
 	}
 	go func() {
 		defer close(r.done)
-		r.outcome = u.runner.Run(ctx, r.withAction(spec, facts.action))
+		r.outcome = u.runner.Run(ctx, r.withAction(spec, r.facts.action))
 		r.endedAt = now()
 	}()
 }
@@ -182,6 +199,7 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 // endHook gives the hook in flight until shutdownTimeout to end, and then commits its outcome.
 // Nothing is committed for a machine that another agent runs by now.
 func (u *uniter) endHook(why error) error {
+	u.ending = true
 	if u.running == nil {
 		return nil
 	}
@@ -210,12 +228,37 @@ func (u *uniter) endHook(why error) error {
 }
 
 func (u *uniter) clearRunning() {
-	u.server.Unregister(u.running.clientID)
+	u.server.Unregister(u.running.op.ClientID)
 	u.running.ctx.Close()
 	u.running.kill()
 	u.running = nil
-	u.lastHookEnd = time.Now()
-	u.releaseTicket()
+}
+
+// mayContinue reports whether another hook may begin with the commit which ends the one in flight.
+func (u *uniter) mayContinue(ctx context.Context) bool {
+	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.hooksInTurn) || u.checkSocket() != nil {
+		return false
+	}
+	_, err := u.takeSnapshot(ctx)
+	return err == nil
+}
+
+// prepareNext returns the hook that follows what tx has written, for the same commit; nil if there is
+// none, or what the loop knows is not enough to begin it.
+func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
+	u.cache.applyWrites(u.Unit, tx.Writes())
+	if !u.cache.isFresh() {
+		return nil
+	}
+	snap := u.cache.snap
+	snap.Now, snap.LastHook = now(), u.lastHookEnd
+	next, snap := decide.NextTogether(snap)
+	s, ok := next.(decide.RunHook)
+	facts, err := gatherFacts(s.Hook, snap)
+	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil || err != nil {
+		return nil
+	}
+	return u.newRunningHook(s, snap, facts)
 }
 
 // subjectVersion returns the version of what the hook is about: the remote unit's settings,
@@ -235,10 +278,4 @@ func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 		}
 	}
 	return 0
-}
-
-func newRunID() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }

@@ -35,6 +35,8 @@ type memberRef struct {
 
 func (c *snapshotCache) invalidate() { *c = snapshotCache{madeHooks: c.madeHooks} }
 
+func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
+
 func (c *snapshotCache) markStale(keys []string) {
 	for _, key := range keys {
 		if id, unit, ok := state.MembershipOf(key); ok {
@@ -51,6 +53,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
 	}
+	c.snap.Compared = false
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
 		return
@@ -115,7 +118,7 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 }
 
 func (u *uniter) refreshCache(ctx context.Context) error {
-	if u.cache.valid && !u.cache.staleRest && len(u.cache.staleMembers) == 0 {
+	if u.cache.isFresh() {
 		return nil
 	}
 	var revision int64
@@ -155,6 +158,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	if err != nil {
 		return err // the view may call again, and must not find what was read in part
 	}
+	fresh.Compared = false
 	*c = snapshotCache{valid: true, snap: fresh, madeHooks: c.madeHooks}
 	return nil
 }

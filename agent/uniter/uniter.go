@@ -65,6 +65,8 @@ type uniter struct {
 	cache       snapshotCache
 	running     *runningHook // nil: no hook is in flight
 	ticket      ticket       // of Limiter; nil: none was requested
+	hooksInTurn int          // that have begun with the ticket
+	ending      bool         // no hook begins any more
 	lastHookEnd time.Time
 
 	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
@@ -163,7 +165,9 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if err := u.rebindStorage(snap); err != nil {
 		return false, err
 	}
-	next := decide.Next(snap)
+	next, snap := decide.NextTogether(snap)
+	_, queues := next.(decide.Enqueue)
+	u.cache.snap.Compared = !queues && snap.Queued == nil
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
 }
@@ -187,7 +191,7 @@ func (u *uniter) faultPoint(point string) {
 func (u *uniter) releaseTicket() {
 	if u.ticket != nil {
 		u.Limiter.release(u.ticket)
-		u.ticket = nil
+		u.ticket, u.hooksInTurn = nil, 0
 	}
 }
 

@@ -65,8 +65,7 @@ func (l *Log) throttleSender(sent int) {
 	}
 }
 
-// removeSent also adds a line for those that were dropped. It returns how much was sent, in
-// bytes.
+// removeSent also adds a line for those that were dropped. It returns how much was sent, in bytes.
 func (l *Log) removeSent(n int) (bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

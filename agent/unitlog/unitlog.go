@@ -1,8 +1,7 @@
 // Package unitlog is the log of one unit: all of it in a file on its machine,
 // and as much as the store can take in the environment's log.
 //
-// It is not the agent's own log (log/slog is). Only the packages of agent
-// import it.
+// It is not the agent's own log (log/slog is). Only the packages of agent import it.
 package unitlog
 
 import (

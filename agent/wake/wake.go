@@ -50,10 +50,9 @@ func (w *Watch) Events() <-chan struct{} {
 	return w.feed.Ready()
 }
 
-// Take returns the keys that have changed since the last call. lost reports that these may
-// not be all, so that a fresh snapshot is needed: there is no watch, or it has ended, and
-// the next Renew makes another. err is why the watch has ended, unless it had only fallen
-// behind.
+// Take returns the keys that have changed since the last call. lost reports that these may not be
+// all, so that a fresh snapshot is needed: there is no watch, or it has ended, and the next Renew
+// makes another. err is why the watch has ended, unless it had only fallen behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil

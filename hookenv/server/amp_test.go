@@ -102,7 +102,7 @@ func inHook(t testing.TB, d hookapi.Dialect) (*hookapitest.Memory, hookapitest.R
 func TestPythonJujuCommands(t *testing.T) {
 	_, r := inHook(t, hookapi.Classic)
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	long := strings.Repeat("x", 70000)
 	ok := func(pairs ...string) amp.Box {
 		box := amp.Box{"_answer": "7"}
@@ -158,7 +158,7 @@ func TestSeedSetOfAnotherUnit(t *testing.T) {
 	for dialect, want := range map[hookapi.Dialect]string{hookapi.Classic: "", hookapi.Modern: "BAD_REQUEST"} {
 		m, r := inHook(t, dialect)
 		s := start(t)
-		got := connect(t, s.Path()).call("set", "client_id", s.Register(r), "unit_name", "mysql/0", "json_blob", `{"a":"1"}`)
+		got := connect(t, s.Path()).call("set", "client_id", register(s, r), "unit_name", "mysql/0", "json_blob", `{"a":"1"}`)
 		if got["_error_code"] != want {
 			t.Errorf("%s: got %v, want error code %q", dialect, got, want)
 		}
@@ -171,7 +171,7 @@ func TestSeedSetOfAnotherUnit(t *testing.T) {
 func TestSeveralCommandsOnOneConnection(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	p := connect(t, s.Path())
 	for range 3 {
 		if got := p.call("get", "client_id", id, "unit_name", "mysql/0", "setting_name", "user"); got["value"] != "root" {
@@ -183,7 +183,7 @@ func TestSeveralCommandsOnOneConnection(t *testing.T) {
 func TestUnknownClient(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	s.Unregister(id)
 	for _, unknown := range []string{id, "", "nobody"} {
 		got := connect(t, s.Path()).call("list_relations", "client_id", unknown)
@@ -196,7 +196,7 @@ func TestUnknownClient(t *testing.T) {
 func TestBadClientsAreCutOffAlone(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	good := connect(t, s.Path())
 	for name, wire := range map[string]string{
 		"nonsense":          "GET / HTTP/1.1\r\n\r\n",

@@ -54,7 +54,7 @@ func openHook(t testing.TB, s recorded.Setup) recorded.Caller {
 
 func serveHook(t testing.TB, h hookapi.Hook, directory string) hook {
 	s := start(t)
-	return hook{socket: s.Path(), id: s.Register(h), directory: directory}
+	return hook{socket: s.Path(), id: register(s, h), directory: directory}
 }
 
 func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {

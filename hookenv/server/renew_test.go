@@ -17,7 +17,7 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, r := inHook(t, hookapi.Modern)
-	id := s.Register(r)
+	id := register(s, r)
 	works := func(what string) {
 		t.Helper()
 		if err := s.Renew(); err != nil {

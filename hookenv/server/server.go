@@ -99,17 +99,19 @@ func (s *Server) ownsSocket() bool {
 // Path returns where the server listens.
 func (s *Server) Path() string { return s.path }
 
-// Register makes a hook reachable under a new client id, which nobody can
-// guess: 128 random bits in hexadecimal.
-func (s *Server) Register(hook hookapi.Hook) (clientID string) {
+// NewClientID returns what nobody can guess: 128 random bits in hexadecimal.
+func NewClientID() string {
 	bits := make([]byte, 16)
 	rand.Read(bits) // it never fails; crypto/rand crashes the program first
-	clientID = hex.EncodeToString(bits)
+	return hex.EncodeToString(bits)
+}
+
+// Register makes a hook reachable under a new client id.
+func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hooks[clientID] = &registration{hook: hook, ctx: ctx, cancel: cancel}
-	return clientID
 }
 
 // Unregister ends a client id. Calls that run are cancelled and answered that their hook is gone;

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
 )
 
@@ -67,11 +68,18 @@ func TestClientIDs(t *testing.T) {
 	s := start(t)
 	seen := map[string]bool{}
 	for range 10 {
-		id := s.Register(nil)
+		id := register(s, nil)
 		if len(id) != 32 || seen[id] {
 			t.Errorf("client id %q is no 128 bits, or not new", id)
 		}
 		seen[id] = true
 	}
 	s.Unregister("never registered")
+}
+
+// register makes a hook reachable, and returns its client id.
+func register(s *server.Server, h hookapi.Hook) string {
+	id := server.NewClientID()
+	s.Register(id, h)
+	return id
 }

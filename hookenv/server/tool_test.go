@@ -32,7 +32,7 @@ func same(t *testing.T, want, got recorded.Outcome) {
 func TestGoneHook(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
-	h := hook{socket: s.Path(), id: s.Register(r), directory: t.TempDir()}
+	h := hook{socket: s.Path(), id: register(s, r), directory: t.TempDir()}
 	s.Unregister(h.id)
 	same(t, recorded.Outcome{Exit: 1, Stderr: "ERROR hook context gone\n"}, h.call(t, nil, "relation-get", "user"))
 }
@@ -167,7 +167,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	p := connect(t, s.Path())
 	p.send("_command", "tool", "_ask", "1", "client_id", id, "argv", "relation-get\x00large\x00wordpress/0", "stdin", "none")
 	s.Unregister(id) // the call is over, or cancelled; its answer does not hold this up
@@ -203,7 +203,7 @@ func TestUnregisterEndsCallsInFlight(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
 	slow := stuck{r, make(chan struct{})}
-	h := hook{socket: s.Path(), id: s.Register(slow), directory: t.TempDir()}
+	h := hook{socket: s.Path(), id: register(s, slow), directory: t.TempDir()}
 	tool, seed := make(chan recorded.Outcome, 1), make(chan string, 1) // one answer each, whether or not it is read
 	go func() { tool <- h.call(t, nil, "relation-get", "user") }()
 	<-slow.asked
@@ -222,7 +222,7 @@ func TestUnregisterEndsCallsInFlight(t *testing.T) {
 func TestUnregisterEndsAWaitForStdin(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
-	id := s.Register(r)
+	id := register(s, r)
 	p := connect(t, s.Path())
 	box := p.call("tool", "client_id", id, "argv", "relation-set\x00-", "cwd", "/", "stdin", "fifo")
 	if box["want"] != "-" {
@@ -238,7 +238,7 @@ func TestCloseWithCallsInFlight(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)
 	slow := stuck{r, make(chan struct{})}
-	h := hook{socket: s.Path(), id: s.Register(slow), directory: t.TempDir()}
+	h := hook{socket: s.Path(), id: register(s, slow), directory: t.TempDir()}
 	tool := make(chan recorded.Outcome, 1) // its answer is read after Close
 	go func() { tool <- h.call(t, nil, "relation-get", "user") }()
 	<-slow.asked

@@ -53,9 +53,11 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	if err := f(&Tx{v}); err != nil {
 		return err
 	}
-	revision, err := snap.Revision(ctx)
-	if err != nil {
-		return err
+	revision := int64(0)
+	if len(v.buffer.lists) > 0 {
+		if revision, err = snap.Revision(ctx); err != nil {
+			return err
+		}
 	}
 	v.close()
 	return s.commit(ctx, v.buffer, revision)

@@ -34,10 +34,9 @@ func (s *Snapshot) nextLeaderHook() string {
 // waits long: every unit's agent campaigns.
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
-// nextRelationCreated has charms with a relation-created hook enter their relations, and
-// runs the hook in each. It comes before the first config-changed for relations that exist
-// by then, as such charms rely on: in the hook they ask for what they need of the other
-// side.
+// nextRelationCreated has charms with a relation-created hook enter their relations, and runs the
+// hook in each. It comes before the first config-changed for relations that exist by then, as such
+// charms rely on: in the hook they ask for what they need of the other side.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.peersLast() {
 		r := s.Relations[id]

@@ -61,7 +61,7 @@ func Next(s Snapshot) Step {
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	var all []hook.Arrival
 	tail := s.Uniter.Workflow.NextPlace
-	if tail < firstPlace {
+	if tail < firstPlace || s.Compared {
 		return nil
 	}
 	for _, id := range s.enteredRelations() {
@@ -195,7 +195,7 @@ func (s *Snapshot) nextAfterStart() Step {
 		return due
 	}
 	until = earlierOf(until, secretAt)
-	if e, ok := hook.Pick(s.pendingEntries()); ok {
+	if e, ok := hook.Pick(s.pendingEntries); ok {
 		return RunHook{e.Hook(), FromQueue}
 	}
 	if s.Unit.Life != state.Alive {
@@ -243,8 +243,7 @@ func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 
 // pendingEntries leaves out relations in an error state. A relation that the unit leaves,
 // and that has no members any more, gets the broken that ends it.
-func (s *Snapshot) pendingEntries() []hook.Entry {
-	var entries []hook.Entry
+func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 	for _, id := range s.enteredRelations() {
 		rs := s.Uniter.Relations[id]
 		if rs.Failure != nil {
@@ -252,15 +251,14 @@ func (s *Snapshot) pendingEntries() []hook.Entry {
 		}
 		relation := s.Relations[id].Relation
 		for member, state := range s.Uniter.Members[id] {
-			if state.Pending != "" {
-				entries = append(entries, hook.Entry{Relation: relation, Member: member, State: state})
+			if state.Pending != "" && !yield(hook.Entry{Relation: relation, Member: member, State: state}) {
+				return
 			}
 		}
-		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 {
-			entries = append(entries, hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}})
+		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 && !yield(hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}) {
+			return
 		}
 	}
-	return entries
 }
 
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {

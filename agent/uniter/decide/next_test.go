@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -302,6 +304,41 @@ func TestWorkflow(t *testing.T) {
 		w = WithHookDone(w, hook.ForUnit(step.kind), 3)
 		if diff := cmp.Diff(step.want, w); diff != "" {
 			t.Errorf("after %s: %s", step.kind, diff)
+		}
+	}
+}
+
+// TestNextTogether: a hook that follows what arrives begins with it; where none does, it is queued
+// alone.
+func TestNextTogether(t *testing.T) {
+	arrive := func(change func(s *Snapshot)) Snapshot {
+		s := idle()
+		r := s.Relations[1]
+		r.Members = append(slices.Clone(r.Members), state.Member{Unit: "mysql/7", Version: 1})
+		s.Relations[1] = r
+		change(&s)
+		return s
+	}
+	for _, tc := range []struct {
+		name string
+		s    Snapshot
+		want string
+	}{
+		{"a member comes", arrive(func(*Snapshot) {}), "run db-relation-joined (queue), 1 queued"},
+		{"while a hook runs", arrive(func(s *Snapshot) { s.Running = true }), "enqueue 1 entries, 0 queued"},
+		{"nobody comes", idle(), "wait, 0 queued"},
+		{"compared already", arrive(func(s *Snapshot) { s.Compared = true }), "wait, 0 queued"},
+		{"the configuration changes, too", arrive(func(s *Snapshot) { s.ConfigVersion++ }), "run config-changed (workflow), 1 queued"},
+		{"the agent died in a hook", arrive(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)} }), "enqueue 1 entries, 0 queued"},
+	} {
+		before := len(tc.s.Uniter.Members[1])
+		tc.s.StatusInterval = 0
+		next, after := NextTogether(tc.s)
+		if got := fmt.Sprintf("%s, %d queued", next, len(after.Queued)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+		if len(tc.s.Uniter.Members[1]) != before {
+			t.Errorf("%s: the snapshot has changed", tc.name)
 		}
 	}
 }

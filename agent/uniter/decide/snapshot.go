@@ -39,6 +39,9 @@ type Snapshot struct {
 	Begun   time.Time // when that hook began
 	Ending  bool      // that hook has been told to end
 
+	Queued   []hook.Arrival // that Uniter has, and the store has not yet
+	Compared bool           // Uniter has all that Relations tell of members
+
 	Action *state.Action // the next action or command of an operator; nil if there is none
 
 	Environment state.Environment
@@ -179,8 +182,7 @@ type FailCrashed struct{}
 // InterruptHook tells the hook in flight to end.
 type InterruptHook struct{ Why string }
 
-// Resolve counts the failed hook as done: the relation's, or with state.NoRelation the
-// unit's.
+// Resolve counts the failed hook as done: the relation's, or with state.NoRelation the unit's.
 type Resolve struct{ Relation int }
 
 // LeaveRelation ends the membership; the relation's last hook is done.

@@ -85,9 +85,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	return w
 }
 
-// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm is owed,
-// unless it is the first to be installed, or the one whose hooks ran last. An error state
-// stays.
+// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm is owed, unless it
+// is the first to be installed, or the one whose hooks ran last. An error state stays.
 func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,18 +86,24 @@ func (s *logSegment) addEvent(revision int64, e store.Event) {
 	b.Events = append(b.Events, e)
 }
 
+// maxRecentBatches bounds what the tailer remembers: of as many commits a thousand units, which
+// one change has woken, may be behind.
+const maxRecentBatches = 1024
+
 // logTailer reads every commit in the change log once for all watchers of this handle, and
 // gives it to those that it concerns.
 //
-// Watchers are added when they have read up to its position by themselves, and detached
-// when they do not keep up; then they read for themselves again, so that a slow one
-// neither blocks others nor misses anything.
+// Watchers are added when the tailer remembers what they have not read, or they have read up to
+// its position by themselves, and detached when they do not keep up; then they read for
+// themselves again, so that a slow one neither blocks others nor misses anything.
 type logTailer struct {
 	d      *db
 	wakeup chan struct{} // buffered: one is enough, however many commits there are
 
 	mu       sync.Mutex
 	position int64 // every commit up to here was delivered; means nothing without watchers
+	recent   []store.Batch
+	from     int64 // recent has every commit after this one
 	watchers map[*watcher]bool
 	index    opener.WatcherIndex[*watcher]
 }
@@ -167,14 +175,18 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 			}
 		}
 	}
-	t.position = s.end
+	t.position, t.recent = s.end, append(t.recent, s.batches...)
+	if n := len(t.recent) - maxRecentBatches; n > 0 {
+		t.from, t.recent = t.recent[n-1].Revision, t.recent[n:]
+	}
 }
 
 func anyKey(string) bool { return true }
 
-// addWatcher adds a watcher that has read up to position by itself. It reports false if the
-// tailer is farther already: then the watcher has to read on.
-func (t *logTailer) addWatcher(w *watcher, position int64) bool {
+// addWatcher adds a watcher that has all up to position; atEnd: it has just read the log to its
+// end. It reports false if the tailer does not remember what came after that: then the watcher has
+// to read on.
+func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 	t.d.doorbell.listen(t.wakeUp)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,12 +194,16 @@ func (t *logTailer) addWatcher(w *watcher, position int64) bool {
 		return false // it was closed beside its Next, and is removed already
 	}
 	if len(t.watchers) == 0 {
-		t.position = position
+		if !atEnd {
+			return false
+		}
+		t.position, t.recent, t.from = position, nil, position
 	}
-	if t.position > position {
+	if position < t.from {
 		return false
 	}
-	w.setLive(position)
+	missed, _ := slices.BinarySearchFunc(t.recent, position+1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
+	w.setLive(max(position, t.position), t.recent[missed:])
 	t.watchers[w] = true
 	t.index.Add(w, w.Prefixes)
 	t.wakeUp() // there may have been a commit since it read

@@ -15,7 +15,7 @@ func newTestTailer(t *testing.T) (*logTailer, *watcher) {
 	tailer := newLogTailer(&db{doorbell: newDoorbell(t.TempDir() + "/store")})
 	t.Cleanup(tailer.d.doorbell.close)
 	w := newTestWatcher("a")
-	if !tailer.addWatcher(w, 5) {
+	if !tailer.addWatcher(w, 5, true) {
 		t.Fatal("the first watcher cannot join")
 	}
 	return tailer, w
@@ -39,9 +39,9 @@ func TestJoinWhileRead(t *testing.T) {
 	tailer, first := newTestTailer(t)
 	read := logSegment{end: 7, batches: []store.Batch{newBatch(6, "a", "b"), newBatch(7, "b/x", "c")}}
 	earlier, later, twice := newTestWatcher("b"), newTestWatcher("b"), newTestWatcher("b", "b/", "c")
-	tailer.addWatcher(earlier, 5)
-	tailer.addWatcher(later, 6)
-	tailer.addWatcher(twice, 6)
+	tailer.addWatcher(earlier, 5, true)
+	tailer.addWatcher(later, 6, true)
+	tailer.addWatcher(twice, 6, true)
 	tailer.deliverSegment(5, read)
 	for _, c := range []struct {
 		w    *watcher
@@ -56,8 +56,29 @@ func TestJoinWhileRead(t *testing.T) {
 			t.Errorf("watcher of %q: %s", c.w.Prefixes, diff)
 		}
 	}
-	if tailer.addWatcher(newTestWatcher("d"), 6) {
-		t.Error("a watcher joined at a revision that the tailer has passed")
+}
+
+// TestJoinBehind: a watcher that is behind gets what the tailer remembers, if that is all
+// that it lacks.
+func TestJoinBehind(t *testing.T) {
+	tailer, _ := newTestTailer(t)
+	tailer.deliverSegment(5, logSegment{end: 8, batches: []store.Batch{newBatch(6, "b"), newBatch(7, "b", "c"), newBatch(8, "c")}})
+	behind := newTestWatcher("c")
+	if !tailer.addWatcher(behind, 6, false) {
+		t.Error("a watcher that lacks what is remembered cannot join")
+	}
+	tailer.deliverSegment(8, logSegment{end: 9, batches: []store.Batch{newBatch(9, "c")}})
+	if diff := cmp.Diff([]store.Batch{newBatch(7, "c"), newBatch(8, "c"), newBatch(9, "c")}, behind.queue); diff != "" {
+		t.Error(diff)
+	}
+	if tailer.addWatcher(newTestWatcher("d"), 4, true) {
+		t.Error("a watcher joined that lacks more than the tailer remembers")
+	}
+	for n := range int64(maxRecentBatches) {
+		tailer.deliverSegment(9+n, logSegment{end: 10 + n, batches: []store.Batch{newBatch(10+n, "e")}})
+	}
+	if len(tailer.recent) != maxRecentBatches || tailer.addWatcher(newTestWatcher("d"), 8, true) || !tailer.addWatcher(newTestWatcher("d"), 9, true) {
+		t.Errorf("%d commits are remembered, after %d", len(tailer.recent), tailer.from)
 	}
 }
 
@@ -66,7 +87,7 @@ func TestJoinWhileRead(t *testing.T) {
 func TestSlowWatcherIsDropped(t *testing.T) {
 	tailer, slow := newTestTailer(t)
 	quick := newTestWatcher("z")
-	tailer.addWatcher(quick, 5)
+	tailer.addWatcher(quick, 5, true)
 	read := logSegment{end: 5}
 	for range maxQueuedBatches + 10 {
 		read.end++

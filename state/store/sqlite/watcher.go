@@ -73,6 +73,9 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
 	w.mu.Unlock()
+	if w.d.tailer.addWatcher(w, from, false) {
+		return nil
+	}
 	s, err := w.d.readLog(ctx, from, w.wantsKey)
 	if err != nil {
 		return err
@@ -84,7 +87,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.queue, w.position = s.batches, s.end
 	w.mu.Unlock()
 	if !s.more {
-		w.d.tailer.addWatcher(w, s.end)
+		w.d.tailer.addWatcher(w, s.end, true)
 	}
 	return nil
 }
@@ -110,10 +113,17 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-func (w *watcher) setLive(position int64) {
+// setLive queues what the watcher has missed.
+func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live, w.joinedAt = true, position
+	for _, b := range missed {
+		b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e store.Event) bool { return !w.wantsKey(e.Key) })
+		if len(b.Events) > 0 {
+			w.queue = append(w.queue, b)
+		}
+	}
 }
 
 func (w *watcher) setBehind(position int64) {

@@ -34,8 +34,7 @@ const (
 	maxProgressLines = 100
 	// maxProgressLineBytes is how much of one line is kept, in bytes.
 	maxProgressLineBytes = 2 << 10
-	// MaxActionText bounds an action's parameters or command, and its results, in
-	// bytes of JSON.
+	// MaxActionText bounds an action's parameters or command, and its results, in bytes of JSON.
 	MaxActionText = 64 << 10
 )
 
@@ -82,8 +81,7 @@ func (a Action) Ended() bool {
 // IsCommand reports whether it is a command, and no action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
-// Action reads one action. Whatever waits for a unit that is gone counts as
-// cancelled. ErrNotFound.
+// Action reads one action. Whatever waits for a unit that is gone counts as cancelled. ErrNotFound.
 func (v *View) Action(id int) (Action, error) {
 	a, err := keyspace.LoadExisting[Action](v.keys, keys.Action(id), "action %d not found", id)
 	if err != nil {

@@ -19,8 +19,7 @@ type actionQueue struct {
 	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
 }
 
-// ActionSpec describes an action to be added: one of the unit's charm by name, or a
-// command.
+// ActionSpec describes an action to be added: one of the unit's charm by name, or a command.
 type ActionSpec struct {
 	Unit       string
 	Name       string

@@ -29,10 +29,9 @@ type AgentPresence struct {
 	Trouble *Trouble `json:"trouble,omitempty"` // nil: none
 }
 
-// Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process,
-// in the place of any other that said so. The update is that of the agent's claim, so
-// that only its holder can. Announcing again is no error. ErrNotFound: the machine or
-// unit is gone.
+// Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process, in the
+// place of any other that said so. The update is that of the agent's claim, so that only its holder
+// can. Announcing again is no error. ErrNotFound: the machine or unit is gone.
 func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
 	return wrap.Error(err, "cannot announce agent %q", agent)
@@ -134,8 +133,7 @@ func (v *View) IsPresent(agent string) (bool, error) {
 // MachineAgent names the agent of a machine, as its presence does: "machine-0".
 func MachineAgent(id string) string { return "machine-" + id }
 
-// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a
-// unit's name.
+// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
 // ServiceAgents returns what the names of the agents of a service's units begin with. Those
@@ -241,8 +239,7 @@ func (v *View) Leader(service string) (unit string, err error) {
 	return p.Unit, err
 }
 
-// CheckLeader makes the commit conditional on a unit leading its service.
-// ErrNotLeader.
+// CheckLeader makes the commit conditional on a unit leading its service. ErrNotLeader.
 func (tx *Tx) CheckLeader(service, unit string) error {
 	leader, err := tx.Leader(service)
 	if err == nil && leader != unit {
@@ -258,8 +255,7 @@ func (v *View) LeaderSettings(service string) (Settings, error) {
 	return s, err
 }
 
-// LeaderSettingsVersion reads only the version of the leader settings; 0 if there are
-// none.
+// LeaderSettingsVersion reads only the version of the leader settings; 0 if there are none.
 func (v *View) LeaderSettingsVersion(service string) (int64, error) {
 	doc, _, err := keyspace.Load[settingsDoc](v.keys, keys.LeaderSettings(service))
 	return doc.Version, err

@@ -15,8 +15,7 @@ import (
 	"bijou/state/secret"
 )
 
-// Config holds the options of a service that the operator has set. Version grows with
-// every change.
+// Config holds the options of a service that the operator has set. Version grows with every change.
 type Config struct {
 	Values  map[string]any // string, int64, float64 or bool
 	Version int64
@@ -28,8 +27,7 @@ type configDoc struct {
 	Values  map[string]json.RawMessage `json:"values"`
 }
 
-// Config reads the options that the operator has set. ErrNotFound if there is no such
-// service.
+// Config reads the options that the operator has set. ErrNotFound if there is no such service.
 func (v *View) Config(service string) (Config, error) {
 	doc, ok, err := keyspace.Load[configDoc](v.keys, keys.Config(service))
 	if err != nil {
@@ -59,10 +57,9 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 	return ch.Config.Effective(c.Values), err
 }
 
-// SetConfig changes options: a string is converted to the option's type as `juju set`
-// does, any other value must be of it, nil goes back to the default. It returns which
-// options changed; if none did, nothing is written. Unknown options and wrong values are
-// refused, and none is set.
+// SetConfig changes options: a string is converted to the option's type as `juju set` does, any
+// other value must be of it, nil goes back to the default. It returns which options changed; if
+// none did, nothing is written. Unknown options and wrong values are refused, and none is set.
 func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
 	return tx.setConfig(service, changes, false)
 }

@@ -126,10 +126,9 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	return errors.Join(errs...)
 }
 
-// ForceRemoveUnit removes a unit at once, in whatever state it is, and its
-// subordinates with it. Its agent, if there is one, ends what runs and cleans up;
-// no hook is run any more. It works in batches; call it again if it was
-// interrupted. ErrNotFound.
+// ForceRemoveUnit removes a unit at once, in whatever state it is, and its subordinates with it.
+// Its agent, if there is one, ends what runs and cleans up; no hook is run any more. It works in
+// batches; call it again if it was interrupted. ErrNotFound.
 func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	var u Unit
 	err := s.Update(ctx, func(tx *Tx) (err error) {
@@ -152,9 +151,8 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	return RemoveUnit(ctx, s.Update, name)
 }
 
-// ForceDestroyRelation removes a relation at once. Its members still run their
-// last hooks of it, as far as they have agents. It works in batches. ErrNotFound;
-// ErrInUse for a peer relation.
+// ForceDestroyRelation removes a relation at once. Its members still run their last hooks of it, as
+// far as they have agents. It works in batches. ErrNotFound; ErrInUse for a peer relation.
 func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 	if err := s.Update(ctx, func(tx *Tx) error { return tx.DestroyRelation(id) }); err != nil {
 		return err

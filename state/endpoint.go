@@ -173,9 +173,8 @@ func describePairs(pairs [][]Endpoint) string {
 	return strings.Join(texts, ", ")
 }
 
-// FindRelation finds the one existing relation that a and b, each
-// "SERVICE" or "SERVICE:RELATION", mean. ErrNotFound; an ambiguous pair is an
-// error that lists the candidates.
+// FindRelation finds the one existing relation that a and b, each "SERVICE" or "SERVICE:RELATION",
+// mean. ErrNotFound; an ambiguous pair is an error that lists the candidates.
 func (v *View) FindRelation(a, b string) (Relation, error) {
 	service, _, _ := strings.Cut(a, ":")
 	if _, err := v.Service(service); err != nil {

@@ -53,8 +53,7 @@ func explainMoved(kv keyspace.KeyValue) error {
 	return refuse(ErrMoved, "the environment has moved to %q", to.To)
 }
 
-// checkNotPartial returns ErrFormat if a migration or a restoration to this store was
-// not finished.
+// checkNotPartial returns ErrFormat if a migration or a restoration to this store was not finished.
 func (v *View) checkNotPartial() error {
 	left, ok, err := keyspace.Load[PartialCopy](v.keys, keys.PartialCopy)
 	if err != nil || !ok {

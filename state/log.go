@@ -52,10 +52,9 @@ func (b logBatch) size() (n int) {
 	return n
 }
 
-// AppendLog adds lines to the log of a unit ("wordpress/0") or machine
-// ("machine-0"). It keeps the newest lines, about half a megabyte to four of
-// them; a message above 64 KiB is cut, since the full text is in a file on the
-// machine. One writer for one source; two conflict and are rerun.
+// AppendLog adds lines to the log of a unit ("wordpress/0") or machine ("machine-0"). It keeps the
+// newest lines, about half a megabyte to four of them; a message above 64 KiB is cut, since the
+// full text is in a file on the machine. One writer for one source; two conflict and are rerun.
 func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
 	for _, part := range splitLines(lines) {
 		err := s.Update(ctx, func(tx *Tx) error { return tx.appendLog(source, part) })
@@ -109,9 +108,8 @@ type LogFilter struct {
 	After   map[string]int64 // by source: only lines with a greater Seq
 }
 
-// Logs reads the lines of all sources, by time. To follow, watch WatchLogs from
-// the View's revision, and ask again for the sources whose LogEnds have grown,
-// after what they were.
+// Logs reads the lines of all sources, by time. To follow, watch WatchLogs from the View's
+// revision, and ask again for the sources whose LogEnds have grown, after what they were.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	level, lerr := LogLevel(f.Level)
 	sources, serr := v.LogSources(f.Sources)

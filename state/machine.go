@@ -24,8 +24,7 @@ const (
 // MachineStatus is the state of a machine's instance.
 type MachineStatus string
 
-// The statuses. Down is shown when the agent of a running machine is gone; it
-// is not stored.
+// The statuses. Down is shown when the agent of a running machine is gone; it is not stored.
 const (
 	MachinePending MachineStatus = "pending"
 	MachineRunning MachineStatus = "running"

@@ -65,8 +65,7 @@ func (c *Claim) UpdaterFor(agent string) Updater {
 	}
 }
 
-// ClaimHolder returns who holds the machine's claim, or held it last; ok is false if
-// nobody does.
+// ClaimHolder returns who holds the machine's claim, or held it last; ok is false if nobody does.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 	return v.keys.ClaimHolder(keys.Claim(MachineAgent(machine)))
 }
@@ -86,9 +85,8 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 	return d.Epoch, err
 }
 
-// ReassignClaim takes the machine's claim from its holder, who ends its hooks and itself,
-// and keeps it for that place, or with nil for whoever comes first. It raises the
-// claim's epoch.
+// ReassignClaim takes the machine's claim from its holder, who ends its hooks and itself, and keeps
+// it for that place, or with nil for whoever comes first. It raises the claim's epoch.
 func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err

@@ -44,10 +44,9 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 	return m, ok, err
 }
 
-// EnterRelation makes a unit a member, with settings merged into those it may have had
-// there. A principal that enters a relation with a subordinate service gets its unit of
-// that. A member already in is left as it is. ErrDead if relation or unit is going,
-// ErrNotFound if one is gone.
+// EnterRelation makes a unit a member, with settings merged into those it may have had there. A
+// principal that enters a relation with a subordinate service gets its unit of that. A member
+// already in is left as it is. ErrDead if relation or unit is going, ErrNotFound if one is gone.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err

@@ -110,16 +110,14 @@ func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement
 	return addInBatches(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
 }
 
-// SeriesError refuses a charm whose series and those of machines do not meet; it can be
-// forced.
+// SeriesError refuses a charm whose series and those of machines do not meet; it can be forced.
 type SeriesError struct{ reason string }
 
 func (e *SeriesError) Error() string { return e.reason }
 
-// MachineSeries lists the series that machines can have; none: any. On "local" that is
-// the host's; other providers say what they have when they are examined, and a provider
-// that boots machines from trees of files has those that are configured as
-// PROVIDER.tree.SERIES, too.
+// MachineSeries lists the series that machines can have; none: any. On "local" that is the host's;
+// other providers say what they have when they are examined, and a provider that boots machines
+// from trees of files has those that are configured as PROVIDER.tree.SERIES, too.
 func (e Environment) MachineSeries() []string {
 	own := e.HostSeries
 	if e.Provider == ProviderLocal {
@@ -206,8 +204,7 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	return tx.keys.Put(keys.Service(service), s)
 }
 
-// checkConstraints refuses constraints of a subordinate, whose units have no choice of
-// machines.
+// checkConstraints refuses constraints of a subordinate, whose units have no choice of machines.
 func (s Service) checkConstraints() error {
 	if s.Subordinate && s.Constraints != (constraints.Value{}) {
 		return errors.New("a subordinate cannot have constraints: its units live where their principals do")
@@ -215,9 +212,8 @@ func (s Service) checkConstraints() error {
 	return nil
 }
 
-// ResolveMachine lets a machine whose instance could not be started be tried
-// again, and with constraints replaces its own whole. ErrNotFound; ErrNotInError,
-// and nothing is changed.
+// ResolveMachine lets a machine whose instance could not be started be tried again, and with
+// constraints replaces its own whole. ErrNotFound; ErrNotInError, and nothing is changed.
 func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	m, err := tx.Machine(id)
 	if err != nil {

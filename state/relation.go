@@ -102,8 +102,7 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// checkContainer refuses a relation of container scope between what could not share a
-// machine.
+// checkContainer refuses a relation of container scope between what could not share a machine.
 func checkContainer(a, b charmEndpoint) error {
 	switch {
 	case jointScope(a.scope, b.scope) != charm.Container:

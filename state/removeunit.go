@@ -51,12 +51,11 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	return len(kvs) == 0, err
 }
 
-// RemoveUnit removes a unit that is dying or dead with everything that is its
-// own: relation memberships, agent records, ports, presence. Subordinates that it
-// still has are dying from then on. Its logs and its
-// settings in relations stay. A dying service goes with its last unit. An alive
-// unit is refused with ErrInUse. The agent of a unit of many relations calls
-// the function RemoveUnit, which works in batches.
+// RemoveUnit removes a unit that is dying or dead with everything that is its own: relation
+// memberships, agent records, ports, presence. Subordinates that it still has are dying from then
+// on. Its logs and its settings in relations stay. A dying service goes with its last unit. An
+// alive unit is refused with ErrInUse. The agent of a unit of many relations calls the function
+// RemoveUnit, which works in batches.
 func (tx *Tx) RemoveUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {

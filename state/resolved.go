@@ -201,9 +201,8 @@ func (r RunningHook) HeldBy() string {
 // Interrupts reports whether an operator has asked for the end of that run.
 func (u Unit) Interrupts(op Op) bool { return u.Interrupt != "" && u.Interrupt == op.ID }
 
-// Interrupt asks for the end of the unit's running hook: its agent terminates it, so
-// that it has failed, and does not retry it by itself. ErrNotFound: there is no such
-// unit, or no hook runs.
+// Interrupt asks for the end of the unit's running hook: its agent terminates it, so that it has
+// failed, and does not retry it by itself. ErrNotFound: there is no such unit, or no hook runs.
 func (tx *Tx) Interrupt(unit string) (Op, error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -236,8 +235,7 @@ func (d Debug) String() string {
 	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)", cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
-// Wants reports whether that hook is to be run by hand, and whether it was asked for by
-// name.
+// Wants reports whether that hook is to be run by hand, and whether it was asked for by name.
 func (d Debug) Wants(hook string) (wanted, named bool) {
 	named = slices.Contains(d.Hooks, hook)
 	return named || len(d.Hooks) == 0, named

@@ -30,18 +30,16 @@ func (v *View) AppSettings(id int, service string) (Settings, error) {
 	return s, err
 }
 
-// AppVersion reads the version of a service's own settings in a relation; 0 if there are
-// none.
+// AppVersion reads the version of a service's own settings in a relation; 0 if there are none.
 func (v *View) AppVersion(id int, service string) (int64, error) {
 	doc, _, err := keyspace.Load[settingsDoc](v.keys, keys.AppSettings(id, service))
 	return doc.Version, err
 }
 
-// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys that
-// others changed meanwhile keep their values; equal values write nothing and make no new
-// version. It returns what changed, by key. ErrNotFound if the unit never was in the
-// relation, or the relation is gone. It costs two conditions and two operations of the
-// transaction.
+// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys that others changed
+// meanwhile keep their values; equal values write nothing and make no new version. It returns what
+// changed, by key. ErrNotFound if the unit never was in the relation, or the relation is gone. It
+// costs two conditions and two operations of the transaction.
 func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
 	s, err := tx.Settings(id, unit)
 	if err != nil {
@@ -94,9 +92,8 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	return tx.putSettingsNode(keys.Settings(id, unit), version, values)
 }
 
-// TouchSettings gives a unit's settings in a relation a new version without
-// changing them, so that the hooks of those who watch them run. A unit that is
-// not in makes no difference.
+// TouchSettings gives a unit's settings in a relation a new version without changing them, so that
+// the hooks of those who watch them run. A unit that is not in makes no difference.
 func (tx *Tx) TouchSettings(id int, unit string) error {
 	_, in, err := tx.Member(id, unit)
 	if err != nil || !in {
@@ -247,8 +244,7 @@ func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change,
 	return tx.mergeSettingsNode(keys.UnitState(unit), changes)
 }
 
-// PrefetchSettings brings, in one round trip, a relation's record and the settings of a unit
-// there.
+// PrefetchSettings brings, in one round trip, a relation's record and the settings of a unit there.
 func (v *View) PrefetchSettings(relation int, unit string) error {
 	return v.keys.Prefetch(keys.Relation(relation), keys.Settings(relation, unit))
 }

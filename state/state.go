@@ -2,11 +2,10 @@
 // environment (charms, services, units, machines, relations, settings, what unit
 // agents are in the middle of, logs) over one key-value store.
 //
-// Everything durable goes through it. A View reads at one revision; an Update
-// commits only if nothing that it read has changed, and is rerun otherwise; a
-// Watcher says which keys changed. It decides nothing about when hooks run or
-// where instances start: the roles (agent, provision, multicall) do, and meet
-// here. It is not the store itself (state/store), does not read charms
+// Everything durable goes through it. A View reads at one revision; an Update commits only if
+// nothing that it read has changed, and is rerun otherwise; a Watcher says which keys changed. It
+// decides nothing about when hooks run or where instances start: the roles (agent, provision,
+// multicall) do, and meet here. It is not the store itself (state/store), does not read charms
 // (state/charm), and imports no role. Every role may import it.
 package state
 
@@ -27,9 +26,8 @@ import (
 // updates of its entities. Its methods may be called from several goroutines.
 type State struct{ *keyspace.Space }
 
-// Open opens the environment at the URL: "sqlite:PATH". It never creates one.
-// ErrNoStore: nothing is there; ErrFormat: it holds no environment, or one of another
-// format.
+// Open opens the environment at the URL: "sqlite:PATH". It never creates one. ErrNoStore: nothing
+// is there; ErrFormat: it holds no environment, or one of another format.
 func Open(ctx context.Context, url string) (*State, error) {
 	st, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -130,8 +128,7 @@ var (
 	ErrNotInError = errors.New("not in error")
 	// ErrAlreadyResolved: it is marked as resolved already. The command says so and succeeds.
 	ErrAlreadyResolved = errors.New("already marked as resolved")
-	// ErrOtherProvider: the placement is in the words of another provider than the
-	// environment's.
+	// ErrOtherProvider: the placement is in the words of another provider than the environment's.
 	ErrOtherProvider = errors.New("another provider")
 	// ErrNotLeader: the unit does not lead its service (any more).
 	ErrNotLeader = errors.New("not the leader")
@@ -141,8 +138,7 @@ var (
 	ErrFormat = errors.New("unknown format")
 )
 
-// Those of the key-value layer and of the stores that users of this package meet; see
-// keyspace.
+// Those of the key-value layer and of the stores that users of this package meet; see keyspace.
 var (
 	ErrNotFound    = keyspace.ErrNotFound
 	ErrSessionLost = keyspace.ErrSessionLost

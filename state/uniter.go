@@ -8,9 +8,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Uniter reads all records of a unit's agent; the zero value with empty maps if there
-// are none. In an Update it makes all of them conditions: prefer the single records
-// there.
+// Uniter reads all records of a unit's agent; the zero value with empty maps if there are none. In
+// an Update it makes all of them conditions: prefer the single records there.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := keys.Uniter(unit)
@@ -111,9 +110,8 @@ func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
 	return tx.keys.Put(keys.RelationState(unit, id), r)
 }
 
-// RemoveRelationState removes the state of a relation that is over for the unit, and an
-// operator's answer to an error in it. Its members are removed one by one, with their
-// last hooks.
+// RemoveRelationState removes the state of a relation that is over for the unit, and an operator's
+// answer to an error in it. Its members are removed one by one, with their last hooks.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
 	tx.keys.Remove(keys.RelationState(unit, id))
 	return tx.ClearResolved(unit, id)

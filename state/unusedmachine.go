@@ -48,10 +48,9 @@ func (tx *Tx) occupyMachine(id string) error {
 	return err
 }
 
-// releaseMachine is called for a unit that leaves before anything was installed. Its
-// machine is unused again if it has hosted no other unit; started is false where it has
-// no instance yet: then a machine that was made for the unit is removed instead, so that
-// none is started for nobody.
+// releaseMachine is called for a unit that leaves before anything was installed. Its machine is
+// unused again if it has hosted no other unit; started is false where it has no instance yet: then
+// a machine that was made for the unit is removed instead, so that none is started for nobody.
 func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	first, ok, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
@@ -112,8 +111,7 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	return ids, nil
 }
 
-// updateUnused writes the machine's new constraints where units look for unused
-// machines.
+// updateUnused writes the machine's new constraints where units look for unused machines.
 func (tx *Tx) updateUnused(m Machine) error {
 	_, there, err := tx.keys.Get(keys.UnusedMachine(m.ID))
 	if err != nil || !there {
@@ -130,9 +128,8 @@ type MachineSpec struct {
 	Placement   string            // PROVIDER:WHERE, of the environment's provider; empty: anywhere
 }
 
-// AddMachine adds a machine for the provisioner to start. A unit that it fits is
-// put there, unless it manages the environment. ErrOtherProvider; ErrExists: there
-// is one at that placement.
+// AddMachine adds a machine for the provisioner to start. A unit that it fits is put there, unless
+// it manages the environment. ErrOtherProvider; ErrExists: there is one at that placement.
 func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {

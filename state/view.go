@@ -9,9 +9,8 @@ import (
 	"bijou/state/progress"
 )
 
-// View reads the environment as it was at one revision. It is short-lived, for
-// one goroutine, and must not outlive the call that it was handed to: using it
-// afterwards panics.
+// View reads the environment as it was at one revision. It is short-lived, for one goroutine, and
+// must not outlive the call that it was handed to: using it afterwards panics.
 type View struct{ keys *keyspace.View }
 
 // Tx is one run of an Update: a View whose reads see its own writes, and become
@@ -25,8 +24,7 @@ type Tx struct {
 // conditions: Claim.UpdaterFor and Leadership.Update are such.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
-// View is keyspace.Space.View, of entities: f may be run more than once, and does nothing
-// but read.
+// View is keyspace.Space.View, of entities: f may be run more than once, and does nothing but read.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 	return s.Space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
@@ -85,8 +83,7 @@ func (w Writes) Keys() (keys []string) {
 	return keys
 }
 
-// batchSize is small, since to end a relation costs up to a dozen operations of a
-// transaction.
+// batchSize is small, since to end a relation costs up to a dozen operations of a transaction.
 const batchSize = 10
 
 // inBatches calls f for each item, batchSize to a transaction. Items that are gone

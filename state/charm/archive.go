@@ -23,8 +23,7 @@ import (
 
 // ArchiveOptions are options of Archive.
 type ArchiveOptions struct {
-	// Tools are the names of the hook tools: links of these names are taken
-	// whatever their target.
+	// Tools are the names of the hook tools: links of these names are taken whatever their target.
 	Tools []string
 	// Revision, if above 0, replaces the directory's in the archive.
 	Revision int
@@ -38,9 +37,8 @@ type ArchiveInfo struct {
 	Files    int    // files, folders and links
 }
 
-// Archive writes the charm in dir to w as a zip archive. The same files, with the
-// same permissions, give the same bytes: names are sorted, times are fixed, and
-// the revision file is always there.
+// Archive writes the charm in dir to w as a zip archive. The same files, with the same permissions,
+// give the same bytes: names are sorted, times are fixed, and the revision file is always there.
 //
 // What version control keeps (.git, .bzr, .svn, .hg) and what editors leave behind
 // (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,

@@ -90,8 +90,7 @@ func isProgram(name string) bool {
 	return name == "dispatch" || dir == "hooks" || dir == "actions"
 }
 
-// addParents adds the folders without entries of their own, and refuses files in what is no
-// folder.
+// addParents adds the folders without entries of their own, and refuses files in what is no folder.
 func (t *archiveTree) addParents() error {
 	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {

@@ -221,9 +221,8 @@ func checkRevision(n int) error {
 
 func revisionText(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
-// WriteRevision makes n the revision of the charm in dir, atomically. In a
-// directory that cannot be written it fails, and the caller sets
-// ArchiveOptions.Revision instead.
+// WriteRevision makes n the revision of the charm in dir, atomically. In a directory that cannot be
+// written it fails, and the caller sets ArchiveOptions.Revision instead.
 func WriteRevision(dir string, n int) error {
 	if err := checkRevision(n); err != nil {
 		return err

@@ -17,9 +17,8 @@ import (
 	"bijou/state/wrap"
 )
 
-// ParseText converts a value that an operator gave as text (`set title=Hello`)
-// to the option's type: string, int64, float64 or bool. The error names the
-// option, the value and the wanted type.
+// ParseText converts a value that an operator gave as text (`set title=Hello`) to the option's
+// type: string, int64, float64 or bool. The error names the option, the value and the wanted type.
 func (c *Config) ParseText(name, text string) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromText(text) })
 }
@@ -34,11 +33,10 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 	return value, wrap.Error(err, "option %q", name)
 }
 
-// ParseYAML reads the values of an operator's file: options by name or, if the
-// file's only top-level keys are names of services, the part under the given
-// one. A scalar counts as the text it is written as; null means unset and comes
-// back as nil. A value of the wrong type is an error that names option, value and
-// wanted type.
+// ParseYAML reads the values of an operator's file: options by name or, if the file's only
+// top-level keys are names of services, the part under the given one. A scalar counts as the text
+// it is written as; null means unset and comes back as nil. A value of the wrong type is an error
+// that names option, value and wanted type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
 	if err := unmarshalStrict(data, &nodes); err != nil {

@@ -27,8 +27,7 @@ const (
 	Container Scope = "container"
 )
 
-// JujuInfo is the relation that every service provides without declaring it,
-// and its interface.
+// JujuInfo is the relation that every service provides without declaring it, and its interface.
 const JujuInfo = "juju-info"
 
 // Relation is one end of a relation as a charm declares it.

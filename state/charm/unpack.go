@@ -118,9 +118,8 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	return syncFilesystem(dir)
 }
 
-// maxSyncedFiles is how many files are synced one by one. More of them take longer
-// than to sync the whole file system: 100,000 took over a minute, all at once
-// take a second.
+// maxSyncedFiles is how many files are synced one by one. More of them take longer than to sync the
+// whole file system: 100,000 took over a minute, all at once take a second.
 const maxSyncedFiles = 200
 
 func syncFilesystem(dir string) error {

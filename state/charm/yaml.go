@@ -45,8 +45,7 @@ func DecodeYAML(n *yaml.Node, into any) (err error) {
 	return shortenError(n.Decode(into))
 }
 
-// recoverParser is deferred: a parser that panics on hostile bytes must not take an agent
-// with it.
+// recoverParser is deferred: a parser that panics on hostile bytes must not take an agent with it.
 func recoverParser(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("cannot parse YAML: %v", p)

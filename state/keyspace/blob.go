@@ -46,9 +46,8 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-// PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what
-// is there already is no error. A blob that nothing refers to BlobGrace later may
-// be swept.
+// PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what is there already
+// is no error. A blob that nothing refers to BlobGrace later may be swept.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBlob+1))
 	if err != nil {
@@ -62,9 +61,8 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	return sum, int64(len(data)), wrap.Error(err, "cannot store blob")
 }
 
-// writeBlob returns the head of the blob, which it writes unless it is there and was
-// touched lately. Two writers of one blob write the same chunks, and the first to
-// complete it wins.
+// writeBlob returns the head of the blob, which it writes unless it is there and was touched
+// lately. Two writers of one blob write the same chunks, and the first to complete it wins.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -105,8 +103,7 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putBlobHead writes a head, touched now, unless it has changed since it was read:
-// ErrConflict.
+// putBlobHead writes a head, touched now, unless it has changed since it was read: ErrConflict.
 func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old BlobHead) (BlobHead, error) {
 	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}
 	op, err := blobHeadOp(sum, head)

@@ -151,8 +151,7 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 	return nil
 }
 
-// isOwner reports whether this process holds the claim; if it joins, whether its place
-// does.
+// isOwner reports whether this process holds the claim; if it joins, whether its place does.
 func (c *Claim) isOwner(d ClaimRecord) bool {
 	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
@@ -203,9 +202,8 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-// reconcile finds out why the claim's key has changed. A claim that is gone, or has an
-// earlier epoch, is that of a store which was put back to an earlier time: it is taken
-// again.
+// reconcile finds out why the claim's key has changed. A claim that is gone, or has an earlier
+// epoch, is that of a store which was put back to an earlier time: it is taken again.
 func (c *Claim) reconcile(ctx context.Context) error {
 	c.reconcileMu.Lock()
 	defer c.reconcileMu.Unlock()

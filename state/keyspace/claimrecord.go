@@ -51,9 +51,8 @@ type Claimant struct {
 type ClaimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
-	// FormerBoots are the boots of this place whose holders were succeeded by one of
-	// another boot, the last ones. A boot never comes back: where one does, two hosts
-	// were made from one disk.
+	// FormerBoots are the boots of this place whose holders were succeeded by one of another boot,
+	// the last ones. A boot never comes back: where one does, two hosts were made from one disk.
 	FormerBoots []string `json:"former,omitempty"`
 }
 
@@ -103,8 +102,7 @@ func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	return n
 }
 
-// ClaimHolder returns who holds the claim at the key, or held it last; ok is false if
-// nobody does.
+// ClaimHolder returns who holds the claim at the key, or held it last; ok is false if nobody does.
 func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	d, _, err := Load[ClaimRecord](v, key)
 	if err != nil || d.Holder == nil {

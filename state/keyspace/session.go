@@ -124,10 +124,9 @@ type session interface {
 // SharedSession shares one session among all roles of a process. Whoever asks first begins it,
 // and the next one after it was lost.
 //
-// The order of a beginning, above all after an outage, is: the lease, the presence of
-// the agents, campaigns, then work. Whoever announces agents takes Session, and calls
-// MarkAnnounced once they are; whoever campaigns takes AnnouncedSession. Its methods may be
-// called from several goroutines.
+// The order of a beginning, above all after an outage, is: the lease, the presence of the agents,
+// campaigns, then work. Whoever announces agents takes Session, and calls MarkAnnounced once they
+// are; whoever campaigns takes AnnouncedSession. Its methods may be called from several goroutines.
 type SharedSession[S session] struct {
 	begin     func(ctx context.Context) (S, error)
 	announces bool

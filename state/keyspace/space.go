@@ -22,8 +22,7 @@ type Space struct {
 	guards []Guard
 }
 
-// Guard makes commits conditional on a key being absent. It costs them nothing but the
-// comparison.
+// Guard makes commits conditional on a key being absent. It costs them nothing but the comparison.
 type Guard struct {
 	Key string
 	// Leased restricts it to commits that write a key under a session.
@@ -62,8 +61,7 @@ func open(ctx context.Context, url, prefix string, opened func(ctx context.Conte
 // Close ends the sessions and watchers of this Space and frees its store. It is idempotent.
 func (s *Space) Close() error { return s.store.Close() }
 
-// Health returns how each of the store's endpoints is, as it reports; nil for a store in
-// a file.
+// Health returns how each of the store's endpoints is, as it reports; nil for a store in a file.
 func (s *Space) Health(ctx context.Context) map[string]string {
 	if h, ok := s.store.(store.HealthReporter); ok {
 		return h.Health(ctx)
@@ -84,9 +82,8 @@ func ReplaceEtcdMember(ctx context.Context, url, prefix, member, peer string) (i
 var (
 	// ErrNotFound: there is no such entity (any more).
 	ErrNotFound = errors.New("not found")
-	// ErrSessionLost: the session's lease ended, or another process took over
-	// what the update depended on (the leadership).
-	// Nothing was written. The answer is a new session.
+	// ErrSessionLost: the session's lease ended, or another process took over what the update
+	// depended on (the leadership). Nothing was written. The answer is a new session.
 	ErrSessionLost = errors.New("session lost")
 	// ErrClaimed: another place, or a process that lives, holds the claim.
 	ErrClaimed = errors.New("claimed")

@@ -18,16 +18,14 @@ import (
 // conditions of the commit.
 type Tx struct{ *View }
 
-// Update calls f and commits what it wrote as one transaction, conditional on
-// every key and prefix that it read. If one of them changed meanwhile, or the
-// store dropped the revision that f reads at, f is run again from the start, so
-// it must not act on anything but tx and results that a rerun overwrites. An
-// error of f is returned, and nothing is written. Where f changes nothing,
-// nothing is committed. ctx bounds it all.
+// Update calls f and commits what it wrote as one transaction, conditional on every key and prefix
+// that it read. If one of them changed meanwhile, or the store dropped the revision that f reads
+// at, f is run again from the start, so it must not act on anything but tx and results that a rerun
+// overwrites. An error of f is returned, and nothing is written. Where f changes nothing, nothing
+// is committed. ctx bounds it all.
 //
-// ErrTooLarge: f did more than one transaction holds (512 conditions, 512
-// operations, 1 MiB). Errors other than this package's leave open whether it was
-// written.
+// ErrTooLarge: f did more than one transaction holds (512 conditions, 512 operations, 1 MiB).
+// Errors other than this package's leave open whether it was written.
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		err := s.updateOnce(ctx, f)
@@ -124,8 +122,7 @@ func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	return nil
 }
 
-// NextNumber counts from 0. A number is never given twice, whatever happens to what it
-// counted.
+// NextNumber counts from 0. A number is never given twice, whatever happens to what it counted.
 func (tx *Tx) NextNumber(counter string) (int, error) {
 	n, _, err := Load[int](tx, counter)
 	if err != nil {
@@ -248,10 +245,9 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 	return nil
 }
 
-// IsPrefixEmpty makes the commit conditional on the prefix staying empty. If there are
-// keys, the commit is conditional on one of them only (the last to come), so that a
-// thousand who leave at once do not all conflict with each other; and whoever leaves
-// last is sure to find out.
+// IsPrefixEmpty makes the commit conditional on the prefix staying empty. If there are keys, the
+// commit is conditional on one of them only (the last to come), so that a thousand who leave at
+// once do not all conflict with each other; and whoever leaves last is sure to find out.
 func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.ListUnguarded(prefix)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"bijou/state/store"
 )
 
-// View reads the keys as they were at one revision. It is short-lived, for
-// one goroutine, and must not outlive the call that it was handed to: using it
-// afterwards panics.
+// View reads the keys as they were at one revision. It is short-lived, for one goroutine, and must
+// not outlive the call that it was handed to: using it afterwards panics.
 type View struct {
 	ctx    context.Context
 	snap   store.Snapshot
@@ -23,11 +22,10 @@ type View struct {
 // dropped between two reads again and again is not to be read at one revision.
 const maxViewAttempts = 10
 
-// View calls f with all reads at one revision, the newest at its first read. It
-// returns f's error. f does nothing but read: it keeps the store's readers open. After a read
-// that has failed all others fail, at once.
-// If the store drops that revision meanwhile, f is run again from the start, so
-// its results must be such that a rerun overwrites them.
+// View calls f with all reads at one revision, the newest at its first read. It returns f's error.
+// f does nothing but read: it keeps the store's readers open. After a read that has failed all
+// others fail, at once. If the store drops that revision meanwhile, f is run again from the start,
+// so its results must be such that a rerun overwrites them.
 func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 	for range maxViewAttempts {
 		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrHistoryLost) {

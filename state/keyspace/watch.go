@@ -28,16 +28,14 @@ func (s Scope) Has(key string) bool {
 // KeyValue is one key with its JSON, and the revision at which it was written.
 type KeyValue = store.KV
 
-// Change is the change of one key by a commit. Its Revision is the commit's; its
-// Value is empty if the key was deleted, and where the store does not tell: then it is
-// to be read.
+// Change is the change of one key by a commit. Its Revision is the commit's; its Value is empty if
+// the key was deleted, and where the store does not tell: then it is to be read.
 type Change struct {
 	KeyValue
 	Deleted bool
 }
 
-// IsComplete reports whether the change is complete: it has the key's value, or the key is
-// gone.
+// IsComplete reports whether the change is complete: it has the key's value, or the key is gone.
 func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
 // Watcher delivers which keys of its scopes changed. It is for one goroutine at a time,

@@ -25,19 +25,17 @@ type Store interface {
 	// first read. It is cheap, short-lived and must be closed.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Commit writes all operations if all conditions hold, as one revision,
-	// durable when it returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing
-	// was written. On another error, ErrAway too, it is unknown whether it was
-	// written, so callers make commits that can be repeated. A transaction that changes
-	// nothing (no operations, or deletions of absent keys only) makes no
-	// revision and returns the newest.
+	// Commit writes all operations if all conditions hold, as one revision, durable when it
+	// returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing was written. On another error,
+	// ErrAway too, it is unknown whether it was written, so callers make commits that can be
+	// repeated. A transaction that changes nothing (no operations, or deletions of absent keys
+	// only) makes no revision and returns the newest.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
 
-	// Watch delivers every commit after the given revision that touches a key
-	// with one of the prefixes (an exact key is its own prefix), whole and in
-	// order, each once. Next returns ErrHistoryLost if the store has trimmed the
-	// revision, and once an older copy of the store has taken its place, where the
-	// store notices that, as etcd's does.
+	// Watch delivers every commit after the given revision that touches a key with one of the
+	// prefixes (an exact key is its own prefix), whole and in order, each once. Next returns
+	// ErrHistoryLost if the store has trimmed the revision, and once an older copy of the store has
+	// taken its place, where the store notices that, as etcd's does.
 	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
 
 	// Lease grants a lease and keeps it alive until it is closed, is lost, or
@@ -83,10 +81,9 @@ type Txn struct {
 	Ops   []Op
 }
 
-// Cond is one condition: with Key set, that key's revision is Revision (0: it
-// is absent); otherwise no key below Prefix (empty: no key at all) was put or
-// deleted after Revision. If the store cannot tell any more whether a prefix changed, the
-// condition does not hold.
+// Cond is one condition: with Key set, that key's revision is Revision (0: it is absent); otherwise
+// no key below Prefix (empty: no key at all) was put or deleted after Revision. If the store cannot
+// tell any more whether a prefix changed, the condition does not hold.
 type Cond struct {
 	Key      string
 	Prefix   string
@@ -123,10 +120,9 @@ type Event struct {
 
 // Watcher yields batches in order.
 type Watcher interface {
-	// Next blocks until there is a batch. It returns ErrHistoryLost if events are
-	// missing: take a fresh snapshot and watch from its revision. Other errors are
-	// ErrStoreGone, ErrClosed and the context's. After an error other than the
-	// call's own context's the watcher is finished.
+	// Next blocks until there is a batch. It returns ErrHistoryLost if events are missing: take a
+	// fresh snapshot and watch from its revision. Other errors are ErrStoreGone, ErrClosed and the
+	// context's. After an error other than the call's own context's the watcher is finished.
 	Next(ctx context.Context) (Batch, error)
 	Close()
 }
@@ -134,9 +130,8 @@ type Watcher interface {
 // Lease shows others that this process lives.
 type Lease interface {
 	ID() LeaseID
-	// Done is closed once the lease is lost or closed, or so long unrefreshed
-	// that others may take it for lost (its TTL on this process's monotonic
-	// clock).
+	// Done is closed once the lease is lost or closed, or so long unrefreshed that others may take
+	// it for lost (its TTL on this process's monotonic clock).
 	Done() <-chan struct{}
 	// Close revokes it: its keys vanish at once. It is idempotent, and no
 	// error on a lease that is lost already.
@@ -187,11 +182,10 @@ type away struct {
 func (a *away) Error() string   { return a.why }
 func (a *away) Unwrap() []error { return []error{ErrAway, a.cause} }
 
-// Limits of one transaction, the same on every store. They follow from etcd's
-// defaults: 128 conditions or operations at each level of a transaction
-// within a transaction, and 1.5 MiB a request. They are for what must be seen as
-// one, as all that a hook has set in many relations; jobs without a bound go
-// in idempotent batches.
+// Limits of one transaction, the same on every store. They follow from etcd's defaults: 128
+// conditions or operations at each level of a transaction within a transaction, and 1.5 MiB a
+// request. They are for what must be seen as one, as all that a hook has set in many relations;
+// jobs without a bound go in idempotent batches.
 const (
 	MaxConds = 512     // conditions
 	MaxOps   = 512     // operations

@@ -110,8 +110,7 @@ func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.S
 	return said, errs
 }
 
-// Health asks each endpoint by itself, and returns its state in words, or why it does not
-// answer.
+// Health asks each endpoint by itself, and returns its state in words, or why it does not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
 	said, errs := d.queryStatus(ctx, d.config.endpoints)

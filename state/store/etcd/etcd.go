@@ -1,20 +1,17 @@
-// Package etcd is the store in an etcd cluster, for environments of many
-// machines.
+// Package etcd is the store in an etcd cluster, for environments of many machines.
 //
-// It is no general client of etcd and manages no cluster: members, compaction,
-// quotas and users are their operator's. Only package state imports it (and it
-// alone imports etcd's client); of bijou it imports store and store/opener only. It wants
-// etcd 3.4.25, 3.5.8, 3.6 or newer: before those, watches tell of their progress
-// too early.
+// It is no general client of etcd and manages no cluster: members, compaction, quotas and users are
+// their operator's. Only package state imports it (and it alone imports etcd's client); of bijou it
+// imports store and store/opener only. It wants etcd 3.4.25, 3.5.8, 3.6 or newer: before those,
+// watches tell of their progress too early.
 //
-// How it works, file by file: dial (connection, password and certificates, which are read
-// again for each), create (the marker that makes a prefix a store, and where keys lie in
-// etcd), members (a dead one is replaced), hedge (time-outs, repeated calls and errors),
-// history (how a restored snapshot is noticed; tombstones that nobody needs any more),
-// snapshot (reads), commit (transactions), lease (and what prefix conditions must know of
-// leases), and watches: watchstream (one stream of events), watchmux (all watchers over one
-// stream) and watcher (with a replay of what happened before). How these three work together
-// is in docs/reference/etcd-watch.md.
+// How it works, file by file: dial (connection, password and certificates, which are read again for
+// each), create (the marker that makes a prefix a store, and where keys lie in etcd), members (a
+// dead one is replaced), hedge (time-outs, repeated calls and errors), history (how a restored
+// snapshot is noticed; tombstones that nobody needs any more), snapshot (reads), commit
+// (transactions), lease (and what prefix conditions must know of leases), and watches: watchstream
+// (one stream of events), watchmux (all watchers over one stream) and watcher (with a replay of
+// what happened before). How these three work together is in docs/reference/etcd-watch.md.
 //
 // # Prefix conditions
 //

@@ -79,8 +79,7 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 const (
 	// callTimeout bounds a call with its repetitions, while etcd does not answer.
 	callTimeout = 30 * time.Second
-	// commitTimeout bounds one request that writes. etcd itself gives up after
-	// seven seconds.
+	// commitTimeout bounds one request that writes. etcd itself gives up after seven seconds.
 	commitTimeout = 10 * time.Second
 	// firstAttemptTimeout is how long a read waits for one member before it asks
 	// another; the next attempts wait longer, in case it is slow, not stuck.

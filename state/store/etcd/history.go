@@ -19,8 +19,7 @@ import (
 // operator restores a snapshot, or that another cluster answers. What was read
 // before says nothing of what is there then: an epoch ends and the next begins.
 //
-// It must never find so wrongly, and does not, since it compares only what etcd
-// promises:
+// It must never find so wrongly, and does not, since it compares only what etcd promises:
 //
 //   - A revision that any member has reported, in an answer or to a watch, is one that a
 //     quorum has agreed on. It stays as long as the cluster keeps its word.

@@ -167,8 +167,7 @@ func (w *watcher) Close() {
 	w.d.watches.removeWatcher(w)
 }
 
-// replay delivers to one watcher, over a stream of its own, what was committed before the
-// mux does.
+// replay delivers to one watcher, over a stream of its own, what was committed before the mux does.
 type replay struct {
 	w        *watcher
 	stream   *watchStream

@@ -12,10 +12,9 @@ import (
 	"bijou/state/store/opener"
 )
 
-// watchMux shares one watch stream among all watchers of a handle. It has one of
-// etcd's watches for each prefix that any of them has, from the time that the first
-// came. What happened before, and what a watcher misses that does not keep up, it gets
-// by a replay.
+// watchMux shares one watch stream among all watchers of a handle. It has one of etcd's watches for
+// each prefix that any of them has, from the time that the first came. What happened before, and
+// what a watcher misses that does not keep up, it gets by a replay.
 type watchMux struct {
 	d *db
 

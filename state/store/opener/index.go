@@ -33,8 +33,7 @@ func (x WatcherIndex[W]) Add(w W, prefixes []string) {
 	}
 }
 
-// Remove removes a watcher, and returns the prefixes of which it was the last. It is
-// idempotent.
+// Remove removes a watcher, and returns the prefixes of which it was the last. It is idempotent.
 func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 	for _, p := range prefixes {
 		if !x[p][w] {

@@ -90,12 +90,10 @@ func (o *Opener) Close(free func()) {
 	})
 }
 
-// revokeTimeout is how long Close tries to revoke the leases. What it cannot
-// revoke expires.
+// revokeTimeout is how long Close tries to revoke the leases. What it cannot revoke expires.
 const revokeTimeout = 5 * time.Second
 
-// GrantedLease is a lease that the store has granted, and how the store refreshes and
-// revokes it.
+// GrantedLease is a lease that the store has granted, and how the store refreshes and revokes it.
 type GrantedLease struct {
 	ID          store.LeaseID
 	TTL         time.Duration
@@ -181,9 +179,8 @@ func (l *lease) Close(ctx context.Context) error {
 	return err
 }
 
-// refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL.
-// The time counts from before each refresh, so that Done is closed before others may expire
-// the lease.
+// refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL. The
+// time counts from before each refresh, so that Done is closed before others may expire the lease.
 func (l *lease) refreshLoop() {
 	refreshed, next := l.RequestedAt, l.TTL/3
 	for l.sleepUnlessStopped(next) {

@@ -12,9 +12,8 @@ import (
 	"bijou/state/store/opener"
 )
 
-// prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix
-// of 0xff bytes only has no end. (An empty blob would be bound as NULL; the
-// smallest key is one zero byte.)
+// prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix of 0xff
+// bytes only has no end. (An empty blob would be bound as NULL; the smallest key is one zero byte.)
 func prefixClause(prefix string) (clause string, args []any) {
 	first, end := []byte(prefix), []byte(prefix)
 	if prefix == "" {

@@ -1,5 +1,4 @@
-// Package sqlite is the store in one SQLite file, shared by all processes of
-// one machine.
+// Package sqlite is the store in one SQLite file, shared by all processes of one machine.
 //
 // It is no server and no general SQL layer: it knows four tables and the
 // operations of store.Store. Only package state imports it (and it alone

@@ -12,9 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// Fairness between processes: SQLite's lock has no queue, so that a process which has it
-// and wants it again mostly wins. After a burst the writer pauses, and the others try
-// more often than that.
+// Fairness between processes: SQLite's lock has no queue, so that a process which has it and wants
+// it again mostly wins. After a burst the writer pauses, and the others try more often than that.
 const (
 	maxBurst          = 4 * time.Millisecond
 	burstPause        = time.Millisecond
@@ -36,8 +35,7 @@ type writer struct {
 	burstBegan, released time.Time
 }
 
-// job is one change. Whoever claims it first decides: the writer runs it, or its caller
-// cancels it.
+// job is one change. Whoever claims it first decides: the writer runs it, or its caller cancels it.
 type job struct {
 	run     func(*writeTxn) (int64, error)
 	claimed atomic.Bool

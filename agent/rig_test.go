@@ -13,6 +13,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/agent/unitfolder"
+	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/await"

@@ -18,14 +18,14 @@ import (
 	"strings"
 	"time"
 
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 )
 
 // Call is one call of a tool, as its caller made it.
 type Call struct {
 	Argv  []string // the tool's name or path first
-	Stdin string   // one of client.StdinNone, StdinFIFO, StdinFile, StdinTerminal
+	Stdin string   // one of wire.StdinNone, StdinFIFO, StdinFile, StdinTerminal
 	Files Files
 	Now   func() time.Time
 }
@@ -63,7 +63,7 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 		return Result{}, false
 	}
 	inv := &Invocation{
-		Call: Call{Argv: argv, Stdin: client.StdinNone},
+		Call: Call{Argv: argv, Stdin: wire.StdinNone},
 		Tool: t, Args: flags.args,
 	}
 	if err == nil {

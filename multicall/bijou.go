@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/hookenv/client/early"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/install"
@@ -75,7 +76,8 @@ type versionCmd struct{}
 
 // Run prints the version, and what the binary was built with and for.
 func (versionCmd) Run(s console.Streams) error {
-	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\nearly client: %s\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		map[bool]string{true: "yes", false: "no"}[early.Entered()])
 	return err
 }
 

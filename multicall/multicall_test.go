@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 )
@@ -38,7 +38,7 @@ func TestNamesAreUnique(t *testing.T) {
 // The thin client answers under exactly the names that the table has, else a
 // link would run the ordinary path inside hooks.
 func TestThinClientKnowsTheTools(t *testing.T) {
-	want, got := slices.Sorted(slices.Values(hookToolNames())), slices.Sorted(slices.Values(strings.Fields(client.ToolNames)))
+	want, got := slices.Sorted(slices.Values(hookToolNames())), slices.Sorted(slices.Values(strings.Fields(wire.ToolNames)))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -33,6 +33,9 @@ type law struct {
 	breaks func(p pkg, imp string) bool
 }
 
+// earlyClient is the one place that may import unsafe and change package variables.
+const earlyClient = "bijou/hookenv/client/early"
+
 func laws() []law {
 	return []law{
 		{"main imports multicall only", "main is ten lines; what it would need lives in multicall",
@@ -80,11 +83,17 @@ func laws() []law {
 			func(p pkg, imp string) bool {
 				return within(p.ImportPath, "bijou/hookenv") && ours(imp) && !within(imp, "bijou/hookenv") && !isLeaf(imp)
 			}},
-		{"hookenv/client imports os, syscall, strconv and hookenv/amp only", "every further import costs each hook tool start-up time",
+		{"hookenv/client imports os, syscall, strconv, hookenv/amp and its own rooms only", "every further import costs each hook tool start-up time",
 			func(p pkg, imp string) bool {
-				return p.ImportPath == "bijou/hookenv/client" &&
+				return p.ImportPath == "bijou/hookenv/client" && !within(imp, "bijou/hookenv/client") &&
 					!slices.Contains([]string{"os", "syscall", "strconv", "bijou/hookenv/amp"}, imp)
 			}},
+		{"hookenv/client/early imports syscall, unsafe and constants only", "it runs before Go's runtime, where nothing can be called",
+			func(p pkg, imp string) bool {
+				return p.ImportPath == earlyClient && !slices.Contains([]string{"syscall", "unsafe", "bijou/hookenv/amp", "bijou/hookenv/client/wire"}, imp)
+			}},
+		{"unsafe only in hookenv/client/early", "what the kernel lays out before Go's runtime can be had by addresses only; nothing else is so near to the machine",
+			onlyIn("unsafe", earlyClient, "bijou/provision/provider/protocol")}, // that is generated
 		{"hookenv/amp imports strconv only", "it is linked into the thin client",
 			func(p pkg, imp string) bool { return p.ImportPath == "bijou/hookenv/amp" && imp != "strconv" }},
 		{"state imports no role", "roles meet in state, not the other way round",
@@ -108,7 +117,7 @@ func laws() []law {
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing; charms alone are files, too, and may use leaves",
 			func(p pkg, imp string) bool {
-				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/sanitize", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
+				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/sanitize", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
 		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",
@@ -161,30 +170,32 @@ func TestLayering(t *testing.T) {
 // TestLawsCanFail holds the laws themselves against imports that each must refuse.
 func TestLawsCanFail(t *testing.T) {
 	wrong := map[string][2]string{
-		"main imports multicall only":                                                    {"bijou", "bijou/state"},
-		"only multicall and its rooms import roles":                                      {"bijou/multicall/install", "bijou/agent"},
-		"a room of multicall imports only what it fits together":                         {"bijou/multicall/daemon", "bijou/agent"},
-		"multicall's rooms are imported by multicall and one another only":               {"bijou/multicall/juju", "bijou/multicall/providers"},
-		"roles never import one another":                                                 {"bijou/agent", "bijou/provision/local"},
-		"no role imports multicall's root":                                               {"bijou/updater", "bijou/multicall"},
-		"hookenv is imported by agent and multicall only":                                {"bijou/multicall/juju", "bijou/hookenv"},
-		"hookenv imports neither state nor agent, but leaves":                            {"bijou/hookenv/server", "bijou/state"},
-		"hookenv/client imports os, syscall, strconv and hookenv/amp only":               {"bijou/hookenv/client", "fmt"},
-		"hookenv/amp imports strconv only":                                               {"bijou/hookenv/amp", "errors"},
-		"state imports no role":                                                          {"bijou/state", "bijou/provision"},
-		"leaves import nothing of bijou":                                                 {"bijou/state/backoff", "bijou/state/sanitize"},
-		"stores import state/store, its opener and leaves only":                          {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
-		"only packages of state import stores":                                           {"bijou/agent", "bijou/state/store"},
-		"the key-value layer is imported by state, the updater and what makes them only": {"bijou/agent", "bijou/state/keyspace"},
-		"pure packages import nothing of bijou":                                          {"bijou/state/charm", "bijou/state"},
-		"testscripts is imported by itself and by tests only":                            {"bijou/multicall", "bijou/testscripts/applets"},
-		"testscripts/await and need import nothing of bijou":                             {"bijou/testscripts/await", "bijou/testscripts/need"},
-		"go-plugin only in provision/plugin":                                             {"bijou/provision", "github.com/hashicorp/go-plugin"},
-		"etcd's client only in state/store/etcd":                                         {"bijou/state", "go.etcd.io/etcd/client/v3"},
-		"SQLite only in state/store/sqlite":                                              {"bijou/state", "modernc.org/sqlite"},
-		"kong only where commands and flags are":                                         {"bijou/agent", "github.com/alecthomas/kong"},
-		"leader and worker of an update never import one another":                        {"bijou/updater/worker", "bijou/updater/leader"},
-		"what is decided of an update knows the records only":                            {"bijou/updater/decide", "bijou/updater/leader"},
+		"main imports multicall only":                                                     {"bijou", "bijou/state"},
+		"only multicall and its rooms import roles":                                       {"bijou/multicall/install", "bijou/agent"},
+		"a room of multicall imports only what it fits together":                          {"bijou/multicall/daemon", "bijou/agent"},
+		"multicall's rooms are imported by multicall and one another only":                {"bijou/multicall/juju", "bijou/multicall/providers"},
+		"roles never import one another":                                                  {"bijou/agent", "bijou/provision/local"},
+		"no role imports multicall's root":                                                {"bijou/updater", "bijou/multicall"},
+		"hookenv is imported by agent and multicall only":                                 {"bijou/multicall/juju", "bijou/hookenv"},
+		"hookenv imports neither state nor agent, but leaves":                             {"bijou/hookenv/server", "bijou/state"},
+		"hookenv/client imports os, syscall, strconv, hookenv/amp and its own rooms only": {"bijou/hookenv/client", "fmt"},
+		"hookenv/client/early imports syscall, unsafe and constants only":                 {"bijou/hookenv/client/early", "os"},
+		"unsafe only in hookenv/client/early":                                             {"bijou/hookenv/client", "unsafe"},
+		"hookenv/amp imports strconv only":                                                {"bijou/hookenv/amp", "errors"},
+		"state imports no role":                                                           {"bijou/state", "bijou/provision"},
+		"leaves import nothing of bijou":                                                  {"bijou/state/backoff", "bijou/state/sanitize"},
+		"stores import state/store, its opener and leaves only":                           {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
+		"only packages of state import stores":                                            {"bijou/agent", "bijou/state/store"},
+		"the key-value layer is imported by state, the updater and what makes them only":  {"bijou/agent", "bijou/state/keyspace"},
+		"pure packages import nothing of bijou":                                           {"bijou/state/charm", "bijou/state"},
+		"testscripts is imported by itself and by tests only":                             {"bijou/multicall", "bijou/testscripts/applets"},
+		"testscripts/await and need import nothing of bijou":                              {"bijou/testscripts/await", "bijou/testscripts/need"},
+		"go-plugin only in provision/plugin":                                              {"bijou/provision", "github.com/hashicorp/go-plugin"},
+		"etcd's client only in state/store/etcd":                                          {"bijou/state", "go.etcd.io/etcd/client/v3"},
+		"SQLite only in state/store/sqlite":                                               {"bijou/state", "modernc.org/sqlite"},
+		"kong only where commands and flags are":                                          {"bijou/agent", "github.com/alecthomas/kong"},
+		"leader and worker of an update never import one another":                         {"bijou/updater/worker", "bijou/updater/leader"},
+		"what is decided of an update knows the records only":                             {"bijou/updater/decide", "bijou/updater/leader"},
 	}
 	for _, l := range laws() {
 		edge, ok := wrong[l.what]

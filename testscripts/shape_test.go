@@ -56,7 +56,7 @@ func readHouse(t *testing.T) house {
 func (h house) lines(file *ast.File) int { return h.fset.File(file.Pos()).LineCount() }
 
 // TestShape holds the house against its bounds, and packages against mutable state and
-// init functions: the one init is the thin client's.
+// init functions: the one init is the thin client's, and the early client has its variables.
 func TestShape(t *testing.T) {
 	h := readHouse(t)
 	total, functions, oneWord := 0, 0, 0
@@ -79,6 +79,9 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s: one function in ten has more than %d lines; the bound is %d: take steps out and name them", folder, lengths[n*9/10], maxUsualLines)
 		}
 		for name, pos := range mutated(files) {
+			if "bijou/"+folder == earlyClient {
+				continue
+			}
 			t.Errorf("%s: package variable %s is changed here: state lives in values", h.fset.Position(pos), name)
 		}
 	}

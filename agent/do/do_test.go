@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/statetest"

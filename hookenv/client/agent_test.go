@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bijou/hookenv/amp"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 )
 
 // testTimeout bounds the wait for what should come at once.
@@ -67,11 +67,11 @@ func receive(conn net.Conn) amp.Box {
 
 // box is an answer as it is sent.
 func box(pairs ...string) string {
-	wire := amp.Append(nil, client.KeyAnswer, "1")
+	encoded := amp.Append(nil, wire.KeyAnswer, "1")
 	for i := 0; i < len(pairs); i += 2 {
-		wire = amp.Append(wire, pairs[i], pairs[i+1])
+		encoded = amp.Append(encoded, pairs[i], pairs[i+1])
 	}
-	return string(amp.End(wire))
+	return string(amp.End(encoded))
 }
 
 func TestAgentThatFails(t *testing.T) {

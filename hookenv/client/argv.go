@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"bijou/hookenv/client/wire"
 )
 
 func clientID(argv []string) string {
@@ -60,15 +62,6 @@ func joinArgs(argv []string) string {
 	return string(joined)
 }
 
-// ToolNames are the names that the client answers to: one constant, so that looking a name
-// up costs nothing at start. A test holds that of hookenv/tools against it.
-const ToolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
-	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
-	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +
-	"relation-set resource-get secret-add secret-get secret-grant secret-ids secret-info-get secret-remove secret-revoke " +
-	"secret-set state-delete state-get state-set status-get status-set storage-add storage-get storage-list unit-get " +
-	"unit-relations"
-
 // callerDescriptor returns the caller's descriptor that a path means, if it means one: opened by
 // its name it would be a second terminal or pipe, a truncated file, or a socket that cannot be
 // opened at all.
@@ -103,7 +96,7 @@ func inheritedDescriptor(number string) int {
 	return fd
 }
 
-func readFile(path string) (data []byte, problem string) {
+func readFile(path string, ahead []byte) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
 	}
@@ -115,11 +108,12 @@ func readFile(path string) (data []byte, problem string) {
 		}
 		defer syscall.Close(fd)
 	}
-	return readAll(fd, path)
+	return readAll(fd, path, ahead)
 }
 
-func readAll(fd int, path string) (data []byte, problem string) {
-	buf := make([]byte, 0, bufferSize(fd))
+// What is ahead of the file was read before.
+func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
+	buf := append(make([]byte, 0, bufferSize(fd)+len(ahead)), ahead...)
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
@@ -132,7 +126,7 @@ func readAll(fd int, path string) (data []byte, problem string) {
 			return buf, ""
 		}
 		buf = buf[:len(buf)+n]
-		if len(buf) > MaxFile {
+		if len(buf) > wire.MaxFile {
 			return nil, "read " + path + ": it has more than 17 MiB, and a value may have 16 MiB"
 		}
 	}
@@ -144,7 +138,7 @@ func bufferSize(fd int) int {
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return 64 << 10
 	}
-	return int(min(st.Size, MaxFile)) + 1
+	return int(min(st.Size, wire.MaxFile)) + 1
 }
 
 func openFile(path string, flags int) (int, error) {
@@ -160,18 +154,17 @@ func openFile(path string, flags int) (int, error) {
 func stdinKind() string {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(0, &st); err != nil {
-		return StdinNone
+		return wire.StdinNone
 	}
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFIFO:
-		return StdinFIFO
+		return wire.StdinFIFO
 	case syscall.S_IFREG:
-		return StdinFile
+		return wire.StdinFile
 	case syscall.S_IFCHR:
-		var null syscall.Stat_t
-		if err := syscall.Stat(os.DevNull, &null); err != nil || st.Rdev != null.Rdev {
-			return StdinTerminal
+		if st.Rdev != wire.NullDevice {
+			return wire.StdinTerminal
 		}
 	}
-	return StdinNone
+	return wire.StdinNone
 }

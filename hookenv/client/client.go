@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"bijou/hookenv/amp"
+	"bijou/hookenv/client/early"
+	"bijou/hookenv/client/wire"
 )
 
 func init() {
@@ -30,7 +32,7 @@ func init() {
 // IsTool reports whether argv0, a name or a path, is that of a hook tool.
 func IsTool(argv0 string) bool {
 	name := baseName(argv0)
-	for rest := ToolNames; rest != ""; {
+	for rest := wire.ToolNames; rest != ""; {
 		var first string
 		first, rest, _ = cutByte(rest, ' ')
 		if first == name {
@@ -45,6 +47,9 @@ func IsTool(argv0 string) bool {
 // under another argv[0].
 func Run(argv []string) int {
 	id := clientID(argv)
+	if begun, ok := early.TakeOver(); ok {
+		return goOn(begun, id)
+	}
 	if id == "" {
 		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
 	}
@@ -63,49 +68,57 @@ func Run(argv []string) int {
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
+// goOn takes a conversation over that was begun before Go's runtime.
+func goOn(begun early.Conversation, id string) int {
+	c := &conn{fd: begun.FD, decoder: amp.Decoder{Limit: maxAnswer}, printed: begun.Printed, ahead: begun.Ahead}
+	c.decoder.Feed(begun.Received)
+	return c.exchange(begun.Unsent, id)
+}
+
 func encodeRequest(argv []string, id string) []byte {
 	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
-	box := amp.Append(nil, KeyCommand, CommandTool)
-	box = amp.Append(box, KeyAsk, "1")
-	box = amp.Append(box, KeyClientID, id)
-	box = amp.Append(box, KeyArgv, joinArgs(argv))
-	box = amp.Append(box, KeyDirectory, cwd)
-	box = amp.Append(box, KeyStdin, stdinKind())
+	box := amp.Append(nil, wire.KeyCommand, wire.CommandTool)
+	box = amp.Append(box, wire.KeyAsk, "1")
+	box = amp.Append(box, wire.KeyClientID, id)
+	box = amp.Append(box, wire.KeyArgv, joinArgs(argv))
+	box = amp.Append(box, wire.KeyDirectory, cwd)
+	box = amp.Append(box, wire.KeyStdin, stdinKind())
 	return amp.End(box)
 }
 
 func (c *conn) exchange(request []byte, id string) int {
 	err := c.send(request)
 	for err == nil {
-		answer := answer{box: amp.Box{}}
+		answer := answer{box: amp.Box{}, printed: c.printed}
 		if err = c.receive(answer.addPair); err != nil {
 			break
 		}
 		switch {
-		case answer.box.Value(KeyErrorCode) == CodeUnknownClient:
+		case answer.box.Value(wire.KeyErrorCode) == wire.CodeUnknownClient:
 			return fail("hook context gone")
-		case answer.box.Has(KeyErrorCode):
-			return fail(answer.box.Value(KeyErrorText))
-		case !answer.box.Has(KeyWant):
+		case answer.box.Has(wire.KeyErrorCode):
+			return fail(answer.box.Value(wire.KeyErrorText))
+		case !answer.box.Has(wire.KeyWant):
 			return answer.finish()
 		}
-		err = c.sendFile(answer.box.Value(KeyWant), id)
+		err = c.sendFile(answer.box.Value(wire.KeyWant), id)
 	}
 	return fail("cannot hear from the agent: " + err.Error())
 }
 
 // The file is read first: one that comes slowly must not leave a box half sent.
 func (c *conn) sendFile(path, id string) error {
-	box := amp.Append(nil, KeyCommand, CommandFile)
-	box = amp.Append(box, KeyAsk, "1")
-	box = amp.Append(box, KeyClientID, id)
-	data, problem := readFile(path)
+	box := amp.Append(nil, wire.KeyCommand, wire.CommandFile)
+	box = amp.Append(box, wire.KeyAsk, "1")
+	box = amp.Append(box, wire.KeyClientID, id)
+	data, problem := readFile(path, c.ahead)
+	c.ahead = nil
 	if problem != "" {
-		return c.send(amp.End(amp.Append(box, KeyProblem, problem)))
+		return c.send(amp.End(amp.Append(box, wire.KeyProblem, problem)))
 	}
 	for i := 0; i == 0 || len(data) > 0; i++ {
 		part := data[:min(len(data), amp.MaxValue)]
-		if err := c.send(amp.Append(box, amp.ChunkKey(KeyValue, i), string(part))); err != nil {
+		if err := c.send(amp.Append(box, amp.ChunkKey(wire.KeyValue, i), string(part))); err != nil {
 			return err
 		}
 		box, data = box[:0], data[len(part):]
@@ -118,6 +131,8 @@ func (c *conn) sendFile(path, id string) error {
 type conn struct {
 	fd      int
 	decoder amp.Decoder
+	printed int    // bytes of the next answer that the early client has printed
+	ahead   []byte // the beginning of the next file, which the early client has read
 }
 
 func dial(path string) (*conn, error) {

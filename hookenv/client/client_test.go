@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 )
 
 func TestIsTool(t *testing.T) {
@@ -96,7 +97,7 @@ func TestRunWithoutAClientID(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	names := strings.Fields(client.ToolNames)
+	names := strings.Fields(wire.ToolNames)
 	for i, name := range names {
 		if name == "" || strings.ContainsAny(name, " \t") || i > 0 && names[i-1] >= name {
 			t.Errorf("%q is no name, or not in its place", name)

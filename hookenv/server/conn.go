@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bijou/hookenv/amp"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 )
 
@@ -92,7 +92,7 @@ func (c *conn) writeBox(box []byte) error {
 	return err
 }
 
-// The AMP error codes beside client.CodeUnknownClient. AMP itself knows UNKNOWN,
+// The AMP error codes beside wire.CodeUnknownClient. AMP itself knows UNKNOWN,
 // for what is the server's own trouble.
 const (
 	codeBadRequest = "BAD_REQUEST"
@@ -110,7 +110,7 @@ type pair struct{ key, value string }
 func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }
 
 func encodeAnswer(ask string, pairs []pair) []byte {
-	box := amp.Append(nil, client.KeyAnswer, ask)
+	box := amp.Append(nil, wire.KeyAnswer, ask)
 	for _, p := range pairs {
 		box = amp.Append(box, p.key, p.value)
 	}
@@ -118,9 +118,9 @@ func encodeAnswer(ask string, pairs []pair) []byte {
 }
 
 func (c *conn) refuse(ask string, r refusal) error {
-	box := amp.Append(nil, client.KeyError, ask)
-	box = amp.Append(box, client.KeyErrorCode, r.code)
-	box = amp.Append(box, client.KeyErrorText, r.text)
+	box := amp.Append(nil, wire.KeyError, ask)
+	box = amp.Append(box, wire.KeyErrorCode, r.code)
+	box = amp.Append(box, wire.KeyErrorText, r.text)
 	return c.writeBox(amp.End(box))
 }
 

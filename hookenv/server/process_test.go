@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
 	"bijou/hookenv/tools"
@@ -43,6 +45,7 @@ func start(t testing.TB) *server.Server {
 // binary under a tool's name. hookenv/client takes them before any test runs.
 type hook struct {
 	socket, id, directory string
+	program               []string // another binary; before it, what runs it, with TOOL for the tool's name
 }
 
 // openHook is a running hook behind a socket.
@@ -80,6 +83,12 @@ func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := &exec.Cmd{Path: self, Args: argv, Dir: h.directory}
+	if n := len(h.program); n == 1 {
+		cmd.Path = h.program[0]
+	} else if n > 1 {
+		cmd.Path, cmd.Args = h.program[0], slices.Concat(h.program, argv[1:])
+		cmd.Args[slices.Index(cmd.Args, "TOOL")] = argv[0]
+	}
 	// The race detector lets a process sleep for a second at its end by default.
 	cmd.Env = append(os.Environ(), "JUJU_SOCKET="+h.socket, "JUJU_CLIENT_ID="+h.id, "GORACE=atexit_sleep_ms=0")
 	if stdin != nil {

@@ -14,25 +14,25 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/amp"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/tools"
 )
 
 // An error ends the connection: its client has lost the thread, or does not listen.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
-	command, ask := box.Value(client.KeyCommand), box.Value(client.KeyAsk)
+	command, ask := box.Value(wire.KeyCommand), box.Value(wire.KeyAsk)
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}
-	s.log.Debug("asked", "command", command, "tool", toolName(box), "directory", box.Value(client.KeyDirectory))
+	s.log.Debug("asked", "command", command, "tool", toolName(box), "directory", box.Value(wire.KeyDirectory))
 	if refused := checkBox(command, box); refused != nil {
 		return c.refuse(ask, *refused)
 	}
-	r, ok := s.findHook(box.Value(client.KeyClientID))
+	r, ok := s.findHook(box.Value(wire.KeyClientID))
 	if !ok || !r.beginCall() {
 		return c.refuse(ask, goneRefusal())
 	}
-	if command == client.CommandTool {
+	if command == wire.CommandTool {
 		return s.runTool(c, r, box)
 	}
 	pairs, refused := runCommand(r, command, box)
@@ -45,16 +45,16 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 
 // toolName leaves the arguments out: they may be secret.
 func toolName(box amp.Box) string {
-	name, _, _ := strings.Cut(box.Value(client.KeyArgv), "\x00")
+	name, _, _ := strings.Cut(box.Value(wire.KeyArgv), "\x00")
 	return name
 }
 
-func goneRefusal() refusal { return refusal{client.CodeUnknownClient, "hook context gone"} }
+func goneRefusal() refusal { return refusal{wire.CodeUnknownClient, "hook context gone"} }
 
 func requiredKeys(command string) (names []string, known bool) {
 	switch command {
-	case client.CommandTool:
-		return []string{client.KeyArgv, client.KeyStdin}, true
+	case wire.CommandTool:
+		return []string{wire.KeyArgv, wire.KeyStdin}, true
 	case commandGet:
 		return []string{keyUnit, keySetting}, true
 	case commandSet:
@@ -71,15 +71,15 @@ func checkBox(command string, box amp.Box) *refusal {
 	if !known {
 		return &refusal{codeBadRequest, fmt.Sprintf("unknown command %q", command)}
 	}
-	for _, name := range append(names, client.KeyClientID) {
+	for _, name := range append(names, wire.KeyClientID) {
 		if !box.Has(name) {
 			return &refusal{codeBadRequest, fmt.Sprintf("%s needs %s", command, name)}
 		}
 	}
-	if command == client.CommandTool {
+	if command == wire.CommandTool {
 		return nil
 	}
-	for _, name := range []string{client.KeyClientID, keyUnit, keySetting, keyBlob, keyRelation} {
+	for _, name := range []string{wire.KeyClientID, keyUnit, keySetting, keyBlob, keyRelation} {
 		if !utf8.ValidString(box.Value(name)) {
 			return &refusal{codeBadRequest, name + " is not UTF-8"}
 		}
@@ -90,11 +90,11 @@ func checkBox(command string, box amp.Box) *refusal {
 // The call is over before the answer is sent: how slowly it is taken must not hold up the hook's
 // end.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
-	files := &callerFiles{conn: c, ask: box.Value(client.KeyAsk), clientID: box.Value(client.KeyClientID)}
+	files := &callerFiles{conn: c, ask: box.Value(wire.KeyAsk), clientID: box.Value(wire.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {
 		return tools.Run(r.ctx, r.hook, hookenv.Call{
-			Argv:  strings.Split(box.Value(client.KeyArgv), "\x00"),
-			Stdin: box.Value(client.KeyStdin),
+			Argv:  strings.Split(box.Value(wire.KeyArgv), "\x00"),
+			Stdin: box.Value(wire.KeyStdin),
 			Files: files,
 			Now:   s.now,
 		})
@@ -124,9 +124,9 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 // stdout is sent last: the client passes it on as it comes, and takes as long as its reader does;
 // the end of the hook sets a time-out.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
-	pairs := []pair{{client.KeyExit, strconv.Itoa(r.Exit)}}
+	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
-		{client.KeyStderr, string(r.Stderr)}, {client.KeyWrite, r.OutputPath}, {client.KeyStdout, string(r.Stdout)},
+		{wire.KeyStderr, string(r.Stderr)}, {wire.KeyWrite, r.OutputPath}, {wire.KeyStdout, string(r.Stdout)},
 	} {
 		if p.value != "" {
 			pairs = append(pairs, p)
@@ -159,15 +159,15 @@ func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 		f.lost = err
 		return nil, err
 	}
-	f.ask = box.Value(client.KeyAsk)
-	if problem := box.Value(client.KeyProblem); problem != "" {
+	f.ask = box.Value(wire.KeyAsk)
+	if problem := box.Value(wire.KeyProblem); problem != "" {
 		return nil, errors.New(problem)
 	}
-	return []byte(box.Value(client.KeyValue)), nil
+	return []byte(box.Value(wire.KeyValue)), nil
 }
 
 func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, error) {
-	if err := f.conn.reply(f.ask, pair{client.KeyWant, path}); err != nil {
+	if err := f.conn.reply(f.ask, pair{wire.KeyWant, path}); err != nil {
 		return nil, err
 	}
 	box, err := f.conn.readBox(ctx, time.Time{})
@@ -176,7 +176,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 		return nil, net.ErrClosed // the hook has ended; that is nobody's fault
 	case err != nil:
 		return nil, err
-	case box.Value(client.KeyCommand) != client.CommandFile || box.Value(client.KeyClientID) != f.clientID:
+	case box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID:
 		return nil, errors.New("a box that is not the file asked for")
 	}
 	return box, nil
@@ -200,7 +200,7 @@ func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal)
 	switch command {
 	case commandGet:
 		value, err := tools.GetSetting(r.ctx, r.hook, target, box.Value(keySetting))
-		return []pair{{client.KeyValue, value}}, toRefusal(r, err)
+		return []pair{{wire.KeyValue, value}}, toRefusal(r, err)
 	case commandSet:
 		err := tools.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob))
 		return []pair{{"ok", "True"}}, toRefusal(r, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bijou/hookenv"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/tools"
 	"bijou/testscripts/hookapitest"
@@ -25,9 +25,9 @@ func openDirect(t testing.TB, s recorded.Setup) recorded.Caller {
 
 // Call plays the thin client's part as far as the tools see it.
 func (d direct) Call(t testing.TB, step recorded.Step) recorded.Outcome {
-	call := hookenv.Call{Argv: step.Argv, Stdin: client.StdinNone, Files: here{step.Stdin}, Now: fixedNow}
+	call := hookenv.Call{Argv: step.Argv, Stdin: wire.StdinNone, Files: here{step.Stdin}, Now: fixedNow}
 	if step.Stdin != nil {
-		call.Stdin = client.StdinFIFO
+		call.Stdin = wire.StdinFIFO
 	}
 	r := tools.Run(context.Background(), d.hook, call)
 	if r.OutputPath != "" {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"bijou/hookenv"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 )
 
 func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
@@ -142,7 +142,7 @@ func (s *relationSetter) readChanges(ctx context.Context, inv *hookenv.Invocatio
 }
 
 // Unasked, only that stdin is read which has an end and is no loop's input.
-func isReadUnasked(kind string) bool { return kind == client.StdinFIFO || kind == client.StdinFile }
+func isReadUnasked(kind string) bool { return kind == wire.StdinFIFO || kind == wire.StdinFile }
 
 func addArguments(ctx context.Context, inv *hookenv.Invocation, given settingArguments, changes map[string]*string) error {
 	for _, key := range given.touched {

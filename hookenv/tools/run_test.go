@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/tools"
 	"bijou/testscripts/hookapitest"
@@ -83,7 +83,7 @@ func TestLog(t *testing.T) {
 func TestStdinBesideArguments(t *testing.T) {
 	text := "k: v"
 	for argv, unread := range map[string]bool{"a=1": true, "key": true, "a=1 -": false, "a=@-": false, "-": false, "": false} {
-		for kind, stdin := range map[string]*string{client.StdinFIFO: &text, client.StdinNone: nil} {
+		for kind, stdin := range map[string]*string{wire.StdinFIFO: &text, wire.StdinNone: nil} {
 			m := hookapitest.NewMemory(t, hookapitest.Standard())
 			h := m.Start(hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Dialect: hookapi.Classic, Relation: hookapi.NoRelation})
 			r := tools.Run(t.Context(), h, hookenv.Call{

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv"
-	"bijou/hookenv/client"
+	"bijou/hookenv/client/wire"
 	"bijou/hookenv/tools"
 )
 
@@ -20,7 +20,7 @@ func TestClientKnowsEveryTool(t *testing.T) {
 	for _, tool := range tools.All() {
 		names = append(names, tool.Name)
 	}
-	if diff := cmp.Diff(names, strings.Fields(client.ToolNames)); diff != "" {
+	if diff := cmp.Diff(names, strings.Fields(wire.ToolNames)); diff != "" {
 		t.Errorf("names in hookenv/client/names.go (-table +client):\n%s", diff)
 	}
 }

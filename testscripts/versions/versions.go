@@ -50,11 +50,37 @@ func At(t testing.TB, commit string) string {
 // Current builds this binary, as it is released, and returns its path.
 func Current(t testing.TB) string {
 	t.Helper()
+	return Build(t, nil)
+}
+
+// Build builds a program of this tree, or if none is named the binary, as it is released, with
+// these variables besides, and returns its path.
+func Build(t testing.TB, vars []string, program ...string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "bijou")
-	if out, err := exec.Command(filepath.Join("..", "..", ".ci", "build"), path).CombinedOutput(); err != nil {
+	build := exec.Command(findBuild(t), append([]string{path}, program...)...)
+	build.Env = append(os.Environ(), vars...)
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build: %v\n%s", err, out)
 	}
 	return path
+}
+
+// findBuild returns the script of this checkout.
+func findBuild(t testing.TB) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	for ; err == nil; folder = filepath.Dir(folder) {
+		script := filepath.Join(folder, ".ci", "build")
+		if _, err = os.Stat(script); err == nil {
+			return script
+		}
+		if folder != filepath.Dir(folder) {
+			err = nil
+		}
+	}
+	t.Fatalf("no .ci/build above the test: %v", err)
+	return ""
 }
 
 // findBinary returns the path of a commit's binary, which is built if need be.

@@ -5,52 +5,8 @@ import (
 	"syscall"
 
 	"bijou/hookenv/amp"
+	"bijou/hookenv/client/wire"
 )
-
-// The words of the conversation between the thin client and the server. The
-// client asks CommandTool; each answer holds either KeyWant (a path, or "-" for
-// stdin), which the client answers by asking CommandFile with KeyValue or
-// KeyProblem, or, at the end, KeyExit with KeyStdout, KeyStderr and KeyWrite (a
-// path that KeyStdout goes to), KeyStdout last. An AMP error ends it too.
-const (
-	CommandTool = "tool"
-	CommandFile = "file"
-
-	KeyCommand   = "_command"
-	KeyAsk       = "_ask"
-	KeyAnswer    = "_answer"
-	KeyError     = "_error"
-	KeyErrorCode = "_error_code"
-	KeyErrorText = "_error_description"
-
-	KeyClientID  = "client_id"
-	KeyArgv      = "argv"  // joined with NUL bytes
-	KeyDirectory = "cwd"   // for the log
-	KeyStdin     = "stdin" // one of the kinds below
-	KeyWant      = "want"
-	KeyValue     = "value"
-	KeyProblem   = "problem" // why a file cannot be read, for people
-	KeyWrite     = "write"
-	KeyStdout    = "stdout"
-	KeyStderr    = "stderr"
-	KeyExit      = "exit"
-)
-
-// The kinds of the caller's stdin. Everything that is neither of the others
-// (closed, /dev/null, a socket that may never end) is none.
-const (
-	StdinNone     = "none"
-	StdinFIFO     = "fifo"
-	StdinFile     = "file"
-	StdinTerminal = "tty"
-)
-
-// CodeUnknownClient is the AMP error code for a client id that is unknown, or whose hook has ended.
-const CodeUnknownClient = "UNKNOWN_CLIENT"
-
-// MaxFile is how much of a file or of stdin the client sends, in bytes: a value
-// may have 16 MiB, and the rest is for what stands around it.
-const MaxFile = 17 << 20
 
 // maxAnswer bounds what the client believes of its own agent, in bytes.
 const maxAnswer = 1 << 30
@@ -115,13 +71,14 @@ func singleFdSet(fd int) *syscall.FdSet {
 // comes, so that a large setting needs no memory here. The agent sends it last.
 type answer struct {
 	box     amp.Box // all but what goes to stdout
+	printed int     // bytes that are printed already
 	opened  bool    // stderr is printed, and out is open
 	out     int
 	problem string // why out cannot be written, for people
 }
 
 func (a *answer) addPair(key, value []byte) {
-	if first, _, _ := cutByte(string(key), '.'); first != KeyStdout {
+	if first, _, _ := cutByte(string(key), '.'); first != wire.KeyStdout {
 		a.box[string(key)] = string(value)
 		return
 	}
@@ -135,7 +92,7 @@ func (a *answer) openOutput() {
 		return
 	}
 	a.opened = true
-	writeAll(2, []byte(a.box.Value(KeyStderr)))
+	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr))))
 	fd, ok := callerDescriptor(a.outputPath())
 	if !ok {
 		var err error
@@ -146,8 +103,14 @@ func (a *answer) openOutput() {
 	a.out = fd
 }
 
+func (a *answer) skipPrinted(part []byte) []byte {
+	n := min(a.printed, len(part))
+	a.printed -= n
+	return part[n:]
+}
+
 func (a *answer) outputPath() string {
-	if path := a.box.Value(KeyWrite); path != "" {
+	if path := a.box.Value(wire.KeyWrite); path != "" {
 		return path
 	}
 	return "/dev/stdout"
@@ -158,13 +121,13 @@ func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
-	if err := writeAll(a.out, part); err != nil && err != syscall.EPIPE {
+	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE {
 		a.problem = "write " + a.outputPath() + ": " + err.Error()
 	}
 }
 
 func (a *answer) finish() int {
-	code, err := strconv.Atoi(a.box.Value(KeyExit))
+	code, err := strconv.Atoi(a.box.Value(wire.KeyExit))
 	if err != nil {
 		return fail("cannot understand the agent's answer")
 	}

@@ -1,0 +1,159 @@
+// Package early is the thin client before there is a Go: in a binary that is linked with
+//
+//	-ldflags '-E bijou/hookenv/client/early.entry'
+//
+// as .ci/build does, the kernel starts a process here and not in Go's runtime. A hook tool in a hook
+// asks the agent, prints the answer and exits, in a dozen system calls; Go's start, which costs more
+// than all of that, never comes. Without the flag nothing of this is in the binary.
+//
+// It knows the way on which all goes well. When anything else is met it returns: Go's runtime starts,
+// as in every program, and hookenv/client does the work: all of it before there is a connection, from
+// then on the rest of the conversation. So every message to people is written there, and no errno is
+// looked at here: a system call has done all that was asked, or Go asks again.
+//
+// What runs before the runtime has no g, no heap, no write barrier, no stack that grows, and nobody to
+// catch a panic. So, in what begin calls:
+//
+//   - every function that is not inlined is //go:nosplit; the linker holds their frames to 800 bytes;
+//   - what is large, or is for Go to go on with, is a package variable, and none has a pointer in it,
+//     which would want a write barrier;
+//   - an index is compared with the length just before, so that the compiler leaves its check out;
+//     strings are never cut, nor compared with ==;
+//   - no make, append, copy, closure, interface, map or defer, and no call to another package.
+//
+// entry_GOARCH.s has the entry and the system call. On amd64 it points FS at the stack meanwhile, since
+// Go code loads g from there whenever assembly returns.
+// TestNoCallIntoTheRuntime follows all calls from entry in the binary: a new Go that puts in a check,
+// a barrier or a copy fails it, by the function's name. FuzzRoads holds what is sent, printed and
+// exited with against hookenv/client. If a new Go cannot be pleased, take the flag out of .ci/build.
+// This is the one package that may import unsafe and change package variables. hookenv/client
+// imports it, to go on with conversations, and multicall, to say whether it is there.
+package early
+
+import (
+	"syscall"
+	"unsafe"
+
+	"bijou/hookenv/amp"
+)
+
+// Conversation is one that the early client has begun, for the ordinary one to go on with.
+type Conversation struct {
+	FD       int    // the connection
+	Unsent   []byte // the rest of the box that is being sent
+	Received []byte // the beginning of the agent's answer
+	Printed  int    // so many bytes of the answer's stderr and stdout are printed
+	Ahead    []byte // the beginning of stdin, which the agent wants and nobody can read again
+}
+
+var (
+	entered               bool // the process began at entry
+	agent                 int  // the connection's descriptor; 0: there is none
+	sent, received, stdin buffer
+	unsent                int // where in sent the rest begins that is still to be sent
+	printed               int // bytes of the answer
+	socketAddress         = syscall.RawSockaddrUnix{Family: syscall.AF_UNIX}
+	fileStatus            syscall.Stat_t
+	ignoreSignal          = [4]uintptr{1} // the kernel's struct sigaction, with SIG_IGN
+)
+
+// Entered reports whether this process began in this package.
+func Entered() bool { return entered }
+
+// TakeOver returns the conversation that was begun, if one was. Its memory is the package's.
+func TakeOver() (c Conversation, ok bool) {
+	return Conversation{agent, sent.bytes[unsent:sent.n], received.bytes[:received.n], printed, stdin.bytes[:stdin.n]}, agent > 0
+}
+
+// wordAt returns a word of the stack: first argc, then the arguments, a nil, the environment, a nil.
+func wordAt(stack unsafe.Pointer, i int) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Add(stack, i*8))
+}
+
+// stringAt is unsafe.String without its question to the runtime about the length.
+//
+//go:nosplit
+func stringAt(p unsafe.Pointer, n int) string {
+	return *(*string)(unsafe.Pointer(&[2]uintptr{uintptr(p), uintptr(n)}))
+}
+
+//go:nosplit
+func cString(p unsafe.Pointer) string {
+	n := 0
+	for *(*byte)(unsafe.Add(p, n)) != 0 {
+		n++
+	}
+	return stringAt(p, n)
+}
+
+//go:nosplit
+func hasPrefix(s, prefix string) bool {
+	for i := 0; i < len(prefix); i++ {
+		if i >= len(s) || s[i] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func isEqual(a, b string) bool { return len(a) == len(b) && hasPrefix(a, b) }
+
+// buffer holds a box. In one that is full something is missing. Pages that are not used cost nothing.
+type buffer struct {
+	n     int
+	bytes [2*amp.MaxValue + 4096]byte
+}
+
+func (b *buffer) at(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(&b.bytes), i) }
+func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
+
+//go:nosplit
+func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
+
+// addText has no room for a text that must go in pieces.
+//
+//go:nosplit
+func (b *buffer) addText(s string) {
+	if len(s) > amp.MaxValue {
+		b.n = len(b.bytes)
+	}
+	b.addByte(byte(len(s) >> 8))
+	b.addByte(byte(len(s)))
+	for i := 0; i < len(s); i++ {
+		b.addByte(s[i])
+	}
+}
+
+//go:nosplit
+func (b *buffer) addByte(c byte) {
+	if n := b.n; n >= 0 && n < len(b.bytes) {
+		b.bytes[n] = c
+		b.n = n + 1
+	}
+}
+
+// pairAt returns a pair and where it ends: 0 if it has not come yet, -1 if it never will.
+//
+//go:nosplit
+func (b *buffer) pairAt(at int) (key, value string, end int) {
+	key, end = b.textAt(at, amp.MaxKey)
+	if end > 0 && len(key) > 0 {
+		value, end = b.textAt(end, amp.MaxValue)
+	}
+	return key, value, end
+}
+
+//go:nosplit
+func (b *buffer) textAt(at, limit int) (text string, end int) {
+	if at < 0 || at >= len(b.bytes)-1 || at+2 > b.n {
+		return "", 0
+	}
+	n := int(b.bytes[at])<<8 | int(b.bytes[at+1])
+	if n > limit {
+		return "", -1
+	}
+	if end = at + 2 + n; end > b.n {
+		return "", 0
+	}
+	return b.text(at+2, n), end
+}

@@ -1,0 +1,436 @@
+package early_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/hookenv/amp"
+	"bijou/testscripts/need"
+	"bijou/testscripts/versions"
+)
+
+// ordinary sends a hook tool the ordinary road: the early client leaves GODEBUG to Go.
+const ordinary = "GODEBUG=madvdontneed=1"
+
+// limit bounds the wait for what should come at once.
+const limit = 60 * time.Second
+
+// folder holds what is built once for all inputs of a fuzzer.
+var folder string
+
+// agent takes one connection.
+type agent struct {
+	listener net.Listener
+	answers  [2]string // to the first box, and to the second, which has a file
+	done     chan struct{}
+	heard    []byte // all that the client has sent
+	pid      int    // of the client, which is looked at before it is answered
+	resident int    // KiB
+	started  chan struct{}
+	before   func() // called before the first answer
+}
+
+func box(pairs ...string) string {
+	wire := amp.Append(nil, "_answer", "1")
+	for i := 0; i < len(pairs); i += 2 {
+		wire = amp.Append(wire, pairs[i], pairs[i+1])
+	}
+	return string(amp.End(wire))
+}
+
+func startAgent(t testing.TB, first, second string) *agent {
+	t.Helper()
+	place, err := os.MkdirTemp("", "bijou")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(place, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{listener: listener, answers: [2]string{first, second}, done: make(chan struct{}), started: make(chan struct{}), before: func() {}}
+	go a.serve()
+	t.Cleanup(func() { listener.Close(); <-a.done; os.RemoveAll(place) })
+	return a
+}
+
+// serve closes its side once it has nothing more to say, so that no client waits for ever.
+func (a *agent) serve() {
+	defer close(a.done)
+	conn, err := a.listener.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(limit))
+	d := amp.Decoder{Limit: 64 << 20}
+	if !a.hear(conn, &d) {
+		return
+	}
+	<-a.started
+	a.measure()
+	a.before()
+	if io.WriteString(conn, a.answers[0]); wantsFile(a.answers[0]) && a.hear(conn, &d) {
+		io.WriteString(conn, a.answers[1])
+	}
+	conn.(*net.UnixConn).CloseWrite()
+	for a.hear(conn, &d) {
+	}
+}
+
+// hear reads until there is a box.
+func (a *agent) hear(conn net.Conn, d *amp.Decoder) bool {
+	chunk := make([]byte, 64<<10)
+	for {
+		if box, err := d.Next(); box != nil || err != nil {
+			return err == nil
+		}
+		n, err := conn.Read(chunk)
+		a.heard = append(a.heard, chunk[:n]...)
+		if d.Feed(chunk[:n]); n == 0 && err != nil {
+			return false
+		}
+	}
+}
+
+func (a *agent) measure() {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.pid))
+	if _, rest, found := strings.Cut(string(status), "VmHWM:"); err == nil && found {
+		fmt.Sscan(rest, &a.resident)
+	}
+}
+
+func wantsFile(answer string) bool {
+	d := amp.Decoder{Limit: 64 << 20}
+	d.Feed([]byte(answer))
+	box, err := d.Next()
+	return err == nil && box.Has("want") && !box.Has("_error_code")
+}
+
+// command is a tool under that name and with these arguments.
+func (a *agent) command(binary string, argv ...string) *exec.Cmd {
+	cmd := &exec.Cmd{Path: binary, Args: argv, Env: []string{"JUJU_CLIENT_ID=x", "JUJU_SOCKET=" + a.listener.Addr().String()}}
+	if emulator, err := exec.LookPath(os.Getenv("BIJOU_TEST_EMULATOR")); err == nil {
+		cmd.Path, cmd.Args = emulator, append([]string{emulator, "-0", argv[0], binary}, argv[1:]...)
+	}
+	return cmd
+}
+
+// outcome is all that can be seen of a road.
+type outcome struct {
+	Heard, Stdout, Stderr, Written string
+	Exit                           int
+}
+
+func (a *agent) run(cmd *exec.Cmd) (o outcome, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	if cmd.Stdout == nil {
+		cmd.Stdout = &stdout
+	}
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = time.Second
+	if err = cmd.Start(); err != nil {
+		close(a.started)
+		return o, err
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
+	a.pid = cmd.Process.Pid
+	close(a.started)
+	if err = cmd.Wait(); errors.As(err, new(*exec.ExitError)) || errors.Is(err, syscall.EPIPE) {
+		err = nil
+	}
+	a.listener.Close()
+	<-a.done
+	if ctx.Err() != nil {
+		err = errors.New("it did not end")
+	}
+	return outcome{Heard: string(a.heard), Stdout: stdout.String(), Stderr: stderr.String(), Exit: cmd.ProcessState.ExitCode()}, err
+}
+
+// buildOnce builds the program once a process.
+var buildOnce = sync.OnceValues(func() (string, error) {
+	var err error
+	if folder, err = os.MkdirTemp("", "bijou"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "hooktool")
+	out, err := exec.Command("../../../.ci/build", path, program).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("cannot build: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+func build(t testing.TB) string {
+	t.Helper()
+	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
+		return versions.Build(t, []string{"GOARCH=arm64"}, program)
+	}
+	path, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// road is one way of a call: prepare makes what the command gets from its caller, and finish
+// returns what of it can be seen afterwards.
+type road struct {
+	argv          []string
+	first, second string
+	env           []string
+	prepare       func(t testing.TB, a *agent, cmd *exec.Cmd) (finish func() string)
+}
+
+// compare goes both roads and wants the same of them.
+func compare(t testing.TB, binary string, r road) outcome {
+	t.Helper()
+	var outcomes [2]outcome
+	for i, env := range [][]string{nil, {ordinary}} {
+		a := startAgent(t, r.first, r.second)
+		cmd := a.command(binary, r.argv...)
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(append(cmd.Env, r.env...), env...)
+		finish := func() string { return "" }
+		if r.prepare != nil {
+			finish = r.prepare(t, a, cmd)
+		}
+		o, err := a.run(cmd)
+		if err != nil {
+			t.Fatalf("road %d: %v", i, err)
+		}
+		// Each road has a folder and a socket of its own.
+		o.Written = finish()
+		o.Heard = strings.ReplaceAll(o.Heard, cmd.Dir, "DIR")
+		o.Stderr = strings.ReplaceAll(o.Stderr, filepath.Dir(a.listener.Addr().String()), "SOCKET")
+		outcomes[i] = o
+	}
+	if diff := cmp.Diff(outcomes[1], outcomes[0]); diff != "" {
+		t.Errorf("the roads differ (-ordinary +early):\n%.2000s", diff)
+	}
+	return outcomes[0]
+}
+
+// fed has stdin from a pipe.
+func fed(text string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+		cmd.Stdin = strings.NewReader(text)
+		return func() string { return "" }
+	}
+}
+
+// through has the tool called by a shell, which prepares its descriptors.
+func through(script string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
+			if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link := filepath.Join(cmd.Dir, "relation-get")
+		if err := os.Symlink(cmd.Path, link); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path, cmd.Args = "/bin/bash", append([]string{"bash", "-c", script, "./relation-get"}, cmd.Args[1:]...)
+		return func() string {
+			text, err := os.ReadFile(filepath.Join(cmd.Dir, "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+	}
+}
+
+func TestRoads(t *testing.T) {
+	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
+		t.Skip("skipped: what shells do to descriptors is tried on the machine itself")
+	}
+	binary := build(t)
+	fine, want := box("exit", "0", "stdout", "fine\n"), box("want", "-")
+	long := strings.Repeat("0123456789", 100_000)
+	for name, r := range map[string]road{
+		"plain":                                  {first: fine},
+		"other exit code, both outputs":          {first: box("exit", "3", "stderr", "ERROR no\n", "stdout", "some")},
+		"nothing to print":                       {first: box("exit", "0")},
+		"an answer of many pieces":               {first: box("exit", "0", "stdout", long)},
+		"an answer of exactly one piece":         {first: box("exit", "0", "stdout", long[:amp.MaxValue])},
+		"stderr of many pieces":                  {first: box("exit", "1", "stderr", long)},
+		"stdin, short":                           {first: want, second: fine, prepare: fed("fed")},
+		"stdin, empty":                           {first: want, second: fine, prepare: fed("")},
+		"stdin of exactly one piece":             {first: want, second: fine, prepare: fed(long[:amp.MaxValue])},
+		"stdin of one byte less":                 {first: want, second: fine, prepare: fed(long[:amp.MaxValue-1])},
+		"stdin of many pieces":                   {first: want, second: fine, prepare: fed(long)},
+		"stdin that is too large":                {first: want, second: fine, prepare: fed(strings.Repeat(long, 18))},
+		"stdin wanted twice":                     {first: want, second: want + fine, prepare: fed("fed")},
+		"stdin, then a file":                     {first: want, second: box("want", "short") + fine, prepare: through(`exec "$0" "$@" <short`)},
+		"a file":                                 {first: box("want", "short"), second: fine, prepare: through(`exec "$0" "$@"`)},
+		"a file that is not there":               {first: box("want", "none"), second: fine},
+		"stdin by its name":                      {first: box("want", "/dev/stdin"), second: fine, prepare: fed("fed")},
+		"an inherited descriptor":                {first: box("want", "/dev/fd/7"), second: fine, prepare: through(`exec "$0" "$@" 7<long`)},
+		"stdin is a file":                        {first: want, second: fine, prepare: through(`exec "$0" "$@" <long`)},
+		"stdin is a file, read on by others":     {first: want, second: fine, prepare: through(`{ "$0" "$@"; cat; } <short`)},
+		"stdin is closed":                        {first: want, second: fine, prepare: through(`exec "$0" "$@" <&-`)},
+		"stdin is a folder":                      {first: want, second: fine, prepare: through(`exec "$0" "$@" </`)},
+		"stdin comes in parts":                   {first: want, second: fine, prepare: through(`{ printf a; sleep 0.1; printf b; } | "$0" "$@"`)},
+		"stdout is closed":                       {first: fine, prepare: through(`exec "$0" "$@" >&-`)},
+		"stderr is closed":                       {first: box("exit", "1", "stderr", "ERROR no\n"), prepare: through(`exec "$0" "$@" 2>&-`)},
+		"stdout is full":                         {first: box("exit", "0", "stderr", "said\n", "stdout", "fine\n"), prepare: through(`exec "$0" "$@" >/dev/full`)},
+		"nobody reads":                           {first: fine, prepare: through(`{ "$0" "$@"; echo "$?" >out; } | true`)},
+		"nobody reads what is long":              {first: box("exit", "0", "stdout", long), prepare: through(`{ "$0" "$@"; echo "$?" >out; } | head -c 1`)},
+		"a file's end is the limit":              {first: box("exit", "0", "stdout", "0123456789"), prepare: through(`ulimit -f 1; exec "$0" "$@" >>long`)},
+		"output to a file":                       {first: box("exit", "0", "write", "out", "stdout", "fine\n"), prepare: through(`exec "$0" "$@"`)},
+		"output to a file that cannot be":        {first: box("exit", "0", "write", "/none/x", "stdout", "fine\n")},
+		"output to stderr":                       {first: box("exit", "0", "write", "/dev/stderr", "stdout", "fine\n")},
+		"an error":                               {first: box("_error", "1", "_error_code", "UNKNOWN", "_error_description", "why")},
+		"a hook that has ended":                  {first: box("_error", "1", "_error_code", "UNKNOWN_CLIENT", "_error_description", "why")},
+		"closed at once":                         {first: ""},
+		"closed in the middle":                   {first: fine[:len(fine)-3]},
+		"closed before the end":                  {first: fine[:len(fine)-2]},
+		"no AMP":                                 {first: "HTTP/1.1 400\r\n"},
+		"no exit code":                           {first: box("stderr", "said")},
+		"an exit code that is none":              {first: box("exit", "x")},
+		"more than one box":                      {first: fine + fine},
+		"arguments":                              {argv: []string{"relation-get", "", "a b", "\xff", "--format=json"}, first: fine},
+		"arguments of many pieces":               {argv: []string{"relation-set", long[:100_000]}, first: fine},
+		"arguments of exactly one piece":         {argv: []string{"x/relation-set", long[:amp.MaxValue-len("x/relation-set\x00")]}, first: fine},
+		"a byte more":                            {argv: []string{"x/relation-set", long[:amp.MaxValue-len("x/relation-set\x00")+1]}, first: fine},
+		"an id in argv":                          {argv: []string{"relation-get", "--client-id", "y"}, first: fine},
+		"no tool":                                {argv: []string{"relation"}, first: fine},
+		"a tool's path, and nothing":             {argv: []string{"relation-get/"}, first: fine},
+		"two names":                              {argv: []string{"relation-get relation-ids"}, first: fine},
+		"no name":                                {argv: []string{""}, first: fine},
+		"a second id":                            {env: []string{"JUJU_CLIENT_ID=y"}, first: fine},
+		"a folder that is gone":                  {first: fine, prepare: through(`mkdir gone; cd gone; rmdir "$PWD"; exec "$OLDPWD/relation-get" "$@"`)},
+		"a large environment":                    {env: []string{"X=" + long[:100_000]}, first: fine},
+		"signals are ignored by whoever calls":   {first: fine, prepare: through(`trap '' PIPE; { "$0" "$@"; echo "$?" >out; } | true`)},
+		"a pipe that is full and does not block": {first: box("exit", "0", "stdout", long[:60_000]), prepare: fullPipe},
+		"stdin that is empty and does not block": {first: want, second: fine, prepare: slowStdin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r.argv == nil {
+				r.argv = []string{"relation-get"}
+			}
+			compare(t, binary, r)
+		})
+	}
+}
+
+// fullPipe has stdout be a pipe without room that others have made non-blocking, and reads it once
+// the tool has had to wait.
+func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(w.Fd())
+	cmd.Stdout = w
+	read, full := make(chan string), make(chan bool)
+	a.before = func() { // starting a command makes its descriptors blocking
+		syscall.SetNonblock(fd, true)
+		for n, err := 1, error(nil); n > 0 && err == nil; {
+			n, err = syscall.Write(fd, make([]byte, 4096))
+		}
+		close(full)
+	}
+	go func() {
+		<-full
+		time.Sleep(50 * time.Millisecond)
+		text, _ := io.ReadAll(r)
+		read <- string(text)
+	}()
+	return func() string {
+		w.Close()
+		text := <-read
+		r.Close()
+		return text
+	}
+}
+
+// slowStdin has stdin be a pipe that others have made non-blocking, with a part there and a part
+// that comes later.
+func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(r.Fd())
+	a.before = func() { syscall.SetNonblock(fd, true) }
+	cmd.Stdin = r
+	w.WriteString("early ")
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		w.WriteString("late")
+		w.Close()
+	}()
+	return func() string { r.Close(); return "" }
+}
+
+// FuzzRoads goes both roads with the same arguments, stdin and answers.
+func FuzzRoads(f *testing.F) {
+	for _, answer := range []string{
+		box("exit", "0", "stdout", "fine\n"), box("exit", "1", "stderr", "ERROR no\n"), box("want", "-"), box("want", "short"),
+		box("exit", "0", "write", "/dev/stderr", "stdout", "x"), box("_error_code", "UNKNOWN_CLIENT"), box("exit", "0", "stdout", "x", "stdout.1", "y"),
+		box("exit", "0", "stdout", "x", "stderr", "y"), box("exit", "x"), box("want", "-", "exit", "0"), "HTTP/1.1", "\x00\x00", "",
+	} {
+		f.Add([]byte("relation-get\x00-\x00app/0"), []byte("fed"), []byte(answer), []byte(box("exit", "0", "stdout", "second")))
+	}
+	for _, pairs := range []string{"exit=0\nstdout=fine", "exit=1\nstderr=no\nstdout=x\nstdout.1=y", "want=-", "want=short\nexit=3", "_answer=1\nexit=2\nexit=1\nwrite=/dev/stderr\nstdout=x"} {
+		f.Add([]byte("relation-set\x00a=b"), []byte("fed"), []byte(pairs), []byte("exit=0\nstdout=second"))
+	}
+	f.Add([]byte("x/relation-set\x00--file\x00-"), []byte{}, []byte(box("want", "-")+"more"), []byte{})
+	f.Add([]byte("relation-get\x00--client-id=y"), []byte{}, []byte(box("exit", "2")), []byte{})
+	if emulator := os.Getenv("BIJOU_TEST_EMULATOR"); emulator != "" {
+		if _, err := exec.LookPath(emulator); err != nil {
+			need.Skip(f, "qemu", err)
+		}
+	}
+	binary := build(f)
+	f.Fuzz(func(t *testing.T, argv, stdin, first, second []byte) {
+		if namesFile(first) || namesFile(second) || bytes.Count(argv, []byte{0}) > 100 {
+			t.Skip("skipped: it may write files, or read what is no test's")
+		}
+		compare(t, binary, road{argv: strings.Split(string(argv), "\x00"), first: frame(first), second: frame(second), prepare: fed(string(stdin))})
+	})
+}
+
+// frame makes a box of lines with a key and a value, so that what a fuzzer changes remains one. What
+// has other lines is sent as it is.
+func frame(answer []byte) string {
+	var wire []byte
+	for line := range strings.SplitSeq(string(answer), "\n") {
+		key, value, found := strings.Cut(line, "=")
+		if !found || key == "" || len(key) > amp.MaxKey {
+			return string(answer)
+		}
+		wire = amp.Append(wire, key, value)
+	}
+	return string(amp.End(wire))
+}
+
+// namesFile reports whether an answer has a path that is not one of those the seeds have.
+func namesFile(answer []byte) bool {
+	rest := answer
+	for _, path := range []string{"/dev/stderr", "short"} {
+		rest = bytes.ReplaceAll(rest, []byte(path), nil)
+	}
+	return bytes.Contains(rest, []byte("write")) && !bytes.Contains(answer, []byte("/dev/stderr")) ||
+		bytes.ContainsAny(rest, "/") && bytes.Contains(rest, []byte("want"))
+}

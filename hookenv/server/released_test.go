@@ -1,0 +1,38 @@
+package server_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"bijou/hookenv/tools"
+	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/need"
+	"bijou/testscripts/recorded"
+	"bijou/testscripts/versions"
+)
+
+// TestRecordedByReleasedBinary calls the tools of the binary as it is released, in which they do their
+// work before Go's runtime.
+func TestRecordedByReleasedBinary(t *testing.T) {
+	runReleased(t, versions.Current(t))
+}
+
+// TestRecordedByReleasedBinaryOfARM64 does so with that of another architecture, under an emulator.
+func TestRecordedByReleasedBinaryOfARM64(t *testing.T) {
+	need.Long(t)
+	emulator, err := exec.LookPath("qemu-aarch64")
+	if err != nil {
+		need.Skip(t, "qemu", err)
+	}
+	runReleased(t, emulator, "-0", "TOOL", versions.Build(t, []string{"GOARCH=arm64"}))
+}
+
+func runReleased(t *testing.T, call ...string) {
+	recorded.Run(t, recorded.Acceptance(t), tools.Supported, func(t testing.TB, s recorded.Setup) recorded.Caller {
+		running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
+		t.Cleanup(running.Abort)
+		h := serveHook(t, running, s.Directory)
+		h.program = call
+		return h
+	})
+}

@@ -46,7 +46,8 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 }
 
 type getEnvironmentCmd struct {
-	Key string `arg:"" optional:"" help:"Print this value only."`
+	Key    string `arg:"" optional:"" help:"Print this value only."`
+	Format string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Of all values: yaml or json; default yaml."`
 }
 
 // Run prints one value, or all as YAML, defaults applied.
@@ -57,7 +58,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	}
 	values := environmentValues(e)
 	if c.Key == "" {
-		return o.encode("yaml", values)
+		return o.encode(c.Format, values)
 	}
 	value, ok := values[c.Key]
 	if !ok {
@@ -179,7 +180,7 @@ func (c modelConfigCmd) Run(o *operator) error {
 	case !c.asks(c.Words):
 		return setEnvironmentCmd{words}.Run(o)
 	case len(words) == 1:
-		return getEnvironmentCmd{words[0]}.Run(o)
+		return getEnvironmentCmd{Key: words[0]}.Run(o)
 	}
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {
@@ -208,10 +209,7 @@ func (c environmentsCmd) Run(o *operator) error {
 	}
 	current, infos := o.home.Current(), []modelInfo{}
 	for _, name := range names {
-		mark := " "
-		if name == current {
-			mark = "*"
-		}
+		mark := map[bool]string{true: "*", false: " "}[name == current]
 		if c.Format == "tabular" {
 			fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
 			continue

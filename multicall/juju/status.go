@@ -26,6 +26,7 @@ type statusCmd struct {
 	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
 	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
+	UTC       bool     `name:"utc" help:"Times are UTC's instead of this host's."`
 	Secrets   bool     `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
 	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
@@ -34,6 +35,9 @@ type statusCmd struct {
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
+	}
+	if c.UTC {
+		time.Local = time.UTC // of this process, which shows the status and ends
 	}
 	if c.Watch {
 		return c.watch(o)

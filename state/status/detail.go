@@ -68,7 +68,11 @@ func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, un
 	}
 	service := s.Services[u.Service]
 	view := service.Units[name]
-	d = newUnitDetail(u, view, service)
+	d = UnitDetail{
+		Version: view.Version, Machine: u.Machine, OpenedPorts: append([]string{}, view.OpenPorts...), PublicAddress: view.PublicAddress,
+		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
+		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
+	}
 	err = errors.Join(d.readRelations(v, u, view), d.readProperties(v, u), d.readHooks(v, name, o), d.readQueue(v, name))
 	if err != nil {
 		return d, err
@@ -78,14 +82,6 @@ func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, un
 	}
 	d.explain(name, view, s.Machines[u.Machine])
 	return d, err
-}
-
-func newUnitDetail(u state.Unit, view Unit, service Service) UnitDetail {
-	return UnitDetail{
-		Version: view.Version, Machine: u.Machine, OpenedPorts: append([]string{}, view.OpenPorts...), PublicAddress: view.PublicAddress,
-		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
-		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
-	}
 }
 
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {

@@ -3,10 +3,9 @@
 // the agent, on behalf of the thin client that the hook called: its arguments are
 // parsed, hookapi is asked, and the answer is formatted.
 //
-// It knows no tool: those stand above, in hookenv/tools. It is no socket
-// (hookenv/server) and no process (hookenv/client), and knows nothing of state or
-// agents: all it learns comes through hookapi. agent, hookenv/tools, hookenv/server and
-// multicall import it.
+// It knows no tool: those stand above, in hookenv/tools. It is no socket (hookenv/server) and no
+// process (hookenv/client), and knows nothing of state or agents: all it learns comes through
+// hookapi. agent, hookenv/tools, hookenv/server and multicall import it.
 package hookenv
 
 import (

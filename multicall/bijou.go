@@ -15,8 +15,7 @@ import (
 	"bijou/multicall/tour"
 )
 
-// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is
-// read.
+// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is read.
 type bijouGrammar struct {
 	List       bool            `help:"Print the applets' names, one a line."`
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`

@@ -19,8 +19,7 @@ import (
 // ErrKeysThere is the error of a restore that would replace keys.
 var ErrKeysThere = errors.New("there are others already")
 
-// Backup writes the updater's keys as they are at one revision; version is the running
-// program's.
+// Backup writes the updater's keys as they are at one revision; version is the running program's.
 func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (archive.Header, error) {
 	h := archive.Header{
 		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,

@@ -93,8 +93,7 @@ const RetryInterval = time.Second
 // that does not answer.
 const ShutdownTimeout = 5 * time.Second
 
-// AwaitRetry waits a moment after a fault of the store's, or returns one that no retry
-// helps.
+// AwaitRetry waits a moment after a fault of the store's, or returns one that no retry helps.
 func AwaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -20,8 +20,7 @@ type Watchdog struct {
 // New returns a Watchdog without loops.
 func New() *Watchdog { return &Watchdog{busy: map[*Loop]time.Time{}} }
 
-// Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned
-// rests.
+// Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned rests.
 type Loop struct {
 	pulse *Watchdog
 	name  string

@@ -12,15 +12,13 @@ import "strconv"
 const (
 	// MaxKey is the length of the longest key.
 	MaxKey = 255
-	// MaxValue is the length of the longest value of one pair. A longer one
-	// travels in chunks: "value", "value.1", "value.2" and so on, all but the
-	// last MaxValue long.
+	// MaxValue is the length of the longest value of one pair. A longer one travels in chunks:
+	// "value", "value.1", "value.2" and so on, all but the last MaxValue long.
 	MaxValue = 65535
 )
 
-// Append adds a pair to the box that is being built in dst, in chunks if it
-// must. It panics if the key is empty or longer than MaxKey with its suffix:
-// keys are the program's own words.
+// Append adds a pair to the box that is being built in dst, in chunks if it must. It panics if the
+// key is empty or longer than MaxKey with its suffix: keys are the program's own words.
 func Append(dst []byte, key, value string) []byte {
 	dst = appendPair(dst, key, value[:min(len(value), MaxValue)])
 	for i := 1; len(value) > MaxValue; i++ {

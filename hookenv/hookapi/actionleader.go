@@ -41,8 +41,7 @@ type Address struct {
 	Hostname, Value, Network string
 }
 
-// Goals are which units the local unit's service has or is to have, and whom it
-// is related to.
+// Goals are which units the local unit's service has or is to have, and whom it is related to.
 type Goals struct {
 	Units     map[string]Goal            // of the service, by name
 	Relations map[string]map[string]Goal // by relation name; services and units of the other end
@@ -54,9 +53,8 @@ type Goal struct {
 	Since  time.Time
 }
 
-// Leadership answers whether the local unit leads its service, and holds what
-// the leader tells its peers. Of a service's units one leads at a time, as long
-// as its agent lives.
+// Leadership answers whether the local unit leads its service, and holds what the leader tells its
+// peers. Of a service's units one leads at a time, as long as its agent lives.
 //
 // What only a leader may write is fixed with the hook's success, on condition
 // that it leads still; the hook of a leader that was deposed meanwhile fails.
@@ -77,8 +75,7 @@ type Leadership interface {
 type UnitState interface {
 	// State returns a copy of all of it, own writes applied.
 	State(ctx context.Context) (map[string]string, error)
-	// SetState merges changes into it, with the hook's success; a nil value
-	// deletes its key.
+	// SetState merges changes into it, with the hook's success; a nil value deletes its key.
 	SetState(ctx context.Context, changes map[string]*string) error
 }
 

@@ -24,8 +24,7 @@ var (
 	ErrUnknownBinding = errors.New("unknown binding")
 	// ErrNoAction: the hook is a hook, and no action.
 	ErrNoAction = errors.New("not running an action")
-	// ErrUnknownResource: the charm has no resource of that name, or nobody has
-	// given it a file.
+	// ErrUnknownResource: the charm has no resource of that name, or nobody has given it a file.
 	ErrUnknownResource = errors.New("unknown resource")
 	// ErrSecretDenied: the unit may not read the secret, or not change it.
 	ErrSecretDenied = errors.New("permission denied")
@@ -142,9 +141,8 @@ type Status struct {
 	Units   map[string]Status // of a service only: its units, by name
 }
 
-// Hook is all that the tools of one running hook may ask. Every method may be
-// called from several goroutines (a hook may run tools in parallel), and
-// answers ErrGone once the hook has ended.
+// Hook is all that the tools of one running hook may ask. Every method may be called from several
+// goroutines (a hook may run tools in parallel), and answers ErrGone once the hook has ended.
 type Hook interface {
 	// Facts never changes and never fails.
 	Facts() Facts
@@ -165,11 +163,10 @@ type Relations interface {
 	// Relation describes any relation of the environment. It is read at the
 	// first call and then fixed. ErrRelationNotFound.
 	Relation(ctx context.Context, id int) (Relation, error)
-	// RelationIDs lists the relations that the unit is in, ascending: those that
-	// it has entered and not left, so that what is listed can be read and
-	// written. A name without number is a service and stands for all its units:
-	// then its relations. The implied relation is always one of the local unit's.
-	// Fixed after the first call for that name. ErrUnknownUnit.
+	// RelationIDs lists the relations that the unit is in, ascending: those that it has entered and
+	// not left, so that what is listed can be read and written. A name without number is a service
+	// and stands for all its units: then its relations. The implied relation is always one of the
+	// local unit's. Fixed after the first call for that name. ErrUnknownUnit.
 	RelationIDs(ctx context.Context, unit string) ([]int, error)
 }
 
@@ -177,9 +174,8 @@ type Relations interface {
 // use, a write included, and stays fixed but for own writes, which later reads
 // see at once and everybody else after the hook's success.
 type Settings interface {
-	// Settings returns a copy of the node's values with own writes applied.
-	// A unit that never was in the relation: ErrUnknownUnit. One that has
-	// departed: its last settings.
+	// Settings returns a copy of the node's values with own writes applied. A unit that never was
+	// in the relation: ErrUnknownUnit. One that has departed: its last settings.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
 	// SetSettings merges changes into the node; a nil value deletes its key.
 	// Nothing is visible outside before the hook has succeeded. A service's own
@@ -195,10 +191,9 @@ type Unit interface {
 	Config(ctx context.Context) (map[string]any, error)
 	// Address returns the unit's private or public address; empty if it has none.
 	Address(ctx context.Context, public bool) (string, error)
-	// SetPort opens (or closes) a range, with the hook's success. Opening what is
-	// open and closing what is not are no errors. A range that overlaps what another
-	// unit of the same machine has open is refused with a *PortConflict; an equal
-	// one may be let in, where machines are none.
+	// SetPort opens (or closes) a range, with the hook's success. Opening what is open and closing
+	// what is not are no errors. A range that overlaps what another unit of the same machine has
+	// open is refused with a *PortConflict; an equal one may be let in, where machines are none.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)

@@ -157,8 +157,7 @@ func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 // classicPrefix begins a relation id as Python Juju writes it: "relation-42".
 const classicPrefix = "relation-"
 
-// reference is a parsed VALUE of -r or --relation-id: a relation's name, its
-// number, or both.
+// reference is a parsed VALUE of -r or --relation-id: a relation's name, its number, or both.
 type reference struct {
 	name      string
 	id        int

@@ -1,6 +1,5 @@
-// Package applet is what every applet begins with: its call, this process's executable and
-// log. It does nothing of an applet's own and imports no role. multicall and its rooms
-// import it.
+// Package applet is what every applet begins with: its call, this process's executable and log. It
+// does nothing of an applet's own and imports no role. multicall and its rooms import it.
 package applet
 
 import (
@@ -53,8 +52,7 @@ func BeginCommand(c Call) (ctx context.Context, stop func()) {
 // ExecutablePath returns the path of the running binary.
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findExecutable falls back on the name that the program was called by, as where there is
-// no /proc.
+// findExecutable falls back on the name that the program was called by, as where there is no /proc.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {

@@ -1,8 +1,7 @@
 // Package console parses flags and writes to the terminal, the same for every
 // applet: `error:` and `hint:` lines, exit codes, colour, tables, progress.
 //
-// It knows nothing of environments or of any applet. multicall and the packages
-// below it import it.
+// It knows nothing of environments or of any applet. multicall and the packages below it import it.
 package console
 
 import (

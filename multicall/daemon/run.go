@@ -1,8 +1,7 @@
-// Package daemon is what all daemons of this binary do alike: they run until they are told
-// to end, report to the service manager, log, wait for a store that is away, claim what is
-// one process's only, and make way for another binary. What a daemon works at is a function
-// that its room hands to Run: multicall/agents, multicall/necodaemon. It imports none of
-// their roles.
+// Package daemon is what all daemons of this binary do alike: they run until they are told to end,
+// report to the service manager, log, wait for a store that is away, claim what is one process's
+// only, and make way for another binary. What a daemon works at is a function that its room hands
+// to Run: multicall/agents, multicall/necodaemon. It imports none of their roles.
 package daemon
 
 import (

@@ -15,9 +15,8 @@ import (
 // takes to report that it is away.
 const hangTimeout = 5 * time.Minute
 
-// ServiceNotifier reports to the service manager that started the daemon (sd_notify);
-// where none did, to nobody. It works across a re-execution, which keeps process id and
-// environment.
+// ServiceNotifier reports to the service manager that started the daemon (sd_notify); where none
+// did, to nobody. It works across a re-execution, which keeps process id and environment.
 type ServiceNotifier struct {
 	Pulse     *pulse.Watchdog // of the daemon's loops: when one hangs, the manager is to know
 	Listening bool            // a service manager listens

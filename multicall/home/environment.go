@@ -135,10 +135,9 @@ const credentialsFolder = "credentials"
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a state's URL names into the environment's folder,
-// readable by its owner only, and returns the URL that names the copies. It may be
-// repeated. A copy's name has its content's checksum, so that none replaces one that is in
-// use.
+// KeepCredentials copies the files that a state's URL names into the environment's folder, readable
+// by its owner only, and returns the URL that names the copies. It may be repeated. A copy's name
+// has its content's checksum, so that none replaces one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := os.ReadFile(path)

@@ -141,8 +141,7 @@ type FolderLock struct {
 	dir *os.File
 }
 
-// Lock makes the environment's folder if needed and locks it. ErrBusy: another
-// process has it.
+// Lock makes the environment's folder if needed and locks it. ErrBusy: another process has it.
 func (h Home) Lock(name string) (*FolderLock, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err

@@ -126,9 +126,8 @@ func writeExecutable(from io.Reader, to, sum string) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// writeChunkSize is in bytes. Of larger pieces Linux makes as large pages, which are
-// mapped whole: a hook tool, which runs a few of its pages, would be charged with three
-// times the memory.
+// writeChunkSize is in bytes. Of larger pieces Linux makes as large pages, which are mapped whole:
+// a hook tool, which runs a few of its pages, would be charged with three times the memory.
 const writeChunkSize = 64 << 10
 
 // Symlink makes the link, replacing what has its name in one rename.

@@ -140,8 +140,7 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
 }
 
-// updateLink leaves the binary itself alone, and renews a link that reaches it by other
-// words.
+// updateLink leaves the binary itself alone, and renews a link that reaches it by other words.
 func (i Command) updateLink(target, link string) (done string, err error) {
 	switch to, err := os.Readlink(link); {
 	case err != nil:

@@ -88,8 +88,7 @@ type Providers interface {
 	Inspect(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
 	// Access returns how to get onto a machine that has an instance, or is machine 0.
 	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
-	// FreeInstances stops what the environment's provider has made. No provisioner runs
-	// meanwhile.
+	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile.
 	FreeInstances(ctx context.Context, e home.Environment) error
 }
 

@@ -164,8 +164,7 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// checkUnitRemovable refuses a subordinate, by force, too: its principal would be left
-// without.
+// checkUnitRemovable refuses a subordinate, by force, too: its principal would be left without.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err == nil && u.Principal != "" && u.Life == state.Alive {

@@ -192,8 +192,7 @@ func overallState(s decide.Snapshot, now time.Time) (word, why string) {
 	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }
 
-// newServerDocs returns all servers that are registered, or part of the update, in numeric
-// order.
+// newServerDocs returns all servers that are registered, or part of the update, in numeric order.
 func newServerDocs(s decide.Snapshot) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {

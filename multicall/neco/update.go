@@ -58,9 +58,8 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// findTarget asks the source for the version, since all workers would fail to get one that
-// does not exist. It returns also the newest version that the servers would take; "" is
-// none, or not known.
+// findTarget asks the source for the version, since all workers would fail to get one that does not
+// exist. It returns also the newest version that the servers would take; "" is none, or not known.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	s, err := o.loadSnapshot()
 	if err != nil {

@@ -39,9 +39,8 @@ func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 	return stopInstances(ctx, p, e.UUID)
 }
 
-// maxStopPasses is how often instances are listed and stopped: a provisioner of another
-// host, which does not know yet that the environment is being removed, may start some
-// again.
+// maxStopPasses is how often instances are listed and stopped: a provisioner of another host, which
+// does not know yet that the environment is being removed, may start some again.
 const maxStopPasses, maxConcurrentStops = 5, 8
 
 func stopInstances(ctx context.Context, p provider.Provider, uuid string) error {

@@ -81,8 +81,7 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 	return removed, Reload()
 }
 
-// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the
-// other.
+// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other.
 func ReadUnitFiles() string {
 	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
 	var all strings.Builder
@@ -93,8 +92,7 @@ func ReadUnitFiles() string {
 	return all.String()
 }
 
-// NecoOwner is the owner in neco's unit files, where those of an environment have its
-// folder.
+// NecoOwner is the owner in neco's unit files, where those of an environment have its folder.
 const NecoOwner = "neco"
 
 // NecoUnits makes the unit files of neco's daemons, which lie in the folder bin.

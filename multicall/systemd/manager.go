@@ -55,8 +55,7 @@ func IsActive(e home.Environment) bool {
 	return state == "active" || state == "activating" || state == "reloading"
 }
 
-// ServiceOf returns the service of bijou's whose control group the process is in; "" if
-// none.
+// ServiceOf returns the service of bijou's whose control group the process is in; "" if none.
 func ServiceOf(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

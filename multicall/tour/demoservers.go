@@ -21,8 +21,7 @@ import (
 //go:embed demoserver.sh
 var serverScript string
 
-// serverDir has bin/ with what is installed on the server, and var/ with what its worker
-// keeps.
+// serverDir has bin/ with what is installed on the server, and var/ with what its worker keeps.
 func (d *demo) serverDir(lrn int) string { return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn)) }
 
 // startServers starts daemons that run until ctx is done.

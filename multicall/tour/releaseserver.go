@@ -27,8 +27,7 @@ const (
 	demoTimeout = 2 * time.Minute
 )
 
-// releaseServer answers as GitHub's API does for one repository, and receives alerts
-// besides.
+// releaseServer answers as GitHub's API does for one repository, and receives alerts besides.
 type releaseServer struct {
 	listener net.Listener
 	server   *http.Server

@@ -44,8 +44,7 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 	return wrap.Error(cmd.Run(), "cannot run %s %s", applet, args[0])
 }
 
-// newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run
-// does.
+// newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run does.
 func (s presenter) newCommand(ctx context.Context, applet string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Args[0] = applet

@@ -212,8 +212,7 @@ func (s charmStatus) failedUnit() string {
 	return ""
 }
 
-// isSettled reports whether both units are started and active, and both ends of the
-// relation up.
+// isSettled reports whether both units are started and active, and both ends of the relation up.
 func (s charmStatus) isSettled() bool {
 	units := 0
 	for _, service := range s.Services {

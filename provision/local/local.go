@@ -1,6 +1,5 @@
-// Package local is the provider for which a machine is a folder and a machine
-// agent's process on this host: no isolation, for laptops, charm authors and
-// tests.
+// Package local is the provider for which a machine is a folder and a machine agent's process on
+// this host: no isolation, for laptops, charm authors and tests.
 //
 // It imports provision/provider, provision/local/process and state/durable only;
 // multicall chooses it.
@@ -28,8 +27,7 @@ import (
 // idPrefix makes a machine's id an instance's.
 const idPrefix = "local-"
 
-// instanceFile marks a machine's folder as an instance of this provider;
-// machine 0's has none.
+// instanceFile marks a machine's folder as an instance of this provider; machine 0's has none.
 const instanceFile = "instance.json"
 
 // Options configure where the machines live and what runs there.
@@ -69,9 +67,8 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
 
-// Start makes the machine's folder and starts its agent, which outlives this
-// process. Two starts at once are harmless: the second agent finds the folder
-// taken and ends.
+// Start makes the machine's folder and starts its agent, which outlives this process. Two starts at
+// once are harmless: the second agent finds the folder taken and ends.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (provider.Instance, error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err

@@ -30,11 +30,10 @@ type Provider interface {
 	// Capabilities describes the provider. It costs nothing and never changes.
 	Capabilities(ctx context.Context) (Capabilities, error)
 
-	// Start makes a running instance for the spec and returns when its agent
-	// can come up. It is idempotent on the token: while an instance with that
-	// token runs, that one is returned; one that has ended is started again.
-	// What the instance prints while it boots, and how far it is, goes to boot,
-	// line by line; boot is not written to once Start has returned.
+	// Start makes a running instance for the spec and returns when its agent can come up. It is
+	// idempotent on the token: while an instance with that token runs, that one is returned; one
+	// that has ended is started again. What the instance prints while it boots, and how far it is,
+	// goes to boot, line by line; boot is not written to once Start has returned.
 	Start(ctx context.Context, spec Spec, boot io.Writer) (Instance, error)
 
 	// Stop ends the instance and frees all it had, its files included. One that
@@ -62,10 +61,9 @@ type Capabilities struct {
 type Environment struct {
 	UUID string // instances carry it as a tag
 	Name string
-	// Dir is the environment's folder on this host: environment.yaml, the
-	// credentials, and below tools/ a folder a version with the binary, bijou.
-	// An instance's agent is called as: machine-agent --machine ID --env DIR,
-	// with the same folder or a copy of what it needs of it.
+	// Dir is the environment's folder on this host: environment.yaml, the credentials, and below
+	// tools/ a folder a version with the binary, bijou. An instance's agent is called as:
+	// machine-agent --machine ID --env DIR, with the same folder or a copy of what it needs of it.
 	Dir string
 	// Shared: the state is a file in Dir, which instances must see as it is.
 	Shared bool
@@ -92,11 +90,9 @@ type Spec struct {
 	// Placement is where the operator wants it, in the provider's words without
 	// its name: user@host:port, of ssh:user@host:port. Empty: anywhere.
 	Placement string
-	// Tools names the folder below Environment.Dir/tools of the binary that the
-	// agent runs.
+	// Tools names the folder below Environment.Dir/tools of the binary that the agent runs.
 	Tools string
-	// Token is the same for every Start of the same machine and differs between
-	// machines.
+	// Token is the same for every Start of the same machine and differs between machines.
 	Token string
 	// Instance was recorded for the machine, if any was: the same is to be found
 	// or started again. A provider that finds it by the token does not need it.

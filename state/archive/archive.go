@@ -161,9 +161,8 @@ func (w *Writer) Close(h Header) error {
 	return errors.Join(err, w.zip.Close())
 }
 
-// WriteFile has f write a backup to the file, which appears once it is whole, readable by
-// its owner only. A file that is there is replaced with force; otherwise it returns
-// fs.ErrExist.
+// WriteFile has f write a backup to the file, which appears once it is whole, readable by its owner
+// only. A file that is there is replaced with force; otherwise it returns fs.ErrExist.
 func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("cannot write %q: %w", path, fs.ErrExist)

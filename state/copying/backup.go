@@ -100,8 +100,7 @@ type backupSource struct {
 	blob io.ReadCloser // nil: none is
 }
 
-// checkBackup returns the backup as a source to copy from, once nothing of it is
-// missing.
+// checkBackup returns the backup as a source to copy from, once nothing of it is missing.
 func checkBackup(a *archive.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	if a.StateFormat != state.FormatVersion {
@@ -146,8 +145,7 @@ func (b *backupSource) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:16])
 }
 
-// readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the
-// archive.
+// readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the archive.
 func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {

@@ -38,8 +38,7 @@ const (
 	maxCopyBytes = 512 << 10
 )
 
-// copyAll makes the store hold those keys and their blobs, reads all of it back, and
-// compares.
+// copyAll makes the store hold those keys and their blobs, reads all of it back, and compares.
 func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.progress = progress.Steps{What: "keys copied", Total: len(all) + countChunks(all)}

@@ -22,8 +22,7 @@ type copyLock struct {
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks what is in a store, unless a key is below one of the prefixes:
-// ErrRunning.
+// acquireCopyLock locks what is in a store, unless a key is below one of the prefixes: ErrRunning.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.Space.NewSession(ctx)
@@ -120,8 +119,7 @@ const otherCopy = "another migration"
 // errCopyLockLost: agents may have begun again.
 var errCopyLockLost = fmt.Errorf("the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again", state.SessionTTL)
 
-// isStoreLocal reports whether a key is the store's own affair, and not the
-// environment's.
+// isStoreLocal reports whether a key is the store's own affair, and not the environment's.
 func isStoreLocal(key string) bool {
 	return slices.Contains([]string{keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock}, key) ||
 		strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders)

@@ -15,8 +15,7 @@ import (
 	"bijou/state/storeurl"
 )
 
-// Migration is the move of an environment whose agents are all stopped from one
-// store to another.
+// Migration is the move of an environment whose agents are all stopped from one store to another.
 type Migration struct {
 	From, To string // URLs
 
@@ -37,11 +36,10 @@ type CopySummary struct {
 	SHA256 string // of all of them in order, in hex
 }
 
-// Migrate moves an environment. Leases, presence and leaders stay behind. Until the
-// old store is marked as moved, at one instant and only if nothing has changed
-// since it was read, that is the environment, whatever happens; from then on it is
-// the new one. Whoever is interrupted calls Migrate again, or where Switch was
-// called already, FinishMigration.
+// Migrate moves an environment. Leases, presence and leaders stay behind. Until the old store is
+// marked as moved, at one instant and only if nothing has changed since it was read, that is the
+// environment, whatever happens; from then on it is the new one. Whoever is interrupted calls
+// Migrate again, or where Switch was called already, FinishMigration.
 //
 // ErrRunning: an agent or a provisioner runs. ErrStoreExists: To holds something
 // else than what a migration of this environment has left.
@@ -231,8 +229,7 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved returns ErrConflict if anything has changed in the old store since the
-// revision.
+// markMoved returns ErrConflict if anything has changed in the old store since the revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {

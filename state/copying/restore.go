@@ -30,10 +30,9 @@ type Restoration struct {
 	Fault func(point string)
 }
 
-// Restore makes an environment of a backup. Until it is all there, and was read back
-// and compared, it cannot be opened; whoever is interrupted calls Restore again.
-// ErrStoreExists: the store holds something else. ErrRunning: another migration or
-// restoration is at work there.
+// Restore makes an environment of a backup. Until it is all there, and was read back and compared,
+// it cannot be opened; whoever is interrupted calls Restore again. ErrStoreExists: the store holds
+// something else. ErrRunning: another migration or restoration is at work there.
 func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySummary, err error) {
 	from, err := checkBackup(a)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package durable makes folders that survive a loss of power once they are made. A folder
-// is a name in its parent, and survives only if the parent was synced after the name was
-// put there.
+// Package durable makes folders that survive a loss of power once they are made. A folder is a name
+// in its parent, and survives only if the parent was synced after the name was put there.
 //
 // It also writes whole files that survive. It imports nothing of bijou.
 package durable

@@ -32,9 +32,8 @@ func Retry(timeout time.Duration, start func() error) error {
 	}
 }
 
-// AwaitNoWriter blocks until nobody has the file open for writing, at most for timeout: for
-// a file that another program is to execute. The kernel grants a read lease only if there is
-// no writer.
+// AwaitNoWriter blocks until nobody has the file open for writing, at most for timeout: for a file
+// that another program is to execute. The kernel grants a read lease only if there is no writer.
 func AwaitNoWriter(path string, timeout time.Duration) {
 	f, err := os.Open(path)
 	if err != nil {

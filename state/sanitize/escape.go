@@ -19,8 +19,7 @@ func Escape(text string) string {
 	return escape(text, func(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") })
 }
 
-// EscapeJSON returns the same JSON without such characters in its strings: they are
-// escaped.
+// EscapeJSON returns the same JSON without such characters in its strings: they are escaped.
 func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }

@@ -1,5 +1,4 @@
-// Package storeurl opens, makes and removes the store that a URL names, whichever kind it
-// is of.
+// Package storeurl opens, makes and removes the store that a URL names, whichever kind it is of.
 //
 // It holds no store open and knows nothing of what lies in one. Only packages below state
 // import it.

@@ -37,8 +37,7 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
 }
 
-// unusedCharms makes the commit conditional on what services run: units go over to
-// nothing else.
+// unusedCharms makes the commit conditional on what services run: units go over to nothing else.
 func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err error) {
 	services, err := tx.Keys().List(keys.Services)
 	units, uerr := tx.Keys().ListUnguarded(keys.Units)

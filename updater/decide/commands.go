@@ -22,11 +22,10 @@ var (
 	ErrNotRunning       = errors.New("no update is running")
 )
 
-// Recover removes a stopped request, so that the leader makes it again with the servers
-// and the newest release of then. It removes what is about this update only, and which
-// files its release consists of, which is looked up again. A rolling component's turn
-// stays with its server, whose member may be down. It returns ErrNothingToRecover or
-// ErrNotStopped.
+// Recover removes a stopped request, so that the leader makes it again with the servers and the
+// newest release of then. It removes what is about this update only, and which files its release
+// consists of, which is looked up again. A rolling component's turn stays with its server, whose
+// member may be down. It returns ErrNothingToRecover or ErrNotStopped.
 func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	switch {
 	case s.Current == nil:
@@ -73,8 +72,7 @@ func (s Snapshot) unregisteredServers() []int {
 }
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns
-// ErrNotStopped, or an error if a server of the request is gone: others would wait for
-// it.
+// ErrNotStopped, or an error if a server of the request is gone: others would wait for it.
 func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped

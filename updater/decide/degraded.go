@@ -98,8 +98,7 @@ func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
 	return a
 }
 
-// canRepair reports whether an update to the same version would help, which needs all
-// workers.
+// canRepair reports whether an update to the same version would help, which needs all workers.
 func (s Snapshot) canRepair() bool {
 	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
 		return false
@@ -111,9 +110,8 @@ func (s Snapshot) canRepair() bool {
 // one that the repair did not help.
 const repairCooldown = time.Hour
 
-// repairReason returns the reason for a repair; "" is none. A finding that the last
-// repair was about, and that is still there or is back soon, is repaired only when an
-// operator asks.
+// repairReason returns the reason for a repair; "" is none. A finding that the last repair was
+// about, and that is still there or is back soon, is repaired only when an operator asks.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
 	notTriedYet := func(f record.Finding) bool {

@@ -129,10 +129,9 @@ func (s Snapshot) takesReleases() bool {
 
 func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
 
-// currentVersion returns the version that the servers have, as far as the leader knows.
-// After a recovery it is the one before the failed update: the failed release may have
-// been withdrawn, and the newest that is left is taken then, unless it is older than
-// that.
+// currentVersion returns the version that the servers have, as far as the leader knows. After a
+// recovery it is the one before the failed update: the failed release may have been withdrawn, and
+// the newest that is left is taken then, unless it is older than that.
 func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
@@ -214,9 +213,8 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	return d, "it is not known yet which files release " + to + " consists of"
 }
 
-// Replaced explains that the files of the release that servers have, or were asked to
-// take, are others now, so that it is another release by the same name; "" if they are
-// not.
+// Replaced explains that the files of the release that servers have, or were asked to take, are
+// others now, so that it is another release by the same name; "" if they are not.
 func (s Snapshot) Replaced() string {
 	p, was := s.Published, ""
 	if p == nil {

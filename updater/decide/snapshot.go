@@ -176,8 +176,7 @@ func (r *snapshotReader) list(prefix string) (kvs []keyspace.KeyValue) {
 	return kvs
 }
 
-// decodeKey decodes one of the listed keys into doc, which it leaves alone if the key is
-// absent.
+// decodeKey decodes one of the listed keys into doc, which it leaves alone if the key is absent.
 func (r *snapshotReader) decodeKey(kvs []keyspace.KeyValue, key string, doc any) (found bool) {
 	i := slices.IndexFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == key })
 	if r.err != nil || i < 0 {

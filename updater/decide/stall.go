@@ -84,8 +84,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 // slowTimeout is for how long nothing may move before an alert says so.
 func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
 
-// slowDeadline is zero if the alert was sent at this step, or if nothing was observed
-// yet.
+// slowDeadline is zero if the alert was sent at this step, or if nothing was observed yet.
 func (s Snapshot) slowDeadline() time.Time {
 	if s.StageSince.IsZero() || s.recordedGate().Slow {
 		return time.Time{}

@@ -20,9 +20,8 @@ import (
 	"bijou/updater/release"
 )
 
-// An archive for /usr/local/etcd is unpacked into
-// /usr/local/etcd.releases/<sum>; /usr/local/etcd is a link to that, which is
-// replaced as a whole.
+// An archive for /usr/local/etcd is unpacked into /usr/local/etcd.releases/<sum>; /usr/local/etcd
+// is a link to that, which is replaced as a whole.
 
 func releasesDir(f release.File) string { return f.To + ".releases" }
 
@@ -50,8 +49,7 @@ func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	return durable.Sync(releasesDir(f))
 }
 
-// switchTo replaces the link at once, and removes all releases but this one and the one
-// before.
+// switchTo replaces the link at once, and removes all releases but this one and the one before.
 func switchTo(f release.File) error {
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)

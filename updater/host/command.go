@@ -27,8 +27,7 @@ const defaultTimeout = 20 * time.Minute
 
 type timeoutKey struct{}
 
-// withTimeout returns a context that carries the time-out of each command of the
-// component.
+// withTimeout returns a context that carries the time-out of each command of the component.
 func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Context {
 	timeout := time.Duration(c.Timeout)
 	if timeout == 0 {

@@ -40,9 +40,8 @@ func (h *Host) writeRecord(name string, c componentRecord) error {
 	return wrap.Error(err, "cannot write what is installed of %s", name)
 }
 
-// NeedsUpdate reports whether the component has to be updated here: its artifact is
-// another one, a former update was cut short, or its files have changed since it was
-// started.
+// NeedsUpdate reports whether the component has to be updated here: its artifact is another one, a
+// former update was cut short, or its files have changed since it was started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil || was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
@@ -152,8 +151,7 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
-// awaitHealthy also runs the component's command after its start, and watches it for its
-// soak time.
+// awaitHealthy also runs the component's command after its start, and watches it for its soak time.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c.AfterStart); err != nil {
 		return err

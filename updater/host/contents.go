@@ -18,8 +18,7 @@ import (
 	"bijou/updater/release"
 )
 
-// DeliverContents uploads the component's contents to sabakan, as far as it does not hold
-// them yet.
+// DeliverContents uploads the component's contents to sabakan, as far as it does not hold them yet.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents

@@ -23,9 +23,8 @@ import (
 // restarts the worker does not kill its own installer. First it finishes what an
 // installation that lost power has left half-way.
 //
-// A package that cannot be installed may have restarted the worker all the same, when
-// dpkg went back to the one before: the first installation of a process takes that one's
-// result.
+// A package that cannot be installed may have restarted the worker all the same, when dpkg went
+// back to the one before: the first installation of a process takes that one's result.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
 		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
@@ -59,12 +58,11 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	return h.keepOrigin(p, program)
 }
 
-// FinishInstallation finishes what an installation that lost power has left half-way, if there is dpkg,
-// and anything to finish. It waits for one that still runs; if that is this very thing,
-// begun by the worker before this one, which a package's script has ended, it takes its
-// result: else the two would go on for ever. If power was lost while dpkg put neco's own
-// files in place, dpkg wants them again: from own, the package that this program came
-// from, if it is there.
+// FinishInstallation finishes what an installation that lost power has left half-way, if there is
+// dpkg, and anything to finish. It waits for one that still runs; if that is this very thing, begun
+// by the worker before this one, which a package's script has ended, it takes its result: else the
+// two would go on for ever. If power was lost while dpkg put neco's own files in place, dpkg wants
+// them again: from own, the package that this program came from, if it is there.
 func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {

@@ -85,8 +85,7 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	return f
 }
 
-// Journal returns the last lines that a unit of systemd's has logged here, or why there
-// are none.
+// Journal returns the last lines that a unit of systemd's has logged here, or why there are none.
 func Journal(ctx context.Context, unit string, lines int) string {
 	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit, fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
 	if err != nil {
@@ -95,9 +94,8 @@ func Journal(ctx context.Context, unit string, lines int) string {
 	return string(out)
 }
 
-// inputsDigest returns the digest of what the component's services are started with:
-// their unit files, and the files that the release declares. It is "" if neither is
-// known.
+// inputsDigest returns the digest of what the component's services are started with: their unit
+// files, and the files that the release declares. It is "" if neither is known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum, known := sha256.New(), len(c.Files) > 0
 	for _, unit := range c.Services {

@@ -34,10 +34,9 @@ type Package struct {
 	Sums    string // the digest of the SHA256SUMS that lists it
 }
 
-// InstallRelease puts a release in place of the executable: a package, or a
-// tarball that holds bijou and manifest.yaml. Processes that run go on with what
-// they were started from; a package may restart them. A program that does not run
-// here, or is of another version, replaces nothing.
+// InstallRelease puts a release in place of the executable: a package, or a tarball that holds
+// bijou and manifest.yaml. Processes that run go on with what they were started from; a package may
+// restart them. A program that does not run here, or is of another version, replaces nothing.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
 	ctx = h.withTimeout(ctx, release.Component{})
 	if p.Form == release.Deb {

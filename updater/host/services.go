@@ -46,8 +46,7 @@ type Detached struct {
 	// Resume takes the failure of one of that title that ran before for its own:
 	// what it did may have ended its caller before that could see it.
 	Resume bool
-	// Join takes the result of one of that title for its own that runs already, if it
-	// can be known.
+	// Join takes the result of one of that title for its own that runs already, if it can be known.
 	Join bool
 }
 
@@ -166,8 +165,7 @@ func readLogTail(log string) string {
 	return tail(data)
 }
 
-// tail returns the end of a program's output in one line: whole lines, unless they are
-// endless.
+// tail returns the end of a program's output in one line: whole lines, unless they are endless.
 func tail(out []byte) string {
 	const enough = 1500
 	out = bytes.TrimSpace(out)

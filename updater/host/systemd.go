@@ -49,8 +49,7 @@ func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 // maxReconnects allows half a minute for systemd to come back.
 const maxReconnects = 100
 
-// isDisconnected reports whether systemd, or the bus to it, went away instead of
-// answering.
+// isDisconnected reports whether systemd, or the bus to it, went away instead of answering.
 func isDisconnected(err error) bool {
 	return hasDBusName(err, "org.freedesktop.DBus.Error.NoReply") || hasDBusName(err, "org.freedesktop.DBus.Error.Disconnected") ||
 		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
@@ -108,10 +107,9 @@ func (s Systemd) startBy(ctx context.Context, verb, unit string, start func(*sd.
 	})
 }
 
-// reloadIfStale has systemd read unit files that a package has changed, and forget that a
-// unit has failed too often. It comes before unholdUnit: systemd looks for a hold
-// whenever it starts the unit, so that it need not read that again, which would take
-// longer than all the rest.
+// reloadIfStale has systemd read unit files that a package has changed, and forget that a unit has
+// failed too often. It comes before unholdUnit: systemd looks for a hold whenever it starts the
+// unit, so that it need not read that again, which would take longer than all the rest.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := readState(ctx, c, unit)
 	if err != nil {

@@ -1,9 +1,8 @@
 // Package keys names every key of the updater, relative to where they lie, with what it
 // holds. Types are those of updater/record.
 //
-// The names are fixed: operators and other programs know them. Prefixes end with a slash,
-// so that server 1 never means 10. It imports nothing of bijou; every part of the updater
-// may import it.
+// The names are fixed: operators and other programs know them. Prefixes end with a slash, so that
+// server 1 never means 10. It imports nothing of bijou; every part of the updater may import it.
 package keys
 
 import (
@@ -99,6 +98,5 @@ func Inventory(lrn int) string { return Inventories + strconv.Itoa(lrn) }
 // server, and did last.
 func Claim(lrn int) string { return Claims + strconv.Itoa(lrn) }
 
-// Activity is activity/<LRN>: Activity, what the server's worker is doing, or for what it
-// waits.
+// Activity is activity/<LRN>: Activity, what the server's worker is doing, or for what it waits.
 func Activity(lrn int) string { return Activities + strconv.Itoa(lrn) }

@@ -82,8 +82,7 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	return failed
 }
 
-// removeAlert goes on when this process is told to end: the next leader would send the
-// alert again.
+// removeAlert goes on when this process is told to end: the next leader would send the alert again.
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()

@@ -17,9 +17,8 @@ import (
 	"bijou/updater/release"
 )
 
-// checkReleases looks for releases: when the interval is over, when an operator asks for
-// it, and when the source of releases is configured anew. Failures are retried with
-// growing delays.
+// checkReleases looks for releases: when the interval is over, when an operator asks for it, and
+// when the source of releases is configured anew. Failures are retried with growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos)
 	c := releaseChecker{leader: l}

@@ -61,8 +61,7 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value as it is to be stored, or an error that explains what is wrong
-// with it.
+// Check returns the value as it is to be stored, or an error that explains what is wrong with it.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)
@@ -188,8 +187,7 @@ func checkEnvironment(value string) (string, error) {
 	return value, nil
 }
 
-// The values of repair: what is done about something that is not as the last update left
-// it.
+// The values of repair: what is done about something that is not as the last update left it.
 const (
 	RepairAsk  = "ask"
 	RepairAuto = "auto"

@@ -62,8 +62,7 @@ type Pause struct {
 // IsOn reports whether the pause holds at that time.
 func (p Pause) IsOn(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }
 
-// Window is when updates may start: for some time from each of the moments of a cron
-// schedule.
+// Window is when updates may start: for some time from each of the moments of a cron schedule.
 type Window struct {
 	starts cron.Schedule
 	length time.Duration

@@ -23,9 +23,8 @@ type Request struct {
 	ID int `json:"id"`
 	// Attempt counts from 1; retrying a failed step makes the next one.
 	Attempt int `json:"attempt"`
-	// StartedAt, AttemptAt (when the attempt began) and EndedAt are by the
-	// leader's clock. EndedAt is set together with the report of the end, good or
-	// bad, and taken away by a retry.
+	// StartedAt, AttemptAt (when the attempt began) and EndedAt are by the leader's clock. EndedAt
+	// is set together with the report of the end, good or bad, and taken away by a retry.
 	StartedAt time.Time  `json:"started-at"`
 	AttemptAt time.Time  `json:"progress-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
@@ -196,8 +195,7 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{Number: number, Who: who, Result: Running, StartedAt: now})
 }
 
-// End completes the present attempt. It adds one whose beginning an older version has not
-// written.
+// End completes the present attempt. It adds one whose beginning an older version has not written.
 func (h *History) End(a Attempt) {
 	h.Result, h.Why, h.AtFault, h.EndedAt = a.Result, a.Why, a.AtFault, a.EndedAt
 	before := h.Attempts

@@ -1,10 +1,9 @@
 // Package record defines what the updater keeps in the store: the records below its
 // keys, and the schema of its configuration.
 //
-// It reads and writes nothing, decides nothing about updates, and imports
-// nothing of bijou; every part of the updater may import it. Field names that
-// operators and other programs know are fixed: fields may be added, none of them
-// renamed.
+// It reads and writes nothing, decides nothing about updates, and imports nothing of bijou; every
+// part of the updater may import it. Field names that operators and other programs know are fixed:
+// fields may be added, none of them renamed.
 package record
 
 import "time"
@@ -24,16 +23,14 @@ type Status struct {
 	// Request and Attempt are those that it works for.
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
-	// StepName is the step's name in the manifest; before the first,
-	// InstallStep or HandOverStep.
+	// StepName is the step's name in the manifest; before the first, InstallStep or HandOverStep.
 	StepName string `json:"step-name,omitempty"`
 	// Steps is how many there are in this version's plan; 0 before the first.
 	Steps int `json:"steps,omitempty"`
 	// WaitedFor are the servers at fault, of an error that is not its own: it has waited
 	// for them, or one of them was to do something for all.
 	WaitedFor []int `json:"waited-for,omitempty"`
-	// At is when it came to this step, or when that could be written, by the
-	// server's clock.
+	// At is when it came to this step, or when that could be written, by the server's clock.
 	At time.Time `json:"at"`
 }
 
@@ -43,8 +40,7 @@ const (
 	HandOverStep = "hand over"
 )
 
-// HandOverTimeout is how long the successor of a worker that has installed it may take to
-// start.
+// HandOverTimeout is how long the successor of a worker that has installed it may take to start.
 const HandOverTimeout = time.Minute
 
 // HandsOver reports whether the worker has installed the request's version, and waits for

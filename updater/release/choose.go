@@ -63,9 +63,8 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 	return best, ok
 }
 
-// isBetter prefers the newer version; of two of the same version the finished one, then
-// the one whose tag sorts first, so that the order in which they are listed decides
-// nothing.
+// isBetter prefers the newer version; of two of the same version the finished one, then the one
+// whose tag sorts first, so that the order in which they are listed decides nothing.
 func isBetter(a, b Choice) bool {
 	if c := a.Version.Compare(b.Version); c != 0 {
 		return c > 0

@@ -43,9 +43,8 @@ const (
 // permanentError is a failure that no retry helps.
 type permanentError struct{ error }
 
-// Get downloads the file. It goes on with what was cut off, also by an earlier Get; what
-// is not the file that was published (an error page, half a file) never stands at its
-// path.
+// Get downloads the file. It goes on with what was cut off, also by an earlier Get; what is not the
+// file that was published (an error page, half a file) never stands at its path.
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()

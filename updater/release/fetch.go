@@ -152,9 +152,8 @@ func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
 	return data, nil
 }
 
-// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys,
-// without the version. This program need not know the manifest's fields, which may be
-// newer.
+// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the
+// version. This program need not know the manifest's fields, which may be newer.
 func PlanDigest(manifest []byte) (string, error) {
 	var plan map[string]any
 	err := yaml.Unmarshal(manifest, &plan)
@@ -177,8 +176,7 @@ func WriteJSON(path string, doc any) error {
 	return durable.WriteFile(path, data, 0o600)
 }
 
-// ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is
-// none.
+// ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is none.
 func ReadJSON(path string, doc any) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -94,8 +94,7 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 // PackagedPlan is the plan in one file of a release; Digest is "" if there is none in it.
 type PackagedPlan struct{ File, Version, Digest string }
 
-// Plans reads the release's file manifest.yaml and all its packages, of every
-// architecture.
+// Plans reads the release's file manifest.yaml and all its packages, of every architecture.
 func (s *Source) Plans(ctx context.Context, version, dir string) (all []PackagedPlan, err error) {
 	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
@@ -199,8 +198,7 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	return data, errors.Join(err, c.Wait())
 }
 
-// findPlan returns the manifest in the folder of a program called bijou; nil if there is
-// none.
+// findPlan returns the manifest in the folder of a program called bijou; nil if there is none.
 func findPlan(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
 	for files := tar.NewReader(archive); ; {

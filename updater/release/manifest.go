@@ -85,8 +85,7 @@ type Named struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// ForArch returns the manifest for servers of that architecture. Its digest is still over
-// all.
+// ForArch returns the manifest for servers of that architecture. Its digest is still over all.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
 	for i, c := range m.Components {

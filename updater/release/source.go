@@ -108,9 +108,8 @@ func (s *Source) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// convertRelease takes the files' addresses at the API if there is a token, since it
-// serves those of private repositories, too; else their public addresses, which the rate
-// limit does not count.
+// convertRelease takes the files' addresses at the API if there is a token, since it serves those
+// of private repositories, too; else their public addresses, which the rate limit does not count.
 func (s *Source) convertRelease(r *github.RepositoryRelease) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {
@@ -137,9 +136,8 @@ const (
 	maxDelay = time.Hour
 )
 
-// Delay returns how long to leave the source alone after its n-th failure in a row, from
-// 1: until the rate limit's end where that is known, else longer each time, up to
-// longest.
+// Delay returns how long to leave the source alone after its n-th failure in a row, from 1: until
+// the rate limit's end where that is known, else longer each time, up to longest.
 func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return min(max(limit.Rate.Reset.Sub(now), minDelay), maxDelay)

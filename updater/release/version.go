@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Version is the version of a release: numbers with dots between them, and
-// perhaps a hyphen and one number more, as in 2018.11.07-1. The zero Version is
-// none, and older than all.
+// Version is the version of a release: numbers with dots between them, and perhaps a hyphen and one
+// number more, as in 2018.11.07-1. The zero Version is none, and older than all.
 type Version struct{ text string }
 
 // maxVersion bounds a version's text, which becomes part of file names.
@@ -43,10 +42,9 @@ func isVersion(s string) bool {
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }
 
-// Compare orders versions, by the numbers between the dots and then by the one
-// after the hyphen: less than 0 is older. Of two that differ only in that one
-// goes on, the shorter is older. Leading zeros do not count, so that versions
-// that differ in nothing else are the same.
+// Compare orders versions, by the numbers between the dots and then by the one after the hyphen:
+// less than 0 is older. Of two that differ only in that one goes on, the shorter is older. Leading
+// zeros do not count, so that versions that differ in nothing else are the same.
 func (v Version) Compare(o Version) int {
 	main, revision, _ := strings.Cut(v.text, "-")
 	otherMain, otherRevision, _ := strings.Cut(o.text, "-")

@@ -92,8 +92,7 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 	return errors.Join(failure, err)
 }
 
-// campaign blocks until this worker is elected; it returns nil when there may be a
-// result.
+// campaign blocks until this worker is elected; it returns nil when there may be a result.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {

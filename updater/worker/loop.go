@@ -41,8 +41,7 @@ func (o Options) digests() record.Digests {
 	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
 
-// ErrHandOver is returned by Run when it has installed another version, which is to
-// take its place.
+// ErrHandOver is returned by Run when it has installed another version, which is to take its place.
 var ErrHandOver = errors.New("another version is installed")
 
 // worker does what NextTask decides.
@@ -201,10 +200,9 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record, as long as its request runs. It first assumes
-// that the request was not written since it was read, which mostly holds, and saves
-// reading it. The record has the time of the commit and not of the decision: the store
-// may have been away.
+// writeStatus commits the worker's record, as long as its request runs. It first assumes that the
+// request was not written since it was read, which mostly holds, and saves reading it. The record
+// has the time of the commit and not of the decision: the store may have been away.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	began := time.Now()
 	err := w.retryStore(ctx, func() error {

@@ -22,9 +22,8 @@ const (
 	RunStep Job = "run"     // run the step
 )
 
-// Task is the one thing that a worker does next. Install and RunStep are written to the
-// Journal before and after. Write is conditional on the snapshot's request being current
-// and not stopped.
+// Task is the one thing that a worker does next. Install and RunStep are written to the Journal
+// before and after. Write is conditional on the snapshot's request being current and not stopped.
 type Task struct {
 	Job     Job
 	Until   time.Time // Idle only

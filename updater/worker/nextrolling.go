@@ -18,9 +18,8 @@ type RollingSnapshot struct {
 	// half-way. A server that needs nothing takes no turn and restarts nothing.
 	NeedsUpdate bool
 	Healthy     bool // this server's member answers
-	// Running is set if this server's member does not answer, but runs, and has not been
-	// unhealthy for long. The others may count on it, so that it is taken down only if they
-	// have a quorum.
+	// Running is set if this server's member does not answer, but runs, and has not been unhealthy
+	// for long. The others may count on it, so that it is taken down only if they have a quorum.
 	Running       bool
 	HealthyOthers int           // how many of the others' members answer
 	Unhealthy     map[int]error // the others' members that do not, and why
@@ -69,9 +68,8 @@ func NextRolling(m RollingSnapshot) Move {
 	return MoveGo
 }
 
-// ConfirmMove reports whether the turn, as it is by now, is still to be taken or given
-// back. It returns an error for a turn to be taken for a request that does not run any
-// more.
+// ConfirmMove reports whether the turn, as it is by now, is still to be taken or given back. It
+// returns an error for a turn to be taken for a request that does not run any more.
 func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
@@ -115,9 +113,8 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who)
 }
 
-// seesCluster reports whether this member and the healthy ones that it sees are at least
-// half of the cluster. Others may be down, but a member that sees hardly anybody has not
-// rejoined.
+// seesCluster reports whether this member and the healthy ones that it sees are at least half of
+// the cluster. Others may be down, but a member that sees hardly anybody has not rejoined.
 func (m RollingSnapshot) seesCluster() bool {
 	return !m.OthersChecked || m.HealthyOthers >= (len(m.Servers)-1)/2
 }

@@ -9,9 +9,8 @@ import (
 	"bijou/updater/release"
 )
 
-// nextInstall installs the request's version. The worker ends after that, so that its
-// successor takes over; if it still runs after the time-out it reports that none has
-// come.
+// nextInstall installs the request's version. The worker ends after that, so that its successor
+// takes over; if it still runs after the time-out it reports that none has come.
 func (s Snapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
@@ -87,11 +86,10 @@ func (s Snapshot) lateServers() (late []int, known bool) {
 	return late, true
 }
 
-// nextAtBarrier waits for the gate, and now and then reads the others' records itself, so
-// that no barrier depends on a leader. Before it gives up, because nobody has moved for
-// the time-out, it reads them once more, to report for whom it has waited. While the
-// store was away nobody could write how far they are, so that this time does not count.
-// See docs/reference/stall-detection.md.
+// nextAtBarrier waits for the gate, and now and then reads the others' records itself, so that no
+// barrier depends on a leader. Before it gives up, because nobody has moved for the time-out, it
+// reads them once more, to report for whom it has waited. While the store was away nobody could
+// write how far they are, so that this time does not count. See docs/reference/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
@@ -116,9 +114,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// nextLook is when a waiting worker reads the others' records next: ever more seldom,
-// each worker at another time, and later where commits take long, since the gate does,
-// too.
+// nextLook is when a waiting worker reads the others' records next: ever more seldom, each worker
+// at another time, and later where commits take long, since the gate does, too.
 func (s Snapshot) nextLook(since time.Time) time.Time {
 	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
 	first += time.Duration(s.Jitter * float64(first))

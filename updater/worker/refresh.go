@@ -121,9 +121,8 @@ func (w *worker) storeCameBack() {
 	w.feed.Invalidate()
 }
 
-// retryStore calls f until the store does not fail any more: a worker whose store is away
-// waits. It returns what f decides itself, and the error of a store that is gone for
-// good.
+// retryStore calls f until the store does not fail any more: a worker whose store is away waits. It
+// returns what f decides itself, and the error of a store that is gone for good.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()

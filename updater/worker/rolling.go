@@ -20,8 +20,7 @@ import (
 // members, of which the store tells nothing.
 const recheckInterval = time.Second
 
-// unhealthyTimeout is how long a member that runs may be unhealthy before it counts as
-// down.
+// unhealthyTimeout is how long a member that runs may be unhealthy before it counts as down.
 const unhealthyTimeout = 30 * time.Second
 
 func (w *worker) runRolling(ctx context.Context, c release.Component, r record.Request) error {

@@ -3,7 +3,10 @@ package tour
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +16,9 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 )
 
 // serverScript stands in for systemctl and podman on a boot server.
@@ -116,10 +121,16 @@ type serverStatus struct {
 // watchUntil prints each change until the fleet is in the state with the version, and the
 // alert about that.
 func (d *demo) watchUntil(ctx context.Context, state, version string) error {
-	changes := d.newChangePrinter(len("server 0 "), d.colourLine)
-	late := fmt.Errorf("the servers were not %s with %s within %s", state, version, demoTimeout)
-	err := pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
-		changes.print(f.progressLines(version))
+	begun, seen := time.Now(), map[string]string{}
+	late := fmt.Sprintf("the servers were not %s with %s", state, version)
+	err := d.pollStatus(ctx, late, func(f fleetStatus) (bool, error) {
+		lines := f.progressLines(version)
+		for _, name := range slices.Sorted(maps.Keys(lines)) {
+			if line := lines[name]; seen[name] != line {
+				fmt.Fprintf(d.out, "  %5.1f s  %s  %s\n", time.Since(begun).Seconds(), name, d.colourLine(line))
+				seen[name] = line
+			}
+		}
 		switch {
 		case f.State == state && f.Version == version:
 			return true, nil
@@ -136,13 +147,41 @@ func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 
 // awaitWorkers waits for all workers: an update begins without those that were never seen.
 func (d *demo) awaitWorkers(ctx context.Context) error {
-	late := fmt.Errorf("not all servers' workers were there within %s", demoTimeout)
-	return pollStatus(ctx, d.presenter, statusWait{"neco", demoTimeout, late}, func(f fleetStatus) (bool, error) {
+	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
 		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
 	})
 }
 
-// progressLines has "" for a server that has not begun.
+// pollInterval is the time between two looks at the status.
+const pollInterval = 100 * time.Millisecond
+
+// pollStatus reads the servers' status until done reports so; late is what is not so by then.
+func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetStatus) (bool, error)) error {
+	for begun := time.Now(); time.Since(begun) < demoTimeout; {
+		f, err := d.readStatus(ctx)
+		if err != nil {
+			return err
+		}
+		if ok, err := done(f); ok || err != nil {
+			return err
+		}
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s within %s", late, demoTimeout)
+}
+
+// readStatus accepts exit codes other than 0, by which neco tells the state.
+func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
+	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
+	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
+		return f, fmt.Errorf("cannot run neco status: %w", err)
+	}
+	return f, wrap.Error(json.Unmarshal(out, &f), "cannot read what neco status prints")
+}
+
+// progressLines has none for a server that has not begun.
 func (f fleetStatus) progressLines(version string) map[string]string {
 	lines := map[string]string{}
 	for _, s := range f.Servers {

@@ -76,7 +76,7 @@ func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		_, err := inv.Hook.Action(ctx)
 		if err == nil {
-			// lint:ignore ST1005 charms and operators know these very words
+			//lint:ignore ST1005 charms and operators know these very words
 			return errors.New("juju-reboot is not supported when running an action.")
 		}
 		if !errors.Is(err, hookapi.ErrNoAction) {

@@ -99,7 +99,7 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 
 // errRelationNotFound is Juju's own text.
 //
-// lint:ignore ST1005 charms and operators know these very words
+//lint:ignore ST1005 charms and operators know these very words
 var errRelationNotFound = errors.New("Relation not found")
 
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.

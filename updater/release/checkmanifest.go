@@ -102,7 +102,7 @@ func checkArtifact(a *Artifact) error {
 	}
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
-		// lint:ignore ST1005 the dots are of the example
+		//lint:ignore ST1005 the dots are of the example
 		return errors.New("an archive needs a folder to be unpacked into: to: /...")
 	case a.Archive != nil:
 		return checkFile(*a.Archive)
@@ -147,7 +147,7 @@ func checkFile(f File) error {
 
 func checkSum(of, sum string) error {
 	if sum == "" {
-		// lint:ignore ST1005 the dots are of the example
+		//lint:ignore ST1005 the dots are of the example
 		return fmt.Errorf("the sum of %q is missing: sha256: ...", of)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {

@@ -158,3 +158,28 @@ func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
 	}
 	return inv.Hook.SetState(ctx, map[string]*string{inv.Args[0]: nil})
 }
+
+func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
+	all := false
+	f.AddBool(&all, "print all options, also those without a value", "a", "all")
+	f.AddFormat()
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		key := inv.Arg(0)
+		if all && key != "" {
+			return hookenv.UsageErrorf("cannot use argument --all together with key %q", key)
+		}
+		if err := inv.CheckUnitCall(1); err != nil {
+			return err
+		}
+		config, err := inv.Hook.Config(ctx)
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			printed := maps.Clone(config)
+			maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
+			return inv.Print(inv.ConvertFloats(printed))
+		}
+		return inv.Print(inv.ConvertFloats(config[key]))
+	}
+}

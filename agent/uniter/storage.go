@@ -6,23 +6,24 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/wrap"
 )
 
 // bindStorage records before it makes a folder that there may be one, so that a folder that was
 // not made by it is never taken for the storage's.
-func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) error {
+func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
+	defer wrap.Result(&err, "cannot attach storage %q", s.ID)
 	bound := u.Folder.StorageOf(environment, s)
 	if !s.Made {
-		err := bound.CheckFree()
-		if err == nil {
-			err = u.commitStep(ctx, "storage-made", func(tx *state.Tx) error { return tx.MarkStorageMade(s.ID) })
+		if err := bound.CheckFree(); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+		if err := u.commitStep(ctx, "storage-made", func(tx *state.Tx) error { return tx.MarkStorageMade(s.ID) }); err != nil {
+			return err
 		}
 	}
 	if err := u.Folder.BindStorage(bound); err != nil {
-		return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+		return err
 	}
 	u.Log.Info("storage is there", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
 	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error { return tx.SetStorageBound(s.ID, bound.Location) })

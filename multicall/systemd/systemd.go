@@ -1,0 +1,292 @@
+// Package systemd writes the unit files of an environment, calls systemctl, and
+// finds the service that a process belongs to.
+//
+// It is not for daemons, which notify systemd by multicall's serviceNotifier. It
+// imports of bijou multicall/home only, and multicall alone imports it.
+package systemd
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/template"
+
+	"github.com/google/renameio/v2"
+
+	"bijou/multicall/home"
+	"bijou/state/wrap"
+)
+
+// ExitFinished is the exit code of a daemon that has nothing to do any more, since its
+// environment, machine or unit is gone: it is not started again.
+const ExitFinished = 3
+
+// madeByPrefix begins the first line of every unit file that bijou has made.
+const madeByPrefix = "# Made by \"bijou install --systemd\" for "
+
+//go:embed *.service
+var templates embed.FS
+
+// Unit is one unit file.
+type Unit struct {
+	Name string // "bijou-machine-default.service"
+	Text string
+}
+
+// MachineUnitName names the service that is machine 0's process.
+func MachineUnitName(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
+
+// AgentUnitName names the service that is another machine's process, on a host of its
+// own. No environment has an "@" in its name.
+func AgentUnitName(e home.Environment, machine string) string {
+	return "bijou-machine-" + e.Name + "@" + machine + ".service"
+}
+
+// Units makes the unit files of an environment: machine 0's process first, one unit
+// alone (a template), and a provisioner alone.
+func Units(e home.Environment) ([]Unit, error) {
+	return makeUnits(e, "0", map[string]string{
+		"machine.service": MachineUnitName(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
+		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
+	})
+}
+
+// AgentUnits makes the unit file of the process of a machine that is a host of its own.
+func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
+	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
+}
+
+func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
+	all, err := parseTemplates(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ownerOf(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var units []Unit
+	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
+		if names[file] == "" {
+			continue
+		}
+		var text strings.Builder
+		err := all.ExecuteTemplate(&text, file, map[string]any{
+			"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
+			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnitName(e), "Machine": machine,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot make unit file %q: %w", names[file], err)
+		}
+		units = append(units, Unit{Name: names[file], Text: text.String()})
+	}
+	return units, nil
+}
+
+// parseTemplates refuses a folder that no unit file can name.
+func parseTemplates(folder string) (*template.Template, error) {
+	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
+		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", folder)
+	}
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
+	return all, wrap.Error(err, "internal error")
+}
+
+func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
+
+// quoteWord follows systemd.service(5), "Command lines".
+func quoteWord(w string) string {
+	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w))
+	return `"` + w + `"`
+}
+
+func ownerOf(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the owner of %q: %w", dir, err)
+	}
+	id := strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid))
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username, nil
+	}
+	return id, nil
+}
+
+func isMadeFor(text, dir string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	return first == madeByPrefix+dir
+}
+
+// Dir is where an operator's unit files are.
+const Dir = "/etc/systemd/system"
+
+// ErrForeign means that a file of that name was not made by bijou for this environment.
+var ErrForeign = errors.New("it is not of this environment")
+
+// Install writes the unit file into the folder by rename, and reports whether that changed
+// anything. A file that bijou has not made for the environment in env is ErrForeign,
+// unless force replaces it.
+func Install(dir string, u Unit, env string, force bool) (changed bool, err error) {
+	path := filepath.Join(dir, u.Name)
+	old, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(old) == u.Text:
+		return false, nil
+	case err == nil && !force && !isMadeFor(string(old), env):
+		return false, fmt.Errorf("cannot write %q: %w", path, ErrForeign)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("cannot read %q: %w", path, err)
+	}
+	err = renameio.WriteFile(path, []byte(u.Text), 0o644, renameio.IgnoreUmask())
+	return true, wrap.Error(err, "cannot write %q", path)
+}
+
+// RemoveEnvironment ends and disables what Install has written into Dir for an environment
+// that is to go, and removes it.
+func RemoveEnvironment(e home.Environment) error {
+	units, err := Units(e)
+	if err == nil {
+		_, err = Remove(Dir, units, e.Dir)
+	}
+	return err
+}
+
+// Remove removes unit files that bijou has made for the owner, and returns the names of those that
+// were there; what is another owner's is left alone. Those in Dir it ends and disables first.
+func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
+	running := dir == Dir && IsRunning()
+	for _, u := range units {
+		path := filepath.Join(dir, u.Name)
+		text, err := os.ReadFile(path)
+		if err != nil || !isMadeFor(string(text), owner) {
+			continue
+		}
+		if running {
+			_, _ = systemctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
+		}
+		if err := os.Remove(path); err != nil {
+			return removed, fmt.Errorf("cannot remove the unit file: %w", err)
+		}
+		removed = append(removed, u.Name)
+	}
+	if len(removed) == 0 || !running {
+		return removed, nil
+	}
+	// One that was started again in between found no environment, and failed.
+	for _, name := range removed {
+		_, _ = systemctl("reset-failed", name)
+	}
+	return removed, Reload()
+}
+
+// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other.
+func ReadUnitFiles() string {
+	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
+	var all strings.Builder
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// NecoOwner is the owner in neco's unit files, where those of an environment have its folder.
+const NecoOwner = "neco"
+
+// NecoUnits makes the unit files of neco's daemons, which lie in the folder bin.
+func NecoUnits(bin string) ([]Unit, error) {
+	all, err := parseTemplates(bin)
+	if err != nil {
+		return nil, err
+	}
+	var units []Unit
+	for _, d := range []struct{ name, does string }{
+		{"neco-worker", "brings this boot server to new releases"},
+		{"neco-updater", "looks for releases, and leads boot servers to them"},
+	} {
+		var text strings.Builder
+		err := all.ExecuteTemplate(&text, "neco.service", map[string]any{"Mark": madeByPrefix, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)})
+		if err != nil {
+			return nil, fmt.Errorf("cannot make the unit file of %s: %w", d.name, err)
+		}
+		units = append(units, Unit{Name: d.name + ".service", Text: text.String()})
+	}
+	return units, nil
+}
+
+// IsRunning reports whether systemd manages this host (sd_booted(3)).
+func IsRunning() bool {
+	_, err := os.Lstat("/run/systemd/system")
+	return err == nil
+}
+
+// Reload has systemd read its unit files again, where it runs.
+func Reload() error {
+	if !IsRunning() {
+		return nil
+	}
+	_, err := systemctl("daemon-reload")
+	return err
+}
+
+// Manages reports whether systemd is to run machine 0 of the environment: its unit file is
+// installed, and enabled.
+func Manages(e home.Environment) bool {
+	text, err := os.ReadFile(filepath.Join(Dir, MachineUnitName(e)))
+	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {
+		return false
+	}
+	_, err = systemctl("is-enabled", "--quiet", MachineUnitName(e))
+	return err == nil
+}
+
+// Start has systemd start machine 0's process, and does not wait for it.
+func Start(e home.Environment) error {
+	_, err := systemctl("start", "--no-block", MachineUnitName(e))
+	return err
+}
+
+// Stop has systemd end a service of bijou's, and waits for it.
+func Stop(service string) error {
+	_, err := systemctl("stop", service)
+	return err
+}
+
+// IsActive reports whether machine 0's service runs, or is about to.
+func IsActive(e home.Environment) bool {
+	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnitName(e))
+	return state == "active" || state == "activating" || state == "reloading"
+}
+
+// ServiceOf returns the service of bijou's whose control group the process is in; "" if none.
+func ServiceOf(pid int) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		name := path.Base(strings.TrimSpace(line))
+		if strings.HasPrefix(name, "bijou-") && strings.HasSuffix(name, ".service") {
+			return name
+		}
+	}
+	return ""
+}
+
+func systemctl(args ...string) (string, error) {
+	out, err := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...).CombinedOutput()
+	said := strings.TrimSpace(string(out))
+	if err != nil {
+		return said, fmt.Errorf("cannot run systemctl %s: %w: %s", strings.Join(args, " "), err, said)
+	}
+	return said, nil
+}

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/state/keyspace"
@@ -141,4 +144,114 @@ func (w *worker) awaitChange(ctx context.Context, revision int64, prefix string)
 		return updater.AwaitRetry(ctx, err)
 	}
 	return ctx.Err()
+}
+
+// RollingSnapshot has what a worker knows in the step of a rolling component.
+type RollingSnapshot struct {
+	LRN     int
+	Servers []int        // of the request
+	Turn    *record.Turn // nil: nobody's
+	// NeedsUpdate is set if this server's member is older than the release's, or was left
+	// half-way. A server that needs nothing takes no turn and restarts nothing.
+	NeedsUpdate bool
+	Healthy     bool // this server's member answers
+	// Running is set if this server's member does not answer, but runs, and has not been unhealthy
+	// for long. The others may count on it, so that it is taken down only if they have a quorum.
+	Running       bool
+	HealthyOthers int           // how many of the others' members answer
+	Unhealthy     map[int]error // the others' members that do not, and why
+	OthersChecked bool          // the others' members were asked, and not only their workers' presences
+}
+
+// Move names what a worker does next within a step.
+type Move string
+
+// The moves in rolling steps, and in those that one server does for all.
+const (
+	MoveWait  Move = "wait"  // for a change, or for others to be healthy
+	MoveTake  Move = "take"  // take the turn, if it is still free
+	MoveGive  Move = "give"  // give the turn back
+	MoveGo    Move = "go"    // update, restart, wait until healthy and for the soak time
+	MoveDone  Move = "done"  // the step is done
+	MoveAbort Move = "abort" // the step has failed elsewhere
+)
+
+// NextRolling decides the next move. The turn is kept without a lease until the member is
+// healthy again, so that no two are ever down for an update: a server that dies half-way
+// keeps its turn, and goes on when it is back. The turn of a server that is not in the
+// request is nobody's. No server is done before it sees the cluster again, without the
+// turn, since the others may need that to come back.
+func NextRolling(m RollingSnapshot) Move {
+	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+	mine := held && m.Turn.Server == m.LRN
+	needed := m.NeedsUpdate || !m.Healthy
+	counted := m.Healthy || m.Running
+	switch {
+	case !needed && mine:
+		return MoveGive
+	case !needed && !m.seesCluster():
+		return MoveWait
+	case !needed:
+		return MoveDone
+	case held && !mine:
+		return MoveWait
+	case counted && !m.othersHaveQuorum() && mine:
+		return MoveGive // whose member is down may need the turn to bring it back
+	case counted && !m.othersHaveQuorum():
+		return MoveWait
+	case !mine:
+		return MoveTake
+	}
+	return MoveGo
+}
+
+// ConfirmMove reports whether the turn, as it is by now, is still to be taken or given back. It
+// returns an error for a turn to be taken for a request that does not run any more.
+func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
+	mine := m.Turn != nil && m.Turn.Server == m.LRN
+	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+	switch {
+	case move == MoveGive:
+		return mine, nil
+	case held:
+		return false, nil
+	case !runs:
+		return false, errStale
+	}
+	return true, nil
+}
+
+func (m RollingSnapshot) othersHaveQuorum() bool { return m.HealthyOthers >= m.othersNeeded() }
+
+// othersNeeded is a majority of all members. Of one or two, where no majority can do
+// without one, all others are needed.
+func (m RollingSnapshot) othersNeeded() int {
+	n := len(m.Servers)
+	return min(n/2+1, n-1)
+}
+
+func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
+	ill := slices.Sorted(maps.Keys(m.Unhealthy))
+	var words []string
+	for _, lrn := range ill {
+		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
+	}
+	var who string
+	if len(words) > 0 {
+		who = ": " + strings.Join(words, "; ")
+	}
+	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
+	switch needed := m.NeedsUpdate || !m.Healthy; {
+	case !needed:
+		return record.WaitQuorum, ill, fmt.Sprintf("waits to see the cluster again: %d of %d others needed, %d healthy%s", (len(m.Servers)-1)/2, len(m.Servers)-1, m.HealthyOthers, who)
+	case held:
+		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
+	}
+	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who)
+}
+
+// seesCluster reports whether this member and the healthy ones that it sees are at least half of
+// the cluster. Others may be down, but a member that sees hardly anybody has not rejoined.
+func (m RollingSnapshot) seesCluster() bool {
+	return !m.OthersChecked || m.HealthyOthers >= (len(m.Servers)-1)/2
 }

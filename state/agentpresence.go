@@ -53,20 +53,8 @@ const announceBatch = 50
 // AnnounceAll announces many agents, as after an outage, in batches. It passes
 // over those whose machine or unit is gone.
 func (s *Session) AnnounceAll(ctx context.Context, update Updater, agents []string) error {
-	for batch := range slices.Chunk(agents, announceBatch) {
-		err := update(ctx, func(tx *Tx) error {
-			for _, agent := range batch {
-				if err := s.announce(tx, agent); err != nil && !errors.Is(err, ErrNotFound) {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("cannot announce %d agents: %w", len(batch), err)
-		}
-	}
-	return nil
+	err := inBatchesOf(ctx, announceBatch, update, agents, s.announce)
+	return wrap.Error(err, "cannot announce %d agents", len(agents))
 }
 
 // Report announces an agent as Announce does, with its trouble; nil: it has none (any

@@ -72,11 +72,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 // initSettings makes the settings node of a unit that enters, so that it exists even
 // without a value.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
-	doc, _, err := keyspace.Load[settingsDoc](tx.keys, keys.Settings(id, unit))
-	if err != nil {
-		return err
-	}
-	values, err := tx.readValues(doc)
+	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
 		return err
 	}
@@ -84,9 +80,9 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 		if err := CheckSetting(key, value); err != nil {
 			return err
 		}
-		values[key] = value
+		s.Values[key] = value
 	}
-	return tx.putSettings(id, unit, doc.Version+1, values)
+	return tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
 // LeaveRelation ends a unit's membership; its settings stay. A dying relation

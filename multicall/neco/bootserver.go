@@ -44,7 +44,6 @@ type bootserverAddCmd struct {
 	reasonFlag
 }
 
-// Run registers servers.
 func (c bootserverAddCmd) Run(o *operator) error {
 	all, err := c.parse()
 	if err != nil {
@@ -82,7 +81,6 @@ type bootserverRemoveCmd struct {
 	reasonFlag
 }
 
-// Run unregisters servers.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	all, err := c.parse()
 	if err != nil {
@@ -118,7 +116,6 @@ type bootserverListCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run lists the servers, in numeric order.
 func (c bootserverListCmd) Run(o *operator) error {
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -136,7 +133,6 @@ func (c bootserverListCmd) Run(o *operator) error {
 
 type initCmd struct{}
 
-// Run creates the keys.
 func (initCmd) Run(o *operator) error {
 	url, err := o.storeURL()
 	if err != nil {

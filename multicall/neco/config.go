@@ -45,7 +45,6 @@ func keyHelp() string {
 	return b.String()
 }
 
-// Run sets one key.
 func (c configSetCmd) Run(o *operator) error {
 	setting, err := record.FindSetting(c.Key)
 	if err != nil {
@@ -130,7 +129,6 @@ type configGetCmd struct {
 	Key string `arg:"" help:"The key."`
 }
 
-// Run shows one value, or its default.
 func (c configGetCmd) Run(o *operator) error {
 	setting, err := record.FindSetting(c.Key)
 	if err != nil {
@@ -175,7 +173,6 @@ type configListCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run lists all keys.
 func (c configListCmd) Run(o *operator) error {
 	stored, err := o.readSettings()
 	if err != nil {
@@ -199,7 +196,6 @@ type configUnsetCmd struct {
 	reasonFlag
 }
 
-// Run puts one key back to its default.
 func (c configUnsetCmd) Run(o *operator) error {
 	return o.update(func(tx *keyspace.Tx) error {
 		_, set, err := tx.Get(keys.Config(c.Key))
@@ -223,7 +219,6 @@ type notifyCmd struct {
 
 type notifyTestCmd struct{}
 
-// Run sends a test message from this machine.
 func (notifyTestCmd) Run(o *operator) error {
 	config, err := read(o, updater.LoadConfig)
 	if err != nil {

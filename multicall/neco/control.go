@@ -69,7 +69,6 @@ type pauseCmd struct {
 	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
 }
 
-// Run lets no update start.
 func (c pauseCmd) Run(o *operator) error {
 	if c.For < 0 {
 		return console.Usage(errors.New("--for is a time from now on, as in --for 2h"))
@@ -85,7 +84,6 @@ func (c pauseCmd) Run(o *operator) error {
 
 type resumeCmd struct{ reasonFlag }
 
-// Run lets updates start again.
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *keyspace.Tx) (err error) {
@@ -104,7 +102,6 @@ type stopCmd struct {
 	Why string `placeholder:"REASON" help:"Why; it stands in the status, in the history and in the alert."`
 }
 
-// Run stops the update that runs.
 func (c stopCmd) Run(o *operator) error {
 	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Halt(s, now, c.Why)
@@ -113,7 +110,6 @@ func (c stopCmd) Run(o *operator) error {
 
 type retryCmd struct{ reasonFlag }
 
-// Run lets a stopped update go on.
 func (retryCmd) Run(o *operator) error {
 	return o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Retry(s, now, o.audit.Who)
@@ -125,7 +121,6 @@ type backupCmd struct {
 	Force bool   `help:"Replace a file that is there."`
 }
 
-// Run writes the backup.
 func (c backupCmd) Run(o *operator) error {
 	return o.open(func(k *keyspace.Space) error {
 		var h archive.Header
@@ -154,7 +149,6 @@ type restoreCmd struct {
 	Replace bool   `help:"Put it in the place of the keys that are there."`
 }
 
-// Run restores the keys.
 func (c restoreCmd) Run(o *operator) error {
 	url, err := o.storeURL()
 	if err != nil {

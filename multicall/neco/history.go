@@ -17,7 +17,6 @@ type historyCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
-// Run lists updates, or what operators did.
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
 		return console.Usage(fmt.Errorf("%d is no number of updates", c.N))

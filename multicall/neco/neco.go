@@ -196,7 +196,6 @@ func (o *operator) print(text string) error {
 
 type demoCmd struct{}
 
-// Run runs the demo.
 func (demoCmd) Run(o *operator) error { return o.parts.Demo(o.streams) }
 
 // Server is the machine that neco is called on, as the daemons there see it.

@@ -32,7 +32,6 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Run shows the steps.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)

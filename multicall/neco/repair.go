@@ -19,7 +19,6 @@ type repairCmd struct {
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
-// Run asks for a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {

@@ -145,24 +145,21 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
-	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
-		return doc, err
-	}
+	var errs [3]error
+	doc.Leader, errs[0] = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader)
+	doc.CheckFail, errs[1] = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure)
+	doc.revision, errs[2] = v.Revision()
 	doc.judgeFleet(s, time.Now().UTC())
-	if doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure); err != nil {
-		return doc, err
-	}
-	doc.revision, err = v.Revision()
-	return doc, err
+	return doc, cmp.Or(errs[:]...)
 }
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
 func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
-	if s, err = decide.Load(v, o.parts.Version); err != nil {
-		return s, err
+	if s, err = decide.Load(v, o.parts.Version); err == nil {
+		s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities)
 	}
-	if s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities); err != nil {
+	if err != nil {
 		return s, err
 	}
 	newest := ""

@@ -20,7 +20,6 @@ type updateCmd struct {
 	reasonFlag
 }
 
-// Run has the leader look for releases, or asks for a version.
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
 		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))

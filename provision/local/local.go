@@ -69,21 +69,21 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 
 // Start makes the machine's folder and starts its agent, which outlives this process. Two starts at
 // once are harmless: the second agent finds the folder taken and ends.
-func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (provider.Instance, error) {
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
+	defer wrap.Result(&err, "cannot start machine %s", spec.Machine)
 	dir := filepath.Join(p.options.Dir, spec.Machine)
-	err := p.checkFit(dir, spec)
-	if err == nil {
+	if err = p.checkFit(dir, spec); err == nil {
 		err = durable.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
 		mark := instanceMark{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}
-		err = provider.WriteJSON(filepath.Join(dir, instanceFile), mark)
+		err = durable.WriteJSON(filepath.Join(dir, instanceFile), mark)
 	}
 	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+		return provider.Instance{}, err
 	}
 	started := provider.Instance{ID: idPrefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
 	if _, err := process.Holder(dir); err == nil {
@@ -93,7 +93,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err == nil {
 		err = awaitHolder(ctx, dir, agent)
 	}
-	return started, wrap.Error(err, "cannot start machine %s", spec.Machine)
+	return started, err
 }
 
 // A machine that is there already goes on, also one whose mark cannot be read: it is written anew.
@@ -129,14 +129,14 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err := Halt(ctx, dir, p.options.Grace); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
-	if err := bind.ReleaseMachine(dir); err != nil {
-		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
+	err := bind.ReleaseMachine(dir)
+	if err == nil {
+		err = durable.RemoveAllBut(dir, instanceFile)
 	}
-	// The mark goes last, so that a removal that was cut off is repeated.
-	if err := durable.RemoveAllBut(dir, instanceFile); err != nil {
-		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
+	if err == nil { // the mark goes last, so that a removal that was cut off is repeated
+		err = os.RemoveAll(dir)
 	}
-	return os.RemoveAll(dir)
+	return wrap.Error(err, "cannot remove machine %s", machine)
 }
 
 // Instances lists the marked folders; one whose mark cannot be read belongs to the machine that it
@@ -204,6 +204,9 @@ const pollInterval = 10 * time.Millisecond
 
 // fs.ErrNotExist: the folder has none.
 func readMark(dir string) (m instanceMark, err error) {
-	err = provider.ReadJSON(filepath.Join(dir, instanceFile), &m)
+	there, err := durable.ReadJSON(filepath.Join(dir, instanceFile), &m)
+	if !there {
+		err = fs.ErrNotExist
+	}
 	return m, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/constraints"
+	"bijou/state/wrap"
 )
 
 // groupRoot is where the kernel's control groups are.
@@ -88,23 +89,35 @@ func (m *cgroupManager) isRunning(id string) (bool, error) {
 }
 
 func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
+	defer wrap.Result(&err, "cannot list the container's processes")
 	for _, f := range m.folders {
-		err := filepath.WalkDir(filepath.Join(f, id), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				var in []int
-				in, err = readProcesses(path)
-				pids = append(pids, in...)
-			}
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-				return nil // a group that went meanwhile has none
-			}
-			return err
-		})
+		groups, err := listGroups(filepath.Join(f, id))
 		if err != nil {
-			return nil, fmt.Errorf("cannot list the container's processes: %w", err)
+			return nil, err
+		}
+		for _, group := range groups {
+			in, err := readProcesses(group)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+				return nil, err
+			}
+			pids = append(pids, in...) // a group that went meanwhile has none
 		}
 	}
 	return pids, nil
+}
+
+// listGroups lists a group and all below it, each before what is below.
+func listGroups(dir string) (found []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			found = append(found, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return found, err
 }
 
 // Processes that this one does not see, since they are in no namespace below its own, have the id
@@ -155,16 +168,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 func (m *cgroupManager) close() error { return m.removeGroups("") }
 
 func removeGroup(dir string) error {
-	var found []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			found = append(found, path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
+	found, err := listGroups(dir)
 	if err != nil {
 		return err
 	}

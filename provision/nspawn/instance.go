@@ -48,7 +48,7 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r in
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
-	if err := provider.WriteJSON(filepath.Join(dir, recordFile), r); err != nil {
+	if err := durable.WriteJSON(filepath.Join(dir, recordFile), r); err != nil {
 		return r, nil, err
 	}
 	all.Close() // nobody waits for a boot but who wants the same machine
@@ -101,7 +101,11 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 	return found, nil
 }
 
+// fs.ErrNotExist: the folder has none.
 func readRecord(dir string) (r instanceRecord, err error) {
-	err = provider.ReadJSON(filepath.Join(dir, recordFile), &r)
+	there, err := durable.ReadJSON(filepath.Join(dir, recordFile), &r)
+	if !there {
+		err = fs.ErrNotExist
+	}
 	return r, err
 }

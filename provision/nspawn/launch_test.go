@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bijou/provision/provider"
+	"bijou/state/durable"
 )
 
 // silentManager starts a container that never says that it is up.
@@ -57,7 +58,7 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	k := &silentManager{lives: true}
 	p.manager = k
 	dir := filepath.Join(p.dir, p.instanceID("1"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), durable.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
 		t.Fatal(err)
 	}
 	running := func(want bool) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -16,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/provision/provider"
+	"bijou/state/durable"
 )
 
 // networkFile records which network the environment has.
@@ -46,8 +45,8 @@ func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 func (p *Provider) ensureNetwork(r *instanceRecord) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
-	err := provider.ReadJSON(path, &n)
-	if errors.Is(err, fs.ErrNotExist) {
+	there, err := durable.ReadJSON(path, &n)
+	if !there {
 		n, err = p.chooseNetwork()
 	}
 	if err != nil {
@@ -60,7 +59,7 @@ func (p *Provider) ensureNetwork(r *instanceRecord) error {
 		r.Address = n.Last.String()
 	}
 	// Written before the link is made: what is there is known.
-	if err := provider.WriteJSON(path, n); err != nil {
+	if err := durable.WriteJSON(path, n); err != nil {
 		return err
 	}
 	return p.createBridge(n)

@@ -72,15 +72,8 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 
 // Start boots the machine's container and returns once its systemd has come up, so
 // that the agent follows. Wherever an earlier Start was cut off, this one goes on.
-func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
-	i, err := p.startMachine(ctx, spec, boot)
-	if err != nil {
-		return provider.Instance{}, fmt.Errorf("cannot start machine %s: %w", spec.Machine, withAdvice(err))
-	}
-	return i, nil
-}
-
-func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
+	defer func() { err = wrap.Error(withAdvice(err), "cannot start machine %s", spec.Machine) }()
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
@@ -114,11 +107,8 @@ func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io
 
 // Stop ends the container and removes its files; with the environment's last one
 // its network goes, too.
-func (p *Provider) Stop(ctx context.Context, id string) error {
-	return wrap.Error(p.stopMachine(ctx, id), "cannot stop instance %q", id)
-}
-
-func (p *Provider) stopMachine(ctx context.Context, id string) error {
+func (p *Provider) Stop(ctx context.Context, id string) (err error) {
+	defer wrap.Result(&err, "cannot stop instance %q", id)
 	if !idForm.MatchString(id) {
 		return errors.New("that is no instance of this provider")
 	}

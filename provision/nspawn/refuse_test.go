@@ -16,6 +16,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
+	"bijou/state/durable"
 )
 
 func newProvider(t *testing.T, config map[string]string) *Provider {
@@ -82,7 +83,7 @@ func TestJudgedOnce(t *testing.T) {
 		t.Errorf("a new machine: error %v", err)
 	}
 	dir := filepath.Join(p.dir, p.instanceID("3"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), durable.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.checkNewMachine(spec); err != nil {

@@ -40,7 +40,6 @@ type childProcess struct {
 // started may hold them open for good.
 const drainTimeout = 500 * time.Millisecond
 
-// Start starts the executable.
 func (p *childProcess) Start(context.Context) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -128,10 +127,8 @@ func (p *childProcess) close() {
 	_ = p.stderr.Close()
 }
 
-// Stdout returns the pipe on which the process writes its address.
 func (p *childProcess) Stdout() io.ReadCloser { return p.stdout }
 
-// Stderr returns the pipe of everything else.
 func (p *childProcess) Stderr() io.ReadCloser {
 	return &eofNotifier{File: p.stderr, onEOF: sync.OnceFunc(func() { close(p.stderrDone) })}
 }
@@ -142,7 +139,6 @@ type eofNotifier struct {
 	onEOF func()
 }
 
-// Read implements io.Reader.
 func (e *eofNotifier) Read(b []byte) (int, error) {
 	n, err := e.File.Read(b)
 	if err != nil {
@@ -151,10 +147,8 @@ func (e *eofNotifier) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Name returns the executable's path.
 func (p *childProcess) Name() string { return p.path }
 
-// ID returns the process id.
 func (p *childProcess) ID() string {
 	if running := p.running.Load(); running != nil {
 		return strconv.Itoa(running.Pid)

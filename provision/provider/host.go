@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -14,8 +13,6 @@ import (
 	"syscall"
 
 	"bijou/state/constraints"
-	"bijou/state/durable"
-	"bijou/state/wrap"
 )
 
 // ThisHost returns the hardware of this host, for a provider whose machines are on it: RootDisk is
@@ -84,22 +81,4 @@ func SeriesOf(root string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("cannot tell of which series the system in %q is: its os-release has neither VERSION_CODENAME nor ID", root)
-}
-
-// ReadJSON reads a file that WriteJSON has written. One that is missing is fs.ErrNotExist.
-func ReadJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return wrap.Error(json.Unmarshal(data, into), "cannot read %q", path)
-}
-
-// WriteJSON writes what a provider must remember, which then outlasts a loss of power.
-func WriteJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, append(data, '\n'), 0o600)
 }

@@ -33,16 +33,12 @@ func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, form
 // Start makes a host the machine and has the agent run there. Cut off anywhere, it
 // goes on where it stood when it is called again, on the same host. A machine whose
 // host does not answer is never started on another.
-func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
 	defer p.lockMachine(spec.Machine)()
-	i, err := p.startMachine(ctx, spec, boot)
-	return i, wrap.Error(err, "cannot start machine %s", spec.Machine)
-}
-
-func (p *Provider) startMachine(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	defer wrap.Result(&err, "cannot start machine %s", spec.Machine)
 	l, err := p.newBundle(spec)
 	if err != nil {
 		return provider.Instance{}, err
@@ -114,18 +110,14 @@ func hostError(verb string, t target, err error) error {
 // Stop ends the agent, with what its hooks have left running, and removes all that
 // is the environment's from the host; what charms have installed there stays. A
 // host that cannot be reached is an error: nobody knows what runs there.
-func (p *Provider) Stop(ctx context.Context, id string) error {
+func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {
 		return err
 	}
 	defer p.lockMachine(machine)()
-	return wrap.Error(p.stopMachine(ctx, t, machine), "cannot stop machine %s", machine)
-}
-
-func (p *Provider) stopMachine(ctx context.Context, t target, machine string) error {
-	t, err := p.withKnownKey(t, machine)
-	if err != nil {
+	defer wrap.Result(&err, "cannot stop machine %s", machine)
+	if t, err = p.withKnownKey(t, machine); err != nil {
 		return err
 	}
 	c, err := p.dial(ctx, t)

@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,16 +26,13 @@ func Backup(ctx context.Context, s *state.State, w *archive.Writer) (archive.Hea
 	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
 	err := s.View(ctx, func(v *state.View) error {
-		env, err := v.Environment()
-		if err != nil {
-			return err
-		}
+		var errs [3]error
+		var env state.Environment
+		env, errs[0] = v.Environment()
 		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
-		if all, err = listContentsInUse(v); err != nil {
-			return err
-		}
-		h.Revision, err = v.Revision()
-		return err
+		all, errs[1] = listContentsInUse(v)
+		h.Revision, errs[2] = v.Revision()
+		return cmp.Or(errs[:]...)
 	})
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)

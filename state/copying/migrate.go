@@ -157,13 +157,9 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 			return err
 		}
 		format, _, err := v.Keys().Get(keys.Format)
-		if err != nil {
-			return err
-		}
-		s.format = slices.Clone(format)
-		env, err := v.Environment()
-		s.uuid = env.UUID
-		return err
+		env, eerr := v.Environment()
+		s.format, s.uuid = slices.Clone(format), env.UUID
+		return cmp.Or(err, eerr)
 	})
 	if err != nil {
 		return nil, err

@@ -212,15 +212,19 @@ func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 }
 
 func (p *prefixed) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	whole := make([]string, len(prefixes))
-	for i := range prefixes {
-		whole[i] = p.prefix + prefixes[i]
-	}
-	w, err := p.Store.Watch(ctx, after, whole...)
+	w, err := p.Store.Watch(ctx, after, prependAll(p.prefix, prefixes)...)
 	if err != nil {
 		return nil, err
 	}
 	return &prefixedWatcher{Watcher: w, prefix: p.prefix}, nil
+}
+
+func prependAll(prefix string, keys []string) []string {
+	whole := make([]string, len(keys))
+	for i := range keys {
+		whole[i] = prefix + keys[i]
+	}
+	return whole
 }
 
 type prefixedSnapshot struct {
@@ -235,11 +239,7 @@ func (s *prefixedSnapshot) Get(ctx context.Context, key string) (store.KV, bool,
 }
 
 func (s *prefixedSnapshot) Prefetch(ctx context.Context, keys ...string) error {
-	whole := make([]string, len(keys))
-	for i := range keys {
-		whole[i] = s.prefix + keys[i]
-	}
-	return s.Snapshot.Prefetch(ctx, whole...)
+	return s.Snapshot.Prefetch(ctx, prependAll(s.prefix, keys)...)
 }
 
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {

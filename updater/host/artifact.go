@@ -92,29 +92,20 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	return wrap.Error(err, "cannot remove old downloads")
 }
 
-func findEngine() (string, error) {
+func runEngine(ctx context.Context, args ...string) error {
 	for _, name := range []string{"podman", "docker"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
+			return runCommand(ctx, append([]string{path}, args...))
 		}
 	}
-	return "", errors.New("cannot handle container images: neither podman nor docker is installed")
+	return errors.New("cannot handle container images: neither podman nor docker is installed")
 }
 
 func pullImage(ctx context.Context, image string) error {
-	engine, err := findEngine()
-	if err != nil || runCommand(ctx, []string{engine, "image", "inspect", image}) == nil {
-		return err
+	if runEngine(ctx, "image", "inspect", image) == nil {
+		return nil
 	}
-	return wrap.Error(runCommand(ctx, []string{engine, "pull", image}), "cannot pull %s", image)
-}
-
-func saveImage(ctx context.Context, image, path string) error {
-	engine, err := findEngine()
-	if err != nil {
-		return err
-	}
-	return wrap.Error(runCommand(ctx, []string{engine, "save", "-o", path, image}), "cannot save %s", image)
+	return wrap.Error(runEngine(ctx, "pull", image), "cannot pull %s", image)
 }
 
 // writeImageEnv tells the component's unit which image it is:

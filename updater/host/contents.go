@@ -86,8 +86,8 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	path := filepath.Join(h.dir, "downloads", asset)
 	defer os.Remove(path)
 	_ = os.Remove(path) // podman does not write over one that was cut short
-	if err := saveImage(ctx, image, path); err != nil {
-		return err
+	if err := runEngine(ctx, "save", "-o", path, image); err != nil {
+		return fmt.Errorf("cannot save %s: %w", image, err)
 	}
 	return s.putFile(ctx, "assets/"+asset, path)
 }

@@ -122,13 +122,13 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
-	_ = release.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
+	_, _ = durable.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
 	var err error
 	if program != "" {
 		all[0].Program, _, err = digest.OfFile(program)
 	}
 	if all = append(all, before...); err == nil {
-		err = release.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+		err = durable.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
 	return wrap.Error(err, "cannot write what is installed")
 }
@@ -137,7 +137,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 // by; "" if it was not installed by this worker or one before it.
 func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin
-	err := release.ReadJSON(originsFile(dir), &all)
+	_, err := durable.ReadJSON(originsFile(dir), &all)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}

@@ -89,18 +89,15 @@ func checkComplete(dir string) error {
 // checkVersion refuses a manifest of another version than the release's: its program
 // would be told again and again to install what it is already.
 func checkVersion(manifest, version string) error {
+	var says string
 	data, err := os.ReadFile(manifest)
-	if err != nil {
-		return fmt.Errorf("cannot install the release: %w", err)
+	if err == nil {
+		says, err = release.VersionIn(data)
 	}
-	says, err := release.VersionIn(data)
-	if err != nil {
-		return fmt.Errorf("cannot install the release: %w", err)
+	if err == nil && !release.Same(says, version) {
+		err = fmt.Errorf("its manifest.yaml says that it is version %q, not %s", says, version)
 	}
-	if !release.Same(says, version) {
-		return fmt.Errorf("cannot install the release: its manifest.yaml says that it is version %q, not %s", says, version)
-	}
-	return nil
+	return wrap.Error(err, "cannot install the release")
 }
 
 func installFile(from, to string, mode fs.FileMode) error {

@@ -75,6 +75,23 @@ func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) err
 	return f()
 }
 
+// followKeys calls act again whenever something has changed below the prefixes, and at the time
+// that it returns, until it returns an error that ends the leadership.
+func (l leader) followKeys(ctx context.Context, prefixes []string, act func() (until time.Time, err error)) error {
+	feed := updater.NewChangeFeed(l.Store, prefixes...)
+	return withFeed(ctx, feed, func() error {
+		for ctx.Err() == nil {
+			until, err := act()
+			if endsLeadership(err) {
+				return err
+			}
+			clock.WaitUntil(ctx, feed.Ready(), until)
+			feed.Take() // whatever it is, all is read again
+		}
+		return nil
+	})
+}
+
 // actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
 // anything else is decided again in a transaction that reads everything.
 func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Observations) (decide.Action, error) {
@@ -120,10 +137,10 @@ func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Act
 func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, l.Version)
-		if err != nil {
-			return err
+		if err == nil {
+			s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities)
 		}
-		if s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities); err != nil {
+		if err != nil {
 			return err
 		}
 		a = l.nextAction(s, m)
@@ -156,25 +173,22 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 
 // sendHeartbeats does not make up for a heartbeat that could not be sent.
 func (l leader) sendHeartbeats(ctx context.Context) error {
-	feed := updater.NewChangeFeed(l.Store, keys.Config("notify.heartbeat"))
-	return withFeed(ctx, feed, func() error {
-		for ; ctx.Err() == nil; clock.WaitUntil(ctx, feed.Ready(), time.Now().Add(heartbeatInterval)) {
-			var s decide.Snapshot
-			err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
-				if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
-					s, err = decide.Load(view, l.Version)
-				}
-				return err
-			})
-			if err == nil && s.Config.Heartbeat != "" {
-				beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) }}
-				err = beat.send(ctx, s.Config, record.Alert{})
+	return l.followKeys(ctx, []string{keys.Config("notify.heartbeat")}, func() (time.Time, error) {
+		var s decide.Snapshot
+		err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
+			if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
+				s, err = decide.Load(view, l.Version)
 			}
-			if err != nil && ctx.Err() == nil {
-				slog.Warn("no heartbeat was sent", "error", err)
-			}
+			return err
+		})
+		if err == nil && s.Config.Heartbeat != "" {
+			beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) }}
+			err = beat.send(ctx, s.Config, record.Alert{})
 		}
-		return nil
+		if err != nil && ctx.Err() == nil {
+			slog.Warn("no heartbeat was sent", "error", err)
+		}
+		return time.Now().Add(heartbeatInterval), nil
 	})
 }
 

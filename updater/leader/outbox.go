@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -24,26 +24,17 @@ import (
 // sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
 // sent. If it is killed in between, the alert is sent again.
 func (l leader) sendAlerts(ctx context.Context) error {
-	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Outbox)
-	p := alertSender{leader: l, sent: map[delivery]bool{}}
-	return withFeed(ctx, feed, func() error {
-		for failures := 0; ctx.Err() == nil; {
-			err := p.sendAll(ctx)
-			if endsLeadership(err) {
-				return err
-			}
-			var until time.Time
-			if failures++; err == nil {
-				failures = 0
-			} else {
-				gap := updater.RetryInterval << min(failures-1, 6)
-				slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
-				until = time.Now().Add(gap)
-			}
-			clock.WaitUntil(ctx, feed.Ready(), until)
-			feed.Take() // whatever it is, all is read again
+	p, failures := alertSender{leader: l, sent: map[delivery]bool{}}, 0
+	return l.followKeys(ctx, []string{keys.AllConfig, keys.Outbox}, func() (until time.Time, err error) {
+		err = p.sendAll(ctx)
+		if failures++; err == nil {
+			failures = 0
+		} else if !endsLeadership(err) {
+			gap := updater.RetryInterval << min(failures-1, 6)
+			slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
+			until = time.Now().Add(gap)
 		}
-		return nil
+		return until, err
 	})
 }
 
@@ -203,19 +194,15 @@ func slackBody(a record.Alert) any {
 const sendTimeout = 20 * time.Second
 
 // send returns errors without the address, which is a secret.
-func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) error {
+func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	if err := p.post(ctx, config, a); err != nil {
+	defer func() {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		return fmt.Errorf("cannot send to %s: %w", p.name, err)
-	}
-	return nil
-}
-
-func (p receiver) post(ctx context.Context, config record.Config, a record.Alert) error {
+		err = wrap.Error(err, "cannot send to %s", p.name)
+	}()
 	a.Cluster = config.Cluster
 	body, err := json.Marshal(p.body(a))
 	if err != nil {

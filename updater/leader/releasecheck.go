@@ -10,7 +10,6 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/clock"
 	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
@@ -20,23 +19,15 @@ import (
 // checkReleases looks for releases: when the interval is over, when an operator asks for it, and
 // when the source of releases is configured anew. Failures are retried with growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
-	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos)
 	c := releaseChecker{leader: l}
 	defer c.close()
-	return withFeed(ctx, feed, func() error {
-		for ctx.Err() == nil {
-			until, err := c.checkIfDue(ctx)
-			if endsLeadership(err) {
-				return err
-			}
-			if err != nil {
-				slog.Warn("cannot look for releases; trying again", "error", err)
-				until = time.Now().Add(updater.RetryInterval)
-			}
-			clock.WaitUntil(ctx, feed.Ready(), until)
-			feed.Take() // whatever it is, all is read again
+	return l.followKeys(ctx, []string{keys.AllConfig, keys.Infos}, func() (time.Time, error) {
+		until, err := c.checkIfDue(ctx)
+		if err != nil && !endsLeadership(err) {
+			slog.Warn("cannot look for releases; trying again", "error", err)
+			until = time.Now().Add(updater.RetryInterval)
 		}
-		return nil
+		return until, err
 	})
 }
 

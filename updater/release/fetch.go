@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 
 	"gopkg.in/yaml.v3"
@@ -165,25 +163,4 @@ func PlanDigest(manifest []byte) (string, error) {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 	return digest.Of(manifest), nil
-}
-
-// WriteJSON keeps a document as JSON.
-func WriteJSON(path string, doc any) error {
-	data, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(path, data, 0o600)
-}
-
-// ReadJSON reads a document that WriteJSON has written; it leaves doc alone if there is none.
-func ReadJSON(path string, doc any) error {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, doc)
 }

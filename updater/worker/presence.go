@@ -87,13 +87,10 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 
 func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
 	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
-		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
-		if err != nil {
-			return err
-		}
+		seen, serr := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
 		stands = seen != nil && *seen == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
-		return err
+		return cmp.Or(serr, err)
 	})
 	return revision, stands, err
 }

@@ -190,12 +190,12 @@ type Journal struct {
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
 func readJournal(dir string) (j Journal, err error) {
-	err = release.ReadJSON(journalFile(dir), &j)
+	_, err = durable.ReadJSON(journalFile(dir), &j)
 	return j, wrap.Error(err, "cannot read the journal")
 }
 
 func writeJournal(dir string, j Journal) error {
-	return wrap.Error(release.WriteJSON(journalFile(dir), j), "cannot write the journal")
+	return wrap.Error(durable.WriteJSON(journalFile(dir), j), "cannot write the journal")
 }
 
 // lockFolder makes this process the folder's only worker, until it ends.

@@ -40,6 +40,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/opener"
+	"bijou/state/wrap"
 )
 
 // db is one process's handle of a store.
@@ -134,15 +135,8 @@ const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/
 
 // parseURL does not use net/url for the whole: that knows one host only. Its
 // errors quote no user data that could be a password.
-func parseURL(raw string) (config, error) {
-	p, err := splitURL(raw)
-	if err != nil {
-		return config{}, fmt.Errorf("invalid state URL: %w", err)
-	}
-	return p, nil
-}
-
-func splitURL(raw string) (config, error) {
+func parseURL(raw string) (_ config, err error) {
+	defer wrap.Result(&err, "invalid state URL")
 	raw, query, _ := strings.Cut(raw, "?")
 	options, err := parseOptions(query)
 	if err != nil {

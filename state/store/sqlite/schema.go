@@ -30,12 +30,9 @@ var schema string
 // Create makes an empty store at path, readable by its owner only, whole or not at all. If
 // there is a file already, it returns ErrExists. Beside the file the store keeps PATH-wal
 // and PATH-shm (SQLite's) and PATH-bell (the doorbell).
-func Create(ctx context.Context, path string) error {
-	return wrap.Error(create(ctx, path), "cannot create store %q", path)
-}
-
-func create(ctx context.Context, path string) error {
-	path, err := filepath.Abs(path)
+func Create(ctx context.Context, path string) (err error) {
+	defer wrap.Result(&err, "cannot create store %q", path)
+	path, err = filepath.Abs(path)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"bijou/state"
+	"bijou/state/wrap"
 )
 
 // sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
@@ -90,11 +91,7 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode, "machine", a.Machine, "instance", a.Instance)
 	}
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
-		err := tx.RemoveMachine(a.Machine)
-		if errors.Is(err, state.ErrInUse) {
-			return nil // it has units again: the next plan knows
-		}
-		return err
+		return wrap.Unless(tx.RemoveMachine(a.Machine), state.ErrInUse) // it has units again: the next plan knows
 	})
 }
 

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -77,10 +76,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 		p.Trouble = t
 		return tx.keys.PutLeased(keys.Presence(agent), p, s.Session)
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
-	}
-	return nil
+	return wrap.Error(IgnoreNotFound(err), "cannot tell of agent %q", agent)
 }
 
 func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v.keys.Get) }

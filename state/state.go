@@ -21,6 +21,7 @@ import (
 	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/storeurl"
+	"bijou/state/wrap"
 )
 
 // State is one opened environment: its keys, blobs and watches, and over them views and
@@ -161,12 +162,7 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
-func IgnoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
-}
+func IgnoreNotFound(err error) error { return wrap.Unless(err, ErrNotFound) }
 
 // truncate cuts a text to at most n bytes, between two characters.
 func truncate(text string, n int) string {

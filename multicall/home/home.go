@@ -127,10 +127,7 @@ func (h Home) Current() string {
 func (h Home) SetCurrent(name string) error {
 	path := filepath.Join(h.Dir, currentFile)
 	if name == "" {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("cannot remove %q: %w", path, err)
-		}
-		return nil
+		return wrap.Error(wrap.Unless(os.Remove(path), os.ErrNotExist), "cannot remove %q", path)
 	}
 	return wrap.Error(renameio.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
 }

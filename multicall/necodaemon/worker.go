@@ -23,6 +23,7 @@ import (
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
+	"bijou/multicall/neco"
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
@@ -255,27 +256,14 @@ func (executableReexec) Exec() error {
 	return fmt.Errorf("cannot go on as the version that was installed: %w", err)
 }
 
-// Server is this machine as its daemons see it, for neco's commands.
-type Server struct{}
-
-// LRN returns the boot server's number.
-func (Server) LRN() (int, error) { return host.LRN() }
-
-// Diagnose diagnoses components, disks and clock.
-func (Server) Diagnose(ctx context.Context, dir string, m release.Manifest) ([]record.Diagnosis, error) {
-	h, err := host.New(host.Options{Dir: dir})
-	if err != nil {
-		return nil, err
+// Server returns this machine as its daemons see it, for neco's commands.
+func Server() neco.Server {
+	diagnose := func(ctx context.Context, dir string, m release.Manifest) ([]record.Diagnosis, error) {
+		h, err := host.New(host.Options{Dir: dir})
+		if err != nil {
+			return nil, err
+		}
+		return h.Diagnose(ctx, m), nil
 	}
-	return h.Diagnose(ctx, m), nil
-}
-
-// Journal returns the last lines of a unit.
-func (Server) Journal(ctx context.Context, unit string, lines int) string {
-	return host.Journal(ctx, unit, lines)
-}
-
-// Notify sends an alert as a leader here would.
-func (Server) Notify(ctx context.Context, config record.Config, a record.Alert) ([]string, error) {
-	return leader.Notify(ctx, config, a)
+	return neco.Server{LRN: host.LRN, Diagnose: diagnose, Journal: host.Journal, Notify: leader.Notify}
 }

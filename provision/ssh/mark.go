@@ -182,10 +182,8 @@ func (p *Provider) removeRecord(t target, machine string) error {
 	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
 		return err
 	}
-	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget that host %q was machine %s: %w", t, machine, err)
-	}
-	return nil
+	err = wrap.Unless(os.Remove(p.ledgerPath(machine)), fs.ErrNotExist)
+	return wrap.Error(err, "cannot forget that host %q was machine %s", t, machine)
 }
 
 func writeFile(path string, data []byte) error {

@@ -2,8 +2,9 @@ package keyspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"bijou/state/wrap"
 )
 
 // Leadership is the right of one session to do something alone, as long as the session
@@ -132,10 +133,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	close(l.resigned)
 	<-l.done
 	l.session.unregisterCampaign(l.key)
-	if err != nil && !errors.Is(err, ErrSessionLost) {
-		return fmt.Errorf("cannot resign from %q: %w", l.key, err)
-	}
-	return nil
+	return wrap.Error(wrap.Unless(err, ErrSessionLost), "cannot resign from %q", l.key)
 }
 
 // SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session

@@ -215,10 +215,7 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 func sweepSecret(tx *state.Tx, id string) error {
 	r, err := secrets.Get(tx.View, id)
 	if err != nil {
-		if errors.Is(err, state.ErrNotFound) {
-			return nil
-		}
-		return err
+		return state.IgnoreNotFound(err)
 	}
 	index, err := secrets.IndexOf(tx.View, r.Owner)
 	if err == nil && r.Owner != (secret.Owner{}) && !slices.Contains(index.Owned, id) {

@@ -2,7 +2,10 @@
 // import it.
 package wrap
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Error returns err behind the text and a colon, as in "cannot read FILE: ..."; nil if err is nil.
 func Error(err error, format string, args ...any) error {
@@ -15,3 +18,11 @@ func Error(err error, format string, args ...any) error {
 // Result is Error for a function with several ends, which defers it: *err is what it returns.
 // The arguments are as they were when it was deferred.
 func Result(err *error, format string, args ...any) { *err = Error(*err, format, args...) }
+
+// Unless returns err, but nil for one that errors.Is takes for the target: it is no failure there.
+func Unless(err, target error) error {
+	if errors.Is(err, target) {
+		return nil
+	}
+	return err
+}

@@ -28,3 +28,13 @@ func TestResult(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestUnless(t *testing.T) {
+	missing := Error(fs.ErrNotExist, "cannot read %q", "f")
+	if err := errors.Join(Unless(nil, fs.ErrNotExist), Unless(missing, fs.ErrNotExist)); err != nil {
+		t.Error(err)
+	}
+	if err := Unless(missing, fs.ErrExist); err != missing {
+		t.Errorf("another error became %v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/decide"
 	"bijou/updater/keys"
@@ -157,10 +158,7 @@ func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Co
 		}
 		return f(tx)
 	})
-	if errors.Is(err, errQueryChanged) {
-		return nil
-	}
-	return err
+	return wrap.Unless(err, errQueryChanged)
 }
 
 // checkResult is the result of a look for releases.

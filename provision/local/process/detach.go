@@ -6,7 +6,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -90,10 +89,7 @@ func sendSignal(i Identity, s syscall.Signal) error {
 	if !i.Alive() {
 		return nil
 	}
-	if err := syscall.Kill(i.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("cannot stop process %d: %w", i.PID, err)
-	}
-	return nil
+	return wrap.Error(wrap.Unless(syscall.Kill(i.PID, s), syscall.ESRCH), "cannot stop process %d", i.PID)
 }
 
 // It polls, since only a parent is told.

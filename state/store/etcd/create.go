@@ -136,10 +136,7 @@ func Remove(ctx context.Context, url string) error {
 		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
 		return d.storeError(ctx, err)
 	})
-	if err != nil && !errors.Is(err, store.ErrNoStore) {
-		return fmt.Errorf("cannot remove store %q: %w", url, err)
-	}
-	return nil
+	return wrap.Error(wrap.Unless(err, store.ErrNoStore), "cannot remove store %q", url)
 }
 
 // keyCodec maps the store's keys to etcd's. They are below the root as they are, so that

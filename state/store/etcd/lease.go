@@ -13,6 +13,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/opener"
+	"bijou/state/wrap"
 )
 
 // Lease grants a lease of etcd's, which counts in whole seconds and may keep it a
@@ -47,10 +48,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, id)
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil
-		}
-		return err
+		return wrap.Unless(err, rpctypes.ErrLeaseNotFound)
 	})
 }
 

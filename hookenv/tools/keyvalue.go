@@ -9,16 +9,14 @@ import (
 	"bijou/hookenv"
 )
 
-// pairFlags are the arguments of tools that take KEY=VALUE and nothing else, and their --file.
-type pairFlags struct{ file string }
-
-// withPairs returns the Prepare of such a tool, which is called for the local unit.
+// withPairs returns the Prepare of a tool that takes KEY=VALUE or --file and nothing else, and is
+// called for the local unit.
 func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error) func(*hookenv.FlagSet) hookenv.Runner {
 	return func(f *hookenv.FlagSet) hookenv.Runner {
-		p := &pairFlags{}
-		f.AddString(&p.file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+		file := ""
+		f.AddString(&file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
 		return func(ctx context.Context, inv *hookenv.Invocation) error {
-			changes, err := p.readChanges(ctx, inv)
+			changes, err := readChanges(ctx, inv, file)
 			if err != nil {
 				return err
 			}
@@ -31,12 +29,12 @@ func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes ma
 }
 
 // Arguments win over the file. No value is nil: null in a file is the empty text.
-func (p *pairFlags) readChanges(ctx context.Context, inv *hookenv.Invocation) (map[string]*string, error) {
+func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map[string]*string, error) {
 	given, err := parsePairs(inv.Args)
-	if err != nil || p.file == "" {
+	if err != nil || file == "" {
 		return given, err
 	}
-	data, err := inv.Files.Read(ctx, p.file)
+	data, err := inv.Files.Read(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +90,11 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("cannot read leadership settings: %w", err)
 	}
-	value, set := settings[key]
-	switch {
-	case key != "" && set:
-		return inv.Print(value)
-	case key != "":
-		return inv.Print(nil)
-	case len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON:
+	if key == "" && len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON {
 		inv.Format = hookenv.FormatJSON
 		return inv.Print(nil) // "null", as charm libraries know it from Juju
 	}
-	return inv.Print(settings)
+	return printSettings(inv, settings, key)
 }
 
 func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {

@@ -75,7 +75,10 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 		asked["egress-subnets"] = n.Egress
 	}
 	if g.ingress {
-		asked["ingress-address"] = firstOr(n.Ingress, bindAddress(n))
+		asked["ingress-address"] = bindAddress(n)
+		if len(n.Ingress) > 0 {
+			asked["ingress-address"] = n.Ingress[0]
+		}
 	}
 	if g.bind {
 		asked["bind-address"] = bindAddress(n)
@@ -103,13 +106,6 @@ func bindAddress(n hookapi.Network) string {
 		return ""
 	}
 	return n.Interfaces[0].Addresses[0].Value
-}
-
-func firstOr(values []string, otherwise string) string {
-	if len(values) > 0 {
-		return values[0]
-	}
-	return otherwise
 }
 
 // allValues has the keys that charms read: in YAML also those of older Jujus.

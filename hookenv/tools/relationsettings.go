@@ -184,7 +184,7 @@ func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err != nil {
 		return err
 	}
-	return g.printSettings(inv, settings)
+	return printSettings(inv, settings, g.key)
 }
 
 func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invocation) error {
@@ -220,11 +220,11 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 }
 
 // A key that is not there is printed as null, or nothing.
-func (g *relationGetter) printSettings(inv *hookenv.Invocation, settings map[string]string) error {
-	if g.key == "" {
+func printSettings(inv *hookenv.Invocation, settings map[string]string, key string) error {
+	if key == "" {
 		return inv.Print(settings)
 	}
-	if value, ok := settings[g.key]; ok {
+	if value, ok := settings[key]; ok {
 		return inv.Print(value)
 	}
 	return inv.Print(nil)

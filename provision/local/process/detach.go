@@ -17,6 +17,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/executable"
 	"bijou/state/procstat"
+	"bijou/state/wrap"
 )
 
 // Detached describes a process that is to outlive its starter.

@@ -1,7 +1,9 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +18,7 @@ type configCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
 	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	File    []string `placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
 	resetFlags
 	waitFlags
 }
@@ -37,15 +40,10 @@ type setting struct {
 
 // Run prints every option, or the value of one, or does what set and unset do.
 func (c configCmd) Run(o *operator) error {
-	if c.asks(c.Words) {
+	if c.asks(c.Words) && len(c.File) == 0 {
 		return c.show(o)
 	}
-	if len(c.Words) > 0 {
-		if err := (setCmd{Service: c.Service, Options: c.Words}).Run(o); err != nil || len(c.Reset) == 0 {
-			return err
-		}
-	}
-	return unsetCmd{Service: c.Service, Options: c.Reset}.Run(o)
+	return setCmd{Service: c.Service, Options: c.Words, Config: c.File, reset: c.Reset}.Run(o)
 }
 
 func (c configCmd) show(o *operator) error {
@@ -100,21 +98,40 @@ func settingSource(isSet bool) string {
 
 type setCmd struct {
 	Service string   `arg:"" help:"The service."`
-	Options []string `arg:"" name:"option=value" help:"Options; VALUE may be @FILE."`
+	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE may be @FILE."`
+	Config  []string `placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	reset   []string
 	waitFlags
 }
 
 // Run sets the options, all or none.
 func (c setCmd) Run(o *operator) error {
+	changes := map[string]any{}
+	for _, option := range c.reset {
+		changes[option] = nil
+	}
+	if len(c.Config) > 0 {
+		ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
+		if err != nil {
+			return err
+		}
+		given, err := readOptions(c.Config, &ch.Config, c.Service)
+		if err != nil {
+			return err
+		}
+		maps.Copy(changes, given)
+	}
 	pairs, err := parsePairs(c.Options)
 	if err != nil {
 		return err
 	}
-	changes := map[string]any{}
 	for option, value := range pairs {
 		if changes[option], err = readValue(option, value); err != nil {
 			return err
 		}
+	}
+	if len(changes) == 0 {
+		return console.Usage(errors.New("no option is given"))
 	}
 	return setConfig(o, c.Service, changes)
 }
@@ -178,11 +195,7 @@ type unsetCmd struct {
 
 // Run puts the options back, all or none.
 func (c unsetCmd) Run(o *operator) error {
-	changes := map[string]any{}
-	for _, option := range c.Options {
-		changes[option] = nil
-	}
-	return setConfig(o, c.Service, changes)
+	return setCmd{Service: c.Service, reset: c.Options}.Run(o)
 }
 
 type exposeCmd struct {

@@ -89,7 +89,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if spec.Storage, err = parseDirectives(c.Storage); err != nil {
 		return nil, err
 	}
-	if spec.Config, err = c.readOptions(found.Charm, spec.Name); err != nil {
+	if spec.Config, err = readOptions(c.Config, found.Config, spec.Name); err != nil {
 		return nil, err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
@@ -125,12 +125,13 @@ func (c deployCmd) parseDialect() (charm.Dialect, error) {
 	return d, nil
 }
 
-func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any, error) {
+// readOptions reads files of options, and options.
+func readOptions(words []string, schema *charm.Config, service string) (map[string]any, error) {
 	all := map[string]any{}
-	for _, word := range c.Config {
+	for _, word := range words {
 		_, missing := os.Stat(word)
 		if name, text, isPair := strings.Cut(word, "="); isPair && missing != nil {
-			value, err := ch.Config.ParseText(name, text)
+			value, err := schema.ParseText(name, text)
 			if err != nil {
 				return nil, err
 			}
@@ -144,7 +145,7 @@ func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any,
 		if err != nil {
 			return nil, fmt.Errorf("cannot read options: %w", err)
 		}
-		options, err := ch.Config.ParseYAML(data, service)
+		options, err := schema.ParseYAML(data, service)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read options from %q: %w", word, err)
 		}

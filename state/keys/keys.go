@@ -33,7 +33,7 @@ const (
 	UnusedMachines = "spares/"
 	Relations      = "relations/"
 	Uniters        = "uniters/"
-	historyPrefix  = "history/"
+	History        = "history/"
 	LogHeads       = "logs/"
 	logPrefix      = "log/"
 	Actions        = "actions/"
@@ -225,7 +225,7 @@ func MemberState(u string, id int, m string) string {
 }
 
 // UnitHistory is the prefix of the hooks that a unit has run.
-func UnitHistory(unit string) string { return historyPrefix + unit + "/" }
+func UnitHistory(unit string) string { return History + unit + "/" }
 
 // HookRun is history/<u>/<slot>: HookRun.
 func HookRun(unit string, slot int) string { return UnitHistory(unit) + strconv.Itoa(slot) }

@@ -36,6 +36,9 @@ func (w *input) choose() map[string]part {
 			chosen[service] = part{shown: true}
 		}
 		for _, r := range w.relationsOf[service] {
+			if w.alone {
+				break
+			}
 			related[r.Other(service).Service] = part{shown: w.Related}
 		}
 	}

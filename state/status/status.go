@@ -22,6 +22,8 @@ type Options struct {
 	Scope   Scope // nil: everything
 	Related bool  // the units of related services are shown, too
 	Secrets bool  // shown to those who must see them; else hidden
+
+	alone bool // nothing is read of related services' units
 }
 
 // Read collects what `juju status` shows. It reads a handful of lists, however many units

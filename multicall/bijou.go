@@ -23,6 +23,8 @@ type bijouGrammar struct {
 	Install    install.Command `cmd:"" help:"Make a link for every applet."`
 	Uninstall  install.Removal `cmd:"" help:"Remove what install has made."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
+	Completion completionCmd   `cmd:"" help:"Print what has a shell complete commands, options and names."`
+	Complete   completeCmd     `cmd:"" hidden:""`
 }
 
 // runBijou runs one of bijou's own commands, or an applet.
@@ -69,7 +71,9 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
-func ownCommands() []string { return []string{"help", "version", "install", "uninstall", "quickstart"} }
+func ownCommands() []string {
+	return []string{"help", "version", "install", "uninstall", "quickstart", "completion", "complete"}
+}
 
 type versionCmd struct{}
 

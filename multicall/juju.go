@@ -169,9 +169,12 @@ type jujudGrammar struct {
 	Version struct{} `cmd:"" help:"Print the version of Juju that charms see."`
 }
 
+func jujudCommand() console.Command {
+	return console.Command{Name: "jujud", Grammar: &jujudGrammar{}, Help: helpFiles}
+}
+
 func runJujud(c applet.Call) int {
-	var grammar jujudGrammar
-	_, err := console.Parse(c.Streams, console.Command{Name: "jujud", Grammar: &grammar, Help: helpFiles}, c.Args)
+	_, err := console.Parse(c.Streams, jujudCommand(), c.Args)
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}

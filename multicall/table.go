@@ -8,6 +8,9 @@ import (
 	"bijou/hookenv/tools"
 	"bijou/multicall/agents"
 	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/multicall/juju"
+	"bijou/multicall/neco"
 	"bijou/multicall/necodaemon"
 	"bijou/multicall/providers"
 )
@@ -32,6 +35,11 @@ func roleApplets() []applet.Applet {
 		{Name: "neco-worker", Summary: "does one boot server's part in updates", Run: necodaemon.RunWorker},
 		{Name: "jujud", Summary: "answers `jujud version`, which some charms ask", Run: runJujud},
 	}
+}
+
+// Commands lists the command lines that kong parses: all but those of hook tools and providers.
+func Commands() []console.Command {
+	return slices.Concat([]console.Command{bijouCommand(), juju.Command(), neco.Command(), jujudCommand()}, agents.Commands(), necodaemon.Commands())
 }
 
 func findApplet(name string) (applet.Applet, bool) {

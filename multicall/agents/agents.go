@@ -31,10 +31,21 @@ type machineAgentGrammar struct {
 	daemonFlags
 }
 
+// Commands are the command lines of the daemons.
+func Commands() []console.Command {
+	return []console.Command{
+		newCommand("machine-agent", &machineAgentGrammar{}), newCommand("unit-agent", &unitAgentGrammar{}), newCommand("provisioner", &provisionerGrammar{}),
+	}
+}
+
+func newCommand(name string, grammar any) console.Command {
+	return console.Command{Name: name, Grammar: grammar, Help: helpFiles}
+}
+
 // RunMachineAgent is the applet machine-agent.
 func RunMachineAgent(c applet.Call) int {
 	var g machineAgentGrammar
-	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
+	return daemon.Run(c, newCommand("machine-agent", &g), g.serveMachine)
 }
 
 // serveMachine hosts a provisioner, too, on a machine that manages the environment:
@@ -147,7 +158,7 @@ type unitAgentGrammar struct {
 // RunUnitAgent is the applet unit-agent.
 func RunUnitAgent(c applet.Call) int {
 	var g unitAgentGrammar
-	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
+	return daemon.Run(c, newCommand("unit-agent", &g), g.serveUnit)
 }
 
 func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err error) {
@@ -191,7 +202,7 @@ type provisionerGrammar struct {
 // RunProvisioner is the applet provisioner.
 func RunProvisioner(c applet.Call) int {
 	var g provisionerGrammar
-	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)
+	return daemon.Run(c, newCommand("provisioner", &g), g.serveProvisioner)
 }
 
 func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) (err error) {

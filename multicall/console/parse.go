@@ -33,6 +33,8 @@ type Command struct {
 	Help fs.FS
 	// Inserts are texts that {{NAME}} stands for there.
 	Inserts map[string]func() string
+	// Names returns the names that a value may be, for completion. It may be nil.
+	Names func(w Wanted) []string
 }
 
 // HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
@@ -71,17 +73,15 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err := checkText(args); err != nil {
 		return nil, err
 	}
-	grammar := c.Grammar
-	part, copyBack, isPart := narrow(grammar, args)
+	part, copyBack, isPart := narrow(c.Grammar, args)
 	if isPart {
-		grammar = part
+		c.Grammar = part
 	}
-	parser, err := kong.New(grammar, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))), kong.Writers(s.Out, s.Err),
+	parser, err := c.newParser(kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exitPanic(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
-		return nil, fmt.Errorf("internal error: %w", err)
+		return nil, err
 	}
-	c.addHelp(parser.Model.Node, "")
 	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
@@ -90,6 +90,15 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		copyBack()
 	}
 	return parsed, nil
+}
+
+func (c Command) newParser(options ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(c.Grammar, append(options, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))))...)
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	c.addHelp(parser.Model.Node, "")
+	return parser, nil
 }
 
 func (c Command) addHelp(n *kong.Node, folder string) {
@@ -211,7 +220,7 @@ func moveOptionsFirst(node *kong.Node, args []string) []string {
 		}
 		if len(arg) > 1 && arg[0] == '-' {
 			options = append(options, arg)
-			if i+1 < len(args) && takesValue(node, arg) {
+			if i+1 < len(args) && awaitsValue(node, arg) != nil {
 				i++
 				options = append(options, args[i])
 			}
@@ -245,20 +254,29 @@ func isPassthrough(node *kong.Node) bool {
 	})
 }
 
-func takesValue(node *kong.Node, arg string) bool {
+// awaitsValue returns the option that takes the next argument as its value; nil if arg ends no such option.
+func awaitsValue(node *kong.Node, arg string) *kong.Flag {
 	if name, long := strings.CutPrefix(arg, "--"); long {
 		f := findFlag(node, func(f *kong.Flag) bool { return f.Name == name || slices.Contains(f.Aliases, name) })
-		return f != nil && !f.IsBool() && !f.IsCounter()
+		if f == nil || isSwitch(f) {
+			return nil
+		}
+		return f
 	}
 	letters := []rune(arg[1:])
 	for i, letter := range letters {
 		f := findFlag(node, func(f *kong.Flag) bool { return f.Short == letter })
-		if f == nil || !f.IsBool() && !f.IsCounter() {
-			return f != nil && i == len(letters)-1
+		switch {
+		case f == nil || !isSwitch(f) && i < len(letters)-1:
+			return nil
+		case !isSwitch(f):
+			return f
 		}
 	}
-	return false
+	return nil
 }
+
+func isSwitch(f *kong.Flag) bool { return f.IsBool() || f.IsCounter() }
 
 func findFlag(node *kong.Node, is func(*kong.Flag) bool) *kong.Flag {
 	for ; node != nil; node = node.Parent {

@@ -197,7 +197,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	}
 	args, tail := cutCommand(args)
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts()}, args)
+	parsed, err := console.Parse(s, command(&g), args)
 	if err != nil {
 		return err
 	}
@@ -214,6 +214,13 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		err = o.awaitAffected(c.flags())
 	}
 	return withHint(err)
+}
+
+// Command is the command line of juju.
+func Command() console.Command { return command(&grammar{}) }
+
+func command(g *grammar) console.Command {
+	return console.Command{Name: "juju", Grammar: g, Help: helpFiles, Inserts: helpInserts(), Names: completeNames}
 }
 
 // cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so that no

@@ -80,7 +80,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "neco", Grammar: &g, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}, args)
+	parsed, err := console.Parse(s, command(&g), args)
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,13 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		}
 	}
 	return withHint(parsed.Run(o))
+}
+
+// Command is the command line of neco.
+func Command() console.Command { return command(&grammar{}) }
+
+func command(g *grammar) console.Command {
+	return console.Command{Name: "neco", Grammar: g, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}
 }
 
 func (o *operator) setDetail(format string, args ...any) {

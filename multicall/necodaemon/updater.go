@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/multicall/applet"
-	"bijou/multicall/console"
 	"bijou/multicall/daemon"
 	"bijou/state/keyspace"
 	"bijou/updater"
@@ -23,7 +22,7 @@ type necoUpdaterGrammar struct {
 // RunUpdater is the applet neco-updater.
 func RunUpdater(c applet.Call) int {
 	var g necoUpdaterGrammar
-	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, newCommand("neco-updater", &g), func(ctx context.Context, d daemon.Daemon) error {
 		return serveUpdater(ctx, d, g)
 	})
 }

@@ -45,10 +45,19 @@ type necoWorkerGrammar struct {
 	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
+// Commands are the command lines of the daemons.
+func Commands() []console.Command {
+	return []console.Command{newCommand("neco-updater", &necoUpdaterGrammar{}), newCommand("neco-worker", &necoWorkerGrammar{})}
+}
+
+func newCommand(name string, grammar any) console.Command {
+	return console.Command{Name: name, Grammar: grammar, Help: helpFiles}
+}
+
 // RunWorker is the applet neco-worker.
 func RunWorker(c applet.Call) int {
 	var g necoWorkerGrammar
-	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
+	return daemon.Run(c, newCommand("neco-worker", &g), func(ctx context.Context, d daemon.Daemon) error {
 		return serveWorker(ctx, d, g)
 	})
 }

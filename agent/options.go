@@ -11,6 +11,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/state"
+	"bijou/state/metrics"
 	"bijou/state/secretkeys"
 )
 
@@ -75,6 +76,8 @@ type Options struct {
 
 	// Ready, unless it is nil, is called once the agent is announced.
 	Ready func()
+	// Metrics has what the units' hooks do; may be nil.
+	Metrics *metrics.Registry
 	// Watchdog watches the agent's loops; may be nil.
 	Watchdog *pulse.Watchdog
 

@@ -105,6 +105,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		NoteAttempt: h.outages.agentReporter(agent),
 		Loop:        h.Watchdog.Loop(agent),
 		SecretKeys:  h.SecretKeys,
+		Metrics:     h.Metrics,
 		Nominate:    func(stays bool) { h.election.nominate(ctx, unit, stays) },
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/metrics"
 )
 
 const (
@@ -36,6 +37,7 @@ type Options struct {
 	State    *state.State
 	Provider provider.Provider
 	Process  *state.SharedSession // whose session it campaigns by, shared with other roles; nil: its own
+	Metrics  *metrics.Registry    // nil: nothing is measured
 	Log      *slog.Logger         // nil: slog.Default()
 	Now      func() time.Time     // nil: time.Now; when failed starts are due
 }
@@ -54,6 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	measureIdle(o.Metrics)
 	for said := ""; ; {
 		err := campaign(ctx, o)
 		switch {
@@ -104,6 +107,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
+	defer measureIdle(o.Metrics)
 	l := &leader{Options: o, leadership: leadership, pool: newJobPool(), recorder: newRecorder(leadership.Update), backoffs: backoffs{}, absentAgents: absentAgents{}}
 	beside.Go(func() { l.recorder.run(ctx) })
 	defer l.pool.wait()

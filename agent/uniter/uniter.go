@@ -25,6 +25,7 @@ import (
 	"bijou/hookenv/server"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/metrics"
 	"bijou/state/secretkeys"
 	"bijou/state/secrets"
 )
@@ -46,6 +47,7 @@ type Options struct {
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // may be nil
 	SecretKeys  secretkeys.File
+	Metrics     *metrics.Registry // may be nil
 	// Nominate is called after each snapshot: the unit may lead its service. stays is false
 	// for a unit that is to leave.
 	Nominate func(stays bool)
@@ -71,6 +73,7 @@ type uniter struct {
 
 	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
 	nextSeq     int64     // of the unit's next state.HookRun
+	measured    []string  // the labels of its state in Metrics
 	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
 }
 
@@ -102,6 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	u.Update = u.commit
 	u.output = unitlog.Open(unitlog.Options{Unit: o.Unit, Path: o.Folder.Log(), State: o.State, Log: o.Log})
 	defer u.close()
+	defer u.clearMetrics()
 	return u.run(ctx)
 }
 
@@ -159,6 +163,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	u.measureUnit(snap)
 	if !snap.Gone {
 		u.Nominate(snap.Unit.Life == state.Alive)
 	}

@@ -24,6 +24,7 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
+	"bijou/state/metrics"
 )
 
 type machineAgentGrammar struct {
@@ -64,11 +65,11 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		return err
 	}
 	defer hold.Release()
-	s, err := g.openState(ctx)
+	s, closeState, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	claimant, err := daemon.NewClaimant(dir)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	roles := []daemon.Role{func(ctx context.Context) error {
 		return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: agent.Options{
 			State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
-			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
+			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(), Metrics: g.measured,
 		}})
 	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
 	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(g.Machine) })
@@ -87,7 +88,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		return err
 	}
 	if slices.Contains(machine.Jobs, state.JobManage) {
-		roles = append(roles, newProvisionerRole(s, session, e))
+		roles = append(roles, newProvisionerRole(s, session, e, g.measured))
 	}
 	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, roles)))
 }
@@ -166,11 +167,11 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err 
 	if err != nil {
 		return err
 	}
-	s, err := g.openState(ctx)
+	s, closeState, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
 	if err != nil {
 		return err
@@ -188,7 +189,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err 
 		func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: agent.Options{
 				State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
-				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
+				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(), Metrics: g.measured,
 			}})
 		},
 		func(ctx context.Context) error { return h.watch(ctx, s) },
@@ -197,6 +198,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err 
 
 type provisionerGrammar struct {
 	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	metricsFlag
 }
 
 // RunProvisioner is the applet provisioner.
@@ -206,23 +208,23 @@ func RunProvisioner(c applet.Call) int {
 }
 
 func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) (err error) {
-	p := daemonFlags{Env: g.Env}
+	p := daemonFlags{Env: g.Env, metricsFlag: g.metricsFlag}
 	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, err := p.openState(ctx)
+	s, closeState, err := p.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	if err := refuseCopy(ctx, s, e); err != nil {
 		return err
 	}
 	h := newHandover(e, p.Tools, d.Call.Applets)
 	d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
 	return h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
-		newProvisionerRole(s, nil, e),
+		newProvisionerRole(s, nil, e, p.measured),
 		func(ctx context.Context) error { return h.watch(ctx, s) },
 		func(ctx context.Context) error {
 			select {
@@ -235,13 +237,13 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 }
 
 // newProvisionerRole opens a session of its own if session is nil.
-func newProvisionerRole(s *state.State, session *state.SharedSession, e home.Environment) daemon.Role {
+func newProvisionerRole(s *state.State, session *state.SharedSession, e home.Environment, measured *metrics.Registry) daemon.Role {
 	return func(ctx context.Context) error {
 		p, err := providers.NewClient(ctx, s, e)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p})
+		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p, Metrics: measured})
 	}
 }

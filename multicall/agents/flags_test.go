@@ -20,7 +20,7 @@ func TestOpenWaits(t *testing.T) {
 		{"sqlite:/nonexistent/store", state.ErrNoStore},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := (&daemonFlags{State: c.url}).openState(ctx)
+		_, _, err := (&daemonFlags{State: c.url}).openState(ctx)
 		if !errors.Is(err, c.want) || errors.Is(err, state.ErrAway) {
 			t.Errorf("%s: got %v, want %v", c.url, err, c.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/applet"
 	"bijou/multicall/daemon"
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/host"
 	"bijou/updater/leader"
@@ -36,10 +37,10 @@ func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) er
 	if err != nil {
 		return err
 	}
-	metrics := &leader.Metrics{}
-	return serve(ctx, g.State, g.Metrics, metrics, func(store *keyspace.Space) error {
+	measured := metrics.NewRegistry()
+	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
-		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.Notifier.NotifyReady}
+		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: measured, Ready: d.Notifier.NotifyReady}
 		return daemon.RunRoles(ctx, []daemon.Role{
 			func(ctx context.Context) error { return leader.Run(ctx, o) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },

@@ -54,3 +54,32 @@ func TestTable(t *testing.T) {
 		t.Errorf("%q", coloured.String())
 	}
 }
+
+// What does not fit is cut between words, the last column first, which stands below its row where
+// little would be left; wide characters count twice.
+func TestTableFits(t *testing.T) {
+	table := NewTable("UNIT", "STATE", "MESSAGE")
+	table.Add("", "blög/0", "up", "it waits for the database to answer")
+	table.Add("", "データ/0", "up", "準備ができていません準備ができていません")
+	table.Add("", "b/10", "error", "")
+	table.Add("", "b/11", "error", "/a/path/without/any/space/that/goes/on")
+	for _, tc := range []struct {
+		width int
+		want  []string
+	}{
+		{0, []string{"UNIT      STATE  MESSAGE", "blög/0    up     it waits for the database to answer", "データ/0  up     準備ができていません準備ができていません",
+			"b/10      error", "b/11      error  /a/path/without/any/space/that/goes/on"}},
+		{41, []string{"UNIT      STATE  MESSAGE", "blög/0    up     it waits for the…", "データ/0  up     準備ができていません準…",
+			"b/10      error", "b/11      error  /a/path/without/any/spa…"}},
+		{14, []string{"UNIT     STATE", "blög/0   up", "    it waits…", "データ…  up", "    準備がで…",
+			"b/10     error", "b/11     error", "    /a/path/w…"}},
+	} {
+		var out strings.Builder
+		if err := table.WriteIn(&out, false, tc.width); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Join(tc.want, "\n")+"\n", out.String()); diff != "" {
+			t.Errorf("in %d columns (-want +got):\n%s", tc.width, diff)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rivo/uniseg"
 	"golang.org/x/term"
 )
 
@@ -76,18 +77,19 @@ func Fit(text string, s Size) string {
 func fitLine(line string, width int) string {
 	n, escape := 0, false
 	for i, r := range line {
+		wide := uniseg.StringWidth(string(r))
 		switch {
 		case r == '\x1b':
 			escape = true
 		case escape:
 			escape = r != 'm'
-		case n == width:
+		case n+wide > width:
 			if strings.Contains(line, "\x1b") {
 				return line[:i] + "\x1b[0m"
 			}
 			return line[:i]
 		default:
-			n++
+			n += wide
 		}
 	}
 	return line
@@ -174,7 +176,7 @@ func (p *Progress) drawBar(now time.Time, done, total int) {
 // only, cut to the width. A terminal's last column stays free, since some wrap there.
 func formatBar(what string, done, total, width int) string {
 	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
-	room := min(maxBarWidth, width-1-len([]rune(left))-len(right)-2)
+	room := min(maxBarWidth, width-1-uniseg.StringWidth(left)-len(right)-2)
 	if room < 5 {
 		return fitLine(what+right, max(1, width-1))
 	}

@@ -196,23 +196,36 @@ func (c modelConfigCmd) Run(o *operator) error {
 	return o.encode(c.Format, all)
 }
 
-type environmentsCmd struct{}
+type environmentsCmd struct {
+	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
 
 // Run prints the names, the one in use marked by a star.
-func (environmentsCmd) Run(o *operator) error {
+func (c environmentsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
 	if err != nil {
 		return err
 	}
-	current := o.home.Current()
+	current, infos := o.home.Current(), []modelInfo{}
 	for _, name := range names {
 		mark := " "
 		if name == current {
 			mark = "*"
 		}
-		fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
+		if c.Format == "tabular" {
+			fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
+			continue
+		}
+		e, err := o.home.Environment(name)
+		if err != nil {
+			return err
+		}
+		infos = append(infos, newModelInfo(e))
 	}
-	return nil
+	if c.Format == "tabular" {
+		return nil
+	}
+	return o.encode(c.Format, map[string]any{"models": infos, "current-model": current})
 }
 
 type switchCmd struct {

@@ -26,6 +26,8 @@ type statusCmd struct {
 	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
 	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
+	Storage   bool     `help:"Tabular: storage, too."`
+	UTC       bool     `name:"utc" help:"Times are UTC's instead of this host's."`
 	Secrets   bool     `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
 	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
@@ -34,6 +36,9 @@ type statusCmd struct {
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
+	}
+	if c.UTC {
+		time.Local = time.UTC // of this process, which prints the status and ends
 	}
 	if c.Watch {
 		return c.watch(o)
@@ -47,10 +52,10 @@ func (c statusCmd) Run(o *operator) error {
 		return unmatchedError(chosen.unmatched)
 	}
 	if c.Output == "" {
-		err = c.write(o.streams.Out, chosen.status, console.CanColour(o.streams.Out))
+		err = c.write(o.streams.Out, chosen.status, c.layout(o))
 		return errors.Join(err, unmatchedError(chosen.unmatched))
 	}
-	text, err := c.render(chosen.status, false)
+	text, err := c.render(chosen.status, c.layout(o))
 	if err != nil {
 		return err
 	}
@@ -61,6 +66,9 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Globs), Secrets: c.Secrets})
 	if err == nil && c.Format == "json" {
 		s.Environment, err = v.Environment()
+	}
+	if err == nil && (c.Storage || c.Format == "json") {
+		s.Storage, err = v.Storages()
 	}
 	return s, err
 }
@@ -73,13 +81,23 @@ func unmatchedError(globs []string) error {
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
-func (c statusCmd) render(s status.Status, coloured bool) ([]byte, error) {
+// layout says how tables are to look: for whom a terminal is there, or for nobody.
+func (c statusCmd) layout(o *operator) statusTables {
+	t := statusTables{relations: c.Relations, storage: c.Storage}
+	if e, err := o.home.Choose(o.name); err == nil && c.Output == "" && console.IsTerminal(o.streams.Out) {
+		t.coloured, t.width = console.CanColour(o.streams.Out), console.SizeOf(o.streams.Out).Width
+		t.heading = []string{e.Name, o.parts.Version, sanitize.HideSecrets(e.State), time.Now().Format(time.DateTime)}
+	}
+	return t
+}
+
+func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 	var text bytes.Buffer
-	err := c.write(&text, s, coloured)
+	err := c.write(&text, s, t)
 	return text.Bytes(), err
 }
 
-func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
+func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	switch c.Format {
 	case "yaml":
 		return writeStatusYAML(w, s)
@@ -92,7 +110,8 @@ func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	case "dot":
 		return writeDot(w, s)
 	}
-	return statusTables{status: s, coloured: coloured, relations: c.Relations}.write(w)
+	t.status = s
+	return t.write(w)
 }
 
 // watch prints the status again after each change, until the operator interrupts it or
@@ -101,7 +120,6 @@ func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
-	coloured := c.Output == "" && console.CanColour(o.streams.Out)
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
@@ -109,7 +127,7 @@ func (c statusCmd) watch(o *operator) error {
 			if err != nil {
 				return nil, err
 			}
-			text, err := c.render(selectStatus(status, c.Globs).status, coloured)
+			text, err := c.render(selectStatus(status, c.Globs).status, c.layout(o))
 			return func() error { return c.showStatus(o, screen, string(text)) }, err
 		}
 		return f.follow(ctx)

@@ -50,14 +50,14 @@ func TestTabular(t *testing.T) {
 0        running  127.0.0.1  localhost  noble
 10       pending                        noble
 
-SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS   MESSAGE
-blog     6.4.1    local:noble/wordpress-1  no       2      (dying)
-db                local:noble/mysql-3      yes      1
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAGE
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
 
-UNIT      STATE        WORKLOAD  MACHINE  ADDRESS  PORTS        MESSAGE
-blog/10   start-error  -         0                              start: exit code 1 (next retry at 12:30:00)
-blog/2 *  started      active    0                 80/tcp,icmp  fine
-db/0      pending      -         10
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        SINCE  MESSAGE
+blog/10   start-error  -         idle        0                                     start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp         fine
+db/0      pending      -         allocating  10
 
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
 relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1
@@ -67,6 +67,74 @@ relation-0  ring       db:ring    db:ring   up
 		t.Error(diff)
 	}
 }
+
+// On a terminal there is a heading, what a star means, and no line is wider than it.
+func TestTabularOnTerminals(t *testing.T) {
+	s := sampleStatus()
+	s.Services["blog"].Units["blog/2"].Workload.Message = "準備完了 " + strings.Repeat("fine ", 40) + "indeed"
+	heading := []string{"prod", "1.2.3", "etcd://one,two/prod", "2026-01-02 12:00:00"}
+	for width, want := range map[int]string{80: tabular80, 200: tabular200} {
+		var b strings.Builder
+		if err := (statusTables{status: s, width: width, heading: heading}).write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("in %d columns (-want +got):\n%s", width, diff)
+		}
+	}
+}
+
+const tabular80 = `ENVIRONMENT  VERSION  STORE                TIME
+prod         1.2.3    etcd://one,two/prod  2026-01-02 12:00:00
+
+MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+2        error                          noble   no room
+0        running  127.0.0.1  localhost  noble
+10       pending                        noble
+
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)
+    hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting
+    waiting for its machine and agent
+
+UNIT      STATE       WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        SINCE
+blog/10   start-err…  -         idle        0
+    start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started     active    idle        0                 80/tcp,icmp
+    準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine…
+db/0      pending     -         allocating  10
+
+RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
+relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed:…
+relation-0  ring       db:ring    db:ring   up
+
+* leads its service
+`
+
+const tabular200 = `ENVIRONMENT  VERSION  STORE                TIME
+prod         1.2.3    etcd://one,two/prod  2026-01-02 12:00:00
+
+MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+2        error                          noble   no room
+0        running  127.0.0.1  localhost  noble
+10       pending                        noble
+
+SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAGE
+blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
+db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
+
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        SINCE  MESSAGE
+blog/10   start-error  -         idle        0                                     start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp         準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine…
+db/0      pending      -         allocating  10
+
+RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
+relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1
+relation-0  ring       db:ring    db:ring   up
+
+* leads its service
+`
 
 func TestTabularRelations(t *testing.T) {
 	status := selectStatus(sampleStatus(), []string{"blog"}).status

@@ -76,8 +76,8 @@ func selectStatus(s status.Status, patterns []string) selection {
 	}
 	g := newGlobMatcher(patterns)
 	kept := status.Status{
-		Environment: s.Environment,
-		Machines:    map[string]status.Machine{}, Services: map[string]status.Service{}, Relations: map[string]status.Relation{},
+		Environment: s.Environment, Storage: s.Storage,
+		Machines: map[string]status.Machine{}, Services: map[string]status.Service{}, Relations: map[string]status.Relation{},
 	}
 	for name, service := range s.Services {
 		if view, ok := selectService(name, service, g); ok {

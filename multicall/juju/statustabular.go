@@ -18,18 +18,31 @@ import (
 )
 
 type statusTables struct {
-	status    status.Status
-	coloured  bool
-	relations bool // every unit of every relation, instead of one line a relation
+	status             status.Status
+	coloured           bool
+	relations, storage bool
+	// width is the terminal's; 0: nobody looks, and there is no heading and no note.
+	width   int
+	heading []string // environment, version, store, time
 }
 
 func (t statusTables) write(w io.Writer) error {
-	related := relationTable
+	tables := []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status)}
 	if t.relations {
-		related = relationUnitTable
+		tables = append(tables, relationUnitTable(t.status))
+	} else {
+		tables = append(tables, relationTable(t.status))
+	}
+	if t.storage {
+		tables = append(tables, storageTable(t.status.Storage))
+	}
+	if t.width > 0 {
+		top := console.NewTable("ENVIRONMENT", "VERSION", "STORE", "TIME")
+		top.Add("", t.heading...)
+		tables = append([]*console.Table{top}, tables...)
 	}
 	var before string
-	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
+	for _, table := range tables {
 		if table.Empty() {
 			continue
 		}
@@ -37,9 +50,13 @@ func (t statusTables) write(w io.Writer) error {
 			return err
 		}
 		before = "\n"
-		if err := table.Write(w, t.coloured); err != nil {
+		if err := table.WriteIn(w, t.coloured, t.width); err != nil {
 			return err
 		}
+	}
+	if t.width > 0 && slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), func(u status.Unit) bool { return u.Leader }) {
+		_, err := io.WriteString(w, "\n* leads its service\n")
+		return err
 	}
 	return nil
 }
@@ -51,7 +68,7 @@ func stateColour(state string) console.Colour {
 	switch {
 	case isErrorState(state):
 		return console.Red
-	case state == "pending" || state == "start":
+	case slices.Contains([]string{"pending", "start", "blocked", "waiting", "maintenance"}, state):
 		return console.Yellow
 	}
 	return ""
@@ -130,8 +147,8 @@ func serviceTable(s status.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		said := cmp.Or(sv.Status, &status.Workload{})
-		t.Add("", name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
+		said := sv.StatusInfo()
+		t.Add(stateColour(said.Current), name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
 	}
 	return t
 }
@@ -149,17 +166,36 @@ func unitTable(s status.Status) *console.Table {
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
 	})
-	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
+	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "SINCE", "MESSAGE")
 	for _, name := range names {
 		u := units[name]
-		workload := cmp.Or(u.Workload, &status.Workload{})
+		said := cmp.Or(u.Workload, &status.Workload{})
+		colour := cmp.Or(stateColour(rowState(u)), stateColour(said.Current))
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(stateColour(rowState(u)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.Machine, u.PublicAddress,
-			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
+		t.Add(colour, name, status.WithLife(u.State, u.Life), cmp.Or(said.Current, "-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
+			strings.Join(u.OpenPorts, ","), sinceText(u), unitMessage(u, said.Message))
 	}
 	return t
+}
+
+// sinceText is the time of what the unit's message says; of another day it is that day.
+func sinceText(u status.Unit) string {
+	since := cmp.Or(u.Workload, &status.Workload{}).Since
+	if u.Info != nil && !u.Info.Since.IsZero() {
+		since = u.Info.Since
+	}
+	if u.Trouble != nil {
+		since = u.Trouble.Since
+	}
+	switch since = since.Local(); {
+	case since.IsZero():
+		return ""
+	case time.Since(since) < 12*time.Hour:
+		return since.Format(time.TimeOnly)
+	}
+	return since.Format(time.DateOnly)
 }
 
 func runningTable(s status.Status) *console.Table {

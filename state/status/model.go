@@ -18,8 +18,9 @@ type Status struct {
 	Relations map[string]Relation `yaml:"relations" json:"relations"` // by "relation-N"
 	// Provisioner is the provisioner's trouble; nil: none.
 	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
-	// Environment is whose status it is, where the reader has added it.
+	// Environment is whose status it is, and Storage its storage, where the reader has added them.
 	Environment state.Environment `yaml:"-" json:"-"`
+	Storage     []state.Storage   `yaml:"-" json:"-"`
 }
 
 // Machine is a machine in Status.

@@ -54,7 +54,12 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 		return nil
 	}
 	r.Seq = u.nextSeq
-	return tx.AddHookRun(u.Unit, r.HookRun)
+	unit, err := tx.Unit(u.Unit)
+	if said := unit.Status; err == nil && said.Since.After(r.Started) {
+		said.Data = nil
+		r.Said = &said
+	}
+	return errors.Join(err, tx.AddHookRun(u.Unit, r.HookRun))
 }
 
 // countRunRecord takes the next record's number once one is written, be it by a commit whose

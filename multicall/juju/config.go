@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,17 +107,21 @@ type setCmd struct {
 
 // Run sets the options, all or none.
 func (c setCmd) Run(o *operator) error {
-	pairs, err := parsePairs(c.Options)
+	changes, err := parseOptions(c.Options)
 	if err != nil {
 		return err
 	}
-	changes := map[string]any{}
-	for option, value := range pairs {
-		if changes[option], err = readValue(option, value); err != nil {
-			return err
-		}
-	}
 	return setConfig(o, c.Service, changes)
+}
+
+func parseOptions(words []string) (map[string]any, error) {
+	pairs, err := parsePairs(words)
+	options := map[string]any{}
+	for option, value := range pairs {
+		text, rerr := readValue(option, value)
+		options[option], err = text, cmp.Or(err, rerr)
+	}
+	return options, err
 }
 
 func setConfig(o *operator, service string, changes map[string]any) error {

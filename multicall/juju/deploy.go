@@ -99,7 +99,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	d := &deployment{o: o, found: found, spec: spec, series: c.Series, files: files, placement: c.placement()}
+	d := &deployment{o: o, found: found, spec: spec, series: c.Series, files: files, placements: c.placements()}
 	if !found.Meta.Subordinate {
 		d.units = c.NumUnits
 	}
@@ -155,14 +155,14 @@ func (c deployCmd) readOptions(ch *charm.Charm, service string) (map[string]any,
 
 // deployment is a service that is to be added.
 type deployment struct {
-	o         *operator
-	state     *state.State
-	found     charm.Found
-	spec      state.ServiceSpec
-	series    string            // of its machines; empty: as charmURL says
-	files     map[string]string // of resources, by name
-	units     int
-	placement state.Placement
+	o          *operator
+	state      *state.State
+	found      charm.Found
+	spec       state.ServiceSpec
+	series     string            // of its machines; empty: as charmURL says
+	files      map[string]string // of resources, by name
+	units      int
+	placements []state.Placement // of each unit, or of all
 
 	storage     map[string]charm.Directive // that each unit gets, once it is deployed
 	dialectNote string                     // which dialect, and why, once it is deployed
@@ -262,13 +262,13 @@ func (d *deployment) addService(url charm.URL) error {
 		if err := putResources(tx, d.spec.Name, resources); err != nil || d.units == 0 {
 			return err
 		}
-		_, err = tx.AddUnit(d.spec.Name, d.placement)
+		_, err = tx.AddUnit(d.spec.Name, d.placements[0])
 		return err
 	})
 }
 
 // addUnits adds the units after the first. A subordinate's come with their principals.
 func (d *deployment) addUnits() error {
-	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, max(0, d.units-1), d.placement)
+	_, err := d.o.addUnits(d.state, d.spec.Name, max(0, d.units-1), d.placements[min(1, len(d.placements)-1):])
 	return err
 }

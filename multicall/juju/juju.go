@@ -169,19 +169,21 @@ type grammar struct {
 	DetachStorage detachStorageCmd `cmd:"" help:"Take storage from the unit that has it; what it holds stays."`
 	RemoveStorage removeStorageCmd `cmd:"" help:"Remove storage with all that it holds."`
 
-	Status      statusCmd      `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
-	ShowUnit    showUnitCmd    `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
-	Wait        waitCmd        `cmd:"" help:"Wait until units have settled, are active, or are gone."`
-	Machines    machinesCmd    `cmd:"" aliases:"list-machines" help:"List the machines."`
-	ShowMachine showMachineCmd `cmd:"" help:"Show machines, with their units."`
-	Do          doCmd          `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
-	SSH         sshCmd         `cmd:"" name:"ssh" help:"Open a shell on a unit's machine, or run a command there."`
-	SCP         scpCmd         `cmd:"" name:"scp" help:"Copy files to a machine, or from there."`
-	DebugHooks  debugHooksCmd  `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
-	HookHistory hookHistoryCmd `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
-	DebugLog    debugLogCmd    `cmd:"" aliases:"logs" help:"Show what the units' hooks and agents say."`
-	Interrupt   interruptCmd   `cmd:"" help:"End the hook, action or command that a unit runs."`
-	Resolved    resolvedCmd    `cmd:"" help:"Let a unit, relation or machine in error go on."`
+	Status          statusCmd          `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
+	ShowUnit        showUnitCmd        `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
+	ShowApplication showApplicationCmd `cmd:"" aliases:"show-service" help:"Show services, with their units."`
+	ShowStatusLog   showStatusLogCmd   `cmd:"" help:"Show how a unit's status was lately."`
+	Wait            waitCmd            `cmd:"" help:"Wait until units have settled, are active, or are gone."`
+	Machines        machinesCmd        `cmd:"" aliases:"list-machines" help:"List the machines."`
+	ShowMachine     showMachineCmd     `cmd:"" help:"Show machines, with their units."`
+	Do              doCmd              `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`
+	SSH             sshCmd             `cmd:"" name:"ssh" help:"Open a shell on a unit's machine, or run a command there."`
+	SCP             scpCmd             `cmd:"" name:"scp" help:"Copy files to a machine, or from there."`
+	DebugHooks      debugHooksCmd      `cmd:"" help:"Run a unit's hooks by hand, in a tmux session."`
+	HookHistory     hookHistoryCmd     `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
+	DebugLog        debugLogCmd        `cmd:"" aliases:"logs" help:"Show what the units' hooks and agents say."`
+	Interrupt       interruptCmd       `cmd:"" help:"End the hook, action or command that a unit runs."`
+	Resolved        resolvedCmd        `cmd:"" help:"Let a unit, relation or machine in error go on."`
 
 	RetryProvisioning retryProvisioningCmd `cmd:"" help:"Let machines that could not be started be tried again."`
 }

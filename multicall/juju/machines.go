@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -150,10 +151,15 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 // placementFlags say how many new units there are to be, and where.
 type placementFlags struct {
 	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
-	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
+	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; of several with commas each unit on its own."`
 }
 
-func (p placementFlags) check() error { return checkCount(p.NumUnits, "unit") }
+func (p placementFlags) check() error {
+	if machines := strings.Count(p.To, ",") + 1; machines > 1 && machines != p.NumUnits {
+		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each", machines, formatCount(p.NumUnits, "unit")))
+	}
+	return checkCount(p.NumUnits, "unit")
+}
 
 // maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
 // not to fill the store.
@@ -169,7 +175,32 @@ func checkCount(n int, thing string) error {
 	return nil
 }
 
-func (p placementFlags) placement() state.Placement { return state.Placement{Machine: p.To} }
+// placements are of the units in their order, or one for all.
+func (p placementFlags) placements() (all []state.Placement) {
+	for machine := range strings.SplitSeq(p.To, ",") {
+		all = append(all, state.Placement{Machine: machine})
+	}
+	return all
+}
+
+// addUnits adds all of those that have machines of their own, or none.
+func (o *operator) addUnits(s *state.State, service string, n int, at []state.Placement) (units []state.Unit, err error) {
+	if len(at) == 1 {
+		return s.AddUnits(o.ctx, service, n, at[0])
+	}
+	err = s.Update(o.ctx, func(tx *state.Tx) error {
+		units = nil
+		for _, p := range at {
+			u, err := tx.AddUnit(service, p)
+			if err != nil {
+				return err
+			}
+			units = append(units, u)
+		}
+		return nil
+	})
+	return units, err
+}
 
 type addUnitCmd struct {
 	Service string `arg:"" help:"The service."`
@@ -183,7 +214,7 @@ func (c addUnitCmd) Run(o *operator) error {
 		return err
 	}
 	return o.openChosen(func(s *state.State) error {
-		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placement())
+		units, err := o.addUnits(s, c.Service, c.NumUnits, c.placements())
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)
 			o.affect(untilIdle, u.Name)

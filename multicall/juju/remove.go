@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/status"
 )
 
@@ -129,8 +130,9 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 }
 
 type removeUnitCmd struct {
-	Units []string `arg:"" name:"unit" help:"The units."`
-	Force bool     `help:"At once, without hooks, whatever the agent does."`
+	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, services."`
+	NumUnits int      `placeholder:"N" help:"Of each service that many units, those with the greatest numbers."`
+	Force    bool     `help:"At once, without hooks, whatever the agent does."`
 	unitRemovalFlags
 	waitFlags
 }
@@ -149,8 +151,30 @@ func (c removeUnitCmd) Run(o *operator) error {
 				return s.ForceRemoveUnit(ctx, name)
 			}, false}
 		}
-		return c.removeUnits(o, s, k, c.Units)
+		units, err := state.Read(o.ctx, s, c.chooseUnits)
+		if err != nil {
+			return err
+		}
+		return c.removeUnits(o, s, k, units)
 	})
+}
+
+func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
+	if c.NumUnits == 0 {
+		return c.Units, nil
+	}
+	for _, service := range c.Units {
+		units, err := unitNames(v, service)
+		if err != nil {
+			return nil, err
+		}
+		if c.NumUnits < 0 || c.NumUnits > len(units) {
+			return nil, fmt.Errorf("cannot remove %d of %s of service %q", c.NumUnits, formatCount(len(units), "unit"), service)
+		}
+		charm.SortUnits(units)
+		chosen = append(chosen, units[len(units)-c.NumUnits:]...)
+	}
+	return chosen, nil
 }
 
 func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {

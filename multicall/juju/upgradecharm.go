@@ -13,14 +13,17 @@ import (
 )
 
 type upgradeCharmCmd struct {
-	Service     string `arg:"" help:"The service."`
-	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch      string `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
-	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force       bool   `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
-	ForceSeries bool   `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
-	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
-	DryRun      bool   `help:"Only say what would be done."`
+	Service     string   `arg:"" help:"The service."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
+	Force       bool     `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
+	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
+	Base        string   `placeholder:"BASE" help:"As ubuntu@24.04: refuse unless that is the service's, whose machines keep theirs."`
+	Config      []string `sep:"none" placeholder:"K=V" help:"Set an option with it; may be repeated."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Give a file for a resource with it; may be repeated."`
+	Retry       bool     `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
+	DryRun      bool     `help:"Only say what would be done."`
 	waitFlags
 }
 
@@ -57,8 +60,14 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 		}
 		return err
 	})
+	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
+		err = console.Hint(fmt.Errorf("its machines have %s, and keep it", u.service.Series), "deploy another service with: juju deploy --base "+c.Base)
+	}
 	if err == nil {
 		u.target, err = u.findTarget(scratch)
+	}
+	if err == nil {
+		err = u.readChanges()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
@@ -80,6 +89,8 @@ type upgrade struct {
 	service   state.Service
 	current   state.Charm // what the service runs
 	target    upgradeTarget
+	options   map[string]any       // to set with it
+	resources []state.Resource     // to give with it
 	upgrading []state.OutdatedUnit // the units that go over, as they were read last
 	skipped   []state.OutdatedUnit // those that do not: in error, and not forced
 }
@@ -111,7 +122,7 @@ func (u *upgrade) commit() error {
 		return err
 	}
 	same := u.target.url == u.current.URL
-	if same && len(u.upgrading) == 0 {
+	if same && len(u.upgrading)+len(u.options)+len(u.resources) == 0 {
 		u.noteSkipped()
 		u.o.note("service %q is already running the latest charm", u.service.Name)
 		return nil
@@ -158,7 +169,11 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	for _, b := range u.skipped {
 		spec.Skip = append(spec.Skip, b.Unit)
 	}
-	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.cmd.Retry {
+	err := errors.Join(tx.UpgradeService(u.service.Name, spec), putResources(tx, u.service.Name, u.resources))
+	if err == nil && len(u.options) > 0 {
+		_, err = tx.SetConfig(u.service.Name, u.options)
+	}
+	if err != nil || !u.cmd.Retry {
 		return err
 	}
 	for _, b := range u.upgrading {
@@ -170,6 +185,18 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		}
 	}
 	return nil
+}
+
+func (u *upgrade) readChanges() error {
+	files, err := parsePairs(u.cmd.Resource)
+	if err != nil {
+		return err
+	}
+	if u.options, err = parseOptions(u.cmd.Config); err != nil || u.cmd.DryRun {
+		return err
+	}
+	u.resources, err = u.o.storeResources(u.state, files)
+	return err
 }
 
 func (u *upgrade) readBehind() error {

@@ -254,9 +254,12 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	snap.Now, snap.LastHook = now(), u.lastHookEnd
 	next, snap := decide.NextTogether(snap)
 	s, ok := next.(decide.RunHook)
-	facts, err := gatherFacts(s.Hook, snap)
-	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil || err != nil {
+	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil {
 		return nil
+	}
+	facts, err := gatherFacts(s.Hook, snap)
+	if err != nil {
+		return nil // the loop comes to it, and says so
 	}
 	return u.newRunningHook(s, snap, facts)
 }

@@ -18,7 +18,7 @@ type configCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
 	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
-	File    []string `placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
 	resetFlags
 	waitFlags
 }
@@ -99,7 +99,7 @@ func settingSource(isSet bool) string {
 type setCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE may be @FILE."`
-	Config  []string `placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	Config  []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
 	reset   []string
 	waitFlags
 }
@@ -126,6 +126,9 @@ func (c setCmd) Run(o *operator) error {
 		return err
 	}
 	for option, value := range pairs {
+		if slices.Contains(c.reset, option) {
+			return console.Usage(fmt.Errorf("%q is both set and put back", option))
+		}
 		if changes[option], err = readValue(option, value); err != nil {
 			return err
 		}

@@ -52,14 +52,14 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.advise("juju start, on the host of machine %s; its agent.log says more", d.Machine)
 	case d.Trouble != nil:
 		d.waitFor("its agent, which cannot go on: %s", sanitize.FirstLine(d.Trouble.Message))
-		d.advise("see to what it says: the next try is at %s", clock(d.Trouble.NextRetry))
+		d.advise("see to what it says: the next try is at %s", formatLocal(d.Trouble.NextRetry))
 	case d.Running != nil:
-		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name, clock(d.Running.Since), d.Running.HeldBy())
+		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name, formatLocal(d.Running.Since), d.Running.HeldBy())
 		d.advise("juju interrupt %s ends it, if it hangs", unit)
 	case e.Hook != "":
-		d.failed(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)
+		d.explainFailure(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)
 	case relation != "":
-		d.failed(unit, unit+" "+relation, r.Message, r.Resolved, r.NextRetry)
+		d.explainFailure(unit, unit+" "+relation, r.Message, r.Resolved, r.NextRetry)
 	case e.Message != "":
 		d.waitFor("%s", e.Message)
 	case d.Next != "":
@@ -72,14 +72,14 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	}
 }
 
-func (d *UnitDetail) failed(unit, what, why string, answer state.Resolved, retry time.Time) {
+func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolved, retry time.Time) {
 	if answer != state.Unresolved {
 		d.waitFor("its agent to take up your answer to %s", why)
 		return
 	}
 	byItself := ""
 	if !retry.IsZero() {
-		byItself = ", or its retry at " + clock(retry)
+		byItself = ", or its retry at " + formatLocal(retry)
 	}
 	d.waitFor("your answer%s, after %s", byItself, why)
 	d.advise("juju debug-log --unit %s shows what it wrote", unit)
@@ -93,4 +93,4 @@ func (d *UnitDetail) advise(format string, args ...any) {
 	d.ToDo = append(d.ToDo, fmt.Sprintf(format, args...))
 }
 
-func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
+func formatLocal(t time.Time) string { return t.Local().Format(time.DateTime) }

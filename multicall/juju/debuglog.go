@@ -99,13 +99,13 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 }
 
 func (t *logFollower) grownSources(ends map[string]int64) (sources []string) {
-	g, x := newGlobMatcher(t.Unit), newGlobMatcher(t.Exclude)
+	g, x := status.NewGlobs(t.Unit), status.NewGlobs(t.Exclude)
 	for source, end := range ends {
-		if wanted := len(g) == 0 || g.match(source); wanted && end > t.printedEnds[source] && !x.match(source) {
+		if wanted := len(g) == 0 || g.Match(source); wanted && end > t.printedEnds[source] && !x.Match(source) {
 			sources = append(sources, source)
 		}
 	}
-	if none := g.listUnmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
+	if none := g.Unmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
 		t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(none), ", "))
 	}
 	slices.Sort(sources)

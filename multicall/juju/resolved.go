@@ -111,9 +111,8 @@ const noteErrorsTimeout = 2 * time.Second
 func (o *operator) noteErrors(s *state.State, services []string, blocks func(name string, u status.Unit, relation string) bool) {
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
-	scope := func(service string) (bool, []string) { return slices.Contains(services, service), nil }
 	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
-		return status.Read(v, status.Options{Now: time.Now(), Scope: scope, Related: true})
+		return status.Read(v, status.Options{Now: time.Now(), Globs: services, Related: true})
 	})
 	if err != nil {
 		return

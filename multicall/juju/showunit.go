@@ -71,7 +71,7 @@ type showApplicationCmd struct {
 // Run prints what status --format json has of the services, all or none.
 func (c showApplicationCmd) Run(o *operator) error {
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
-		return status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Services)})
+		return status.Read(v, status.Options{Now: time.Now(), Globs: c.Services})
 	})
 	if err != nil {
 		return err

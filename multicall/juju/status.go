@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,23 +48,22 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	chosen := selectStatus(s, c.Globs)
-	if len(c.Globs) > 0 && len(chosen.status.Services) == 0 {
-		return unmatchedError(chosen.unmatched)
+	if len(c.Globs) > 0 && len(s.Services) == 0 {
+		return unmatchedError(s.Unmatched)
 	}
 	if c.Output == "" {
-		err = c.write(o.streams.Out, chosen.status, console.CanColour(o.streams.Out))
-		return errors.Join(err, unmatchedError(chosen.unmatched))
+		err = c.write(o.streams.Out, s, console.CanColour(o.streams.Out))
+		return errors.Join(err, unmatchedError(s.Unmatched))
 	}
-	text, err := c.render(chosen.status, false)
+	text, err := c.render(s, false)
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeOutput(o, c.Output, text), unmatchedError(chosen.unmatched))
+	return errors.Join(writeOutput(o, c.Output, text), unmatchedError(s.Unmatched))
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
-	s, err := status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(c.Globs), Secrets: c.Secrets})
+	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: c.Globs, Secrets: c.Secrets})
 	if err == nil && c.Format == "json" {
 		s.Environment, err = v.Environment()
 	}
@@ -75,6 +76,23 @@ func unmatchedError(globs []string) error {
 	}
 	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoteAll(globs), ", ")),
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
+}
+
+func checkGlobs(globs []string) error {
+	for _, g := range globs {
+		if _, err := path.Match(g, ""); err != nil {
+			return fmt.Errorf("%q is not a pattern: %w", g, err)
+		}
+	}
+	return nil
+}
+
+func quoteAll(patterns []string) []string {
+	all := make([]string, len(patterns))
+	for i, p := range patterns {
+		all[i] = strconv.Quote(p)
+	}
+	return all
 }
 
 func (c statusCmd) render(s status.Status, coloured bool) ([]byte, error) {
@@ -113,7 +131,7 @@ func (c statusCmd) watch(o *operator) error {
 			if err != nil {
 				return nil, err
 			}
-			text, err := c.render(selectStatus(status, c.Globs).status, coloured)
+			text, err := c.render(status, coloured)
 			return func() error { return c.showStatus(o, screen, string(text)) }, err
 		}
 		return f.follow(ctx)

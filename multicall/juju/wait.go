@@ -163,21 +163,20 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 }
 
 func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
-	all, err := status.Read(v, status.Options{Now: time.Now(), Scope: scopeOf(w.globs)})
+	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
 		return now, err
 	}
-	chosen := selectStatus(all, w.globs)
 	if w.until != untilGone {
-		now.unmatched = chosen.unmatched
+		now.unmatched = s.Unmatched
 	}
-	units := allUnits(chosen.status)
-	now.units, now.services = len(units), len(chosen.status.Services)
+	units := allUnits(s)
+	now.units, now.services = len(units), len(s.Services)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		why, failed := u.WaitReason()
 		now.running = now.running || u.Running != nil
-		if m := chosen.status.Machines[u.Machine]; m.State == state.MachineError {
+		if m := s.Machines[u.Machine]; m.State == state.MachineError {
 			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, sanitize.FirstLine(m.Error)), true
 		}
 		switch {
@@ -190,8 +189,8 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		}
 	}
 	if w.until == untilGone {
-		for _, name := range slices.Sorted(maps.Keys(chosen.status.Services)) {
-			if len(chosen.status.Services[name].Units) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+			if len(s.Services[name].Units) == 0 {
 				now.pending = append(now.pending, name)
 			}
 		}

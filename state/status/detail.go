@@ -58,12 +58,7 @@ func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, un
 	if err != nil {
 		return d, err
 	}
-	o.Scope = func(service string) (bool, []string) {
-		if service == u.Service {
-			return false, []string{name}
-		}
-		return false, nil
-	}
+	o.Globs = []string{name}
 	s, err := Read(v, o)
 	if err != nil {
 		return d, err

@@ -3,15 +3,46 @@ package status
 import (
 	"errors"
 	"maps"
+	"path"
+	"strings"
 
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-// Scope chooses what a status is about: of a service all units, or those named. Of related
-// services it has what their units are to the relations.
-type Scope func(service string) (all bool, units []string)
+// Globs are patterns of names (path.Match), and whether each has matched one.
+type Globs map[string]bool
+
+// NewGlobs returns the patterns, which have matched nothing yet.
+func NewGlobs(patterns []string) Globs {
+	g := Globs{}
+	for _, p := range patterns {
+		g[p] = false
+	}
+	return g
+}
+
+// Match reports whether a pattern matches, and remembers all that do.
+func (g Globs) Match(name string) (matches bool) {
+	for pattern := range g {
+		if ok, _ := path.Match(pattern, name); ok {
+			g[pattern], matches = true, true
+		}
+	}
+	return matches
+}
+
+// Unmatched returns those of the patterns that have matched nothing.
+func (g Globs) Unmatched(patterns []string) (none []string) {
+	for _, p := range patterns {
+		if !g[p] {
+			none = append(none, p)
+		}
+	}
+	return none
+}
 
 // selection names the records to read.
 type selection struct{ prefixes, single []string }
@@ -19,36 +50,62 @@ type selection struct{ prefixes, single []string }
 // part says which units of a service are read.
 type part struct {
 	shown bool     // else only what its units are to relations
+	whole bool     // all are kept; else those that a pattern matches
 	units []string // nil: all
 }
 
-func (w *input) shows(service string) bool { return w.Scope == nil || w.chosen[service].shown }
+func (w *input) shows(service string) bool { return w.chosen == nil || w.chosen[service].shown }
 
-// choose needs services and relations.
-func (w *input) choose() map[string]part {
-	chosen, related := map[string]part{}, map[string]part{}
-	for service := range w.services {
-		all, units := w.Scope(service)
-		if !all && len(units) == 0 {
-			continue
-		}
-		if chosen[service] = (part{true, units}); all {
-			chosen[service] = part{shown: true}
-		}
-		for _, r := range w.relationsOf[service] {
-			related[r.Other(service).Service] = part{shown: w.Related}
+// choosePart returns what the patterns may match of a service; ok is false if that is nothing.
+func (w *input) choosePart(service string) (p part, ok bool) {
+	p = part{shown: true, whole: w.globs.Match(service)}
+	all := p.whole
+	for pattern := range w.globs {
+		of, number, isUnit := strings.Cut(pattern, "/")
+		switch matches, _ := path.Match(of, service); {
+		case !matches || !isUnit:
+		case charm.IsUnit(service + "/" + number):
+			p.units = append(p.units, service+"/"+number)
+		default:
+			all = true
 		}
 	}
-	maps.Copy(related, chosen)
-	return related
+	if ok = all || len(p.units) > 0; all {
+		p.units = nil
+	}
+	return p, ok
 }
 
+// readUnits reads what is asked for, and then the units of services that are related to that.
 func (w *input) readUnits(v *state.View) error {
-	units := selection{prefixes: []string{keys.Units}}
-	if w.Scope != nil {
-		units.prefixes, w.chosen = nil, w.choose()
+	if len(w.Globs) == 0 {
+		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
-	for service, p := range w.chosen {
+	w.chosen = map[string]part{}
+	for service := range w.services {
+		if p, ok := w.choosePart(service); ok {
+			w.chosen[service] = p
+		}
+	}
+	if err := w.readParts(v, w.chosen); err != nil {
+		return err
+	}
+	maps.DeleteFunc(w.chosen, func(service string, p part) bool { return !p.whole && len(w.unitsOf[service]) == 0 })
+	related := map[string]part{}
+	for service := range w.chosen {
+		for _, r := range w.relationsOf[service] {
+			if other := r.Other(service).Service; !w.chosen[other].shown {
+				related[other] = part{shown: w.Related, whole: true}
+			}
+		}
+	}
+	maps.Copy(w.chosen, related)
+	return w.readParts(v, related)
+}
+
+func (w *input) readParts(v *state.View, parts map[string]part) error {
+	var units selection
+	for service, p := range parts {
 		if p.units == nil {
 			units.prefixes = append(units.prefixes, keys.ServiceUnits(service))
 		}
@@ -66,7 +123,7 @@ const maxSingle = 16
 // readAgents reads what units' agents keep, which of them live, and which units lead.
 func (w *input) readAgents(v *state.View) error {
 	uniters, presences := selection{prefixes: []string{keys.Uniters}}, selection{prefixes: []string{leadersPrefix(), keys.Presences}}
-	if w.Scope != nil {
+	if w.chosen != nil {
 		uniters.prefixes, presences.prefixes = nil, presences.prefixes[:1]
 		for service, units := range w.unitsOf {
 			w.selectAgents(&uniters, &presences, service, units)
@@ -99,7 +156,7 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 
 // readMachines reads those that the shown units are on, with whether their agents live, or all.
 func (w *input) readMachines(v *state.View) error {
-	if w.Scope == nil {
+	if w.chosen == nil {
 		return w.readAllMachines(v)
 	}
 	on := map[string]bool{}
@@ -110,7 +167,9 @@ func (w *input) readMachines(v *state.View) error {
 	}
 	if len(on) > maxSingle {
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
-		return errors.Join(w.readAllMachines(v), w.decode(v, agents, w.decodePresence))
+		err := errors.Join(w.readAllMachines(v), w.decode(v, agents, w.decodePresence))
+		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !on[id] })
+		return err
 	}
 	var agents selection
 	for id := range on {

@@ -6,6 +6,7 @@ package status
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,13 +20,15 @@ import (
 // Options choose what is read.
 type Options struct {
 	Now     time.Time
-	Scope   Scope // nil: everything
-	Related bool  // the units of related services are shown, too
-	Secrets bool  // shown to those who must see them; else hidden
+	Globs   []string // only the services and units that one matches, with their machines and relations; none: everything
+	Related bool     // the units of related services are shown, too
+	Secrets bool     // shown to those who must see them; else hidden
 }
 
 // Read collects what `juju status` shows. It reads a handful of lists, however many units
-// there are, and one record for each relation; with a scope what that needs.
+// there are, and one record for each relation; with patterns what those need. A service's name
+// has all its units, a unit's its service with no other unit; of relations the services' own ends
+// have the units that are shown, others' ends all.
 func Read(v *state.View, o Options) (Status, error) {
 	w, err := readInput(v, o)
 	if err != nil {
@@ -41,7 +44,9 @@ func Read(v *state.View, o Options) (Status, error) {
 		s.Machines[m.ID] = w.machineView(m)
 	}
 	for _, sv := range w.services {
-		s.Services[sv.Name] = w.serviceView(sv)
+		if w.shows(sv.Name) {
+			s.Services[sv.Name] = w.serviceView(sv)
+		}
 	}
 	for _, r := range w.relations {
 		s.Relations[r.String()] = relationView(r)
@@ -55,7 +60,13 @@ func Read(v *state.View, o Options) (Status, error) {
 			r.Services[name] = end
 		}
 	}
-	s.Provisioner = w.trouble
+	if s.Unmatched = w.globs.Unmatched(o.Globs); w.chosen == nil {
+		s.Provisioner = w.trouble
+		return s, nil
+	}
+	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.Services)), w.shows)
+	})
 	return s, nil
 }
 
@@ -65,7 +76,8 @@ type input struct {
 	machines       map[string]state.Machine
 	services       map[string]state.Service
 	statuses       map[string]state.WorkloadStatus // of services
-	chosen         map[string]part                 // by service; with a scope
+	globs          Globs
+	chosen         map[string]part // by service; nil: everything
 	units          []state.Unit
 	unitsOf        map[string][]string // their names, by service
 	ports          map[string][]state.Port
@@ -95,7 +107,7 @@ type unitRelation struct {
 
 func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
-		Options: o, ops: map[string]state.Op{},
+		Options: o, globs: NewGlobs(o.Globs), ops: map[string]state.Op{},
 		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
 		ports: map[string][]state.Port{}, workflows: map[string]condition{}, relationStates: map[unitRelation]condition{},
 		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
@@ -142,6 +154,9 @@ func (w *input) readServices(v *state.View) error {
 
 func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	units, err := state.DecodeUnits(kvs)
+	units = slices.DeleteFunc(units, func(u state.Unit) bool {
+		return !w.globs.Match(u.Name) && w.chosen != nil && !w.chosen[u.Service].whole
+	})
 	w.units = append(w.units, units...)
 	for _, u := range units {
 		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u.Name)

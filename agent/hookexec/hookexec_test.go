@@ -124,30 +124,6 @@ func TestOutputIsCutIntoLines(t *testing.T) {
 	}
 }
 
-func TestLongLinesKeepCharactersWhole(t *testing.T) {
-	var got []string
-	l := lineWriter{emit: func(s string) { got = append(got, s) }}
-	text := "x" + strings.Repeat("é", MaxLine)
-	for chunk := range chunks([]byte(text), 1000) {
-		_, _ = l.Write(chunk)
-	}
-	l.flush()
-	if strings.Join(got, "") != text || strings.Contains(strings.Join(got, ""), `\x`) {
-		t.Errorf("text was changed on its way, into %d lines", len(got))
-	}
-}
-
-func chunks(b []byte, n int) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(b) > 0 {
-			if !yield(b[:min(n, len(b))]) {
-				return
-			}
-			b = b[min(n, len(b)):]
-		}
-	}
-}
-
 func TestHookSeesThreeDescriptorsItsOwnSessionAndNothingElse(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_AGENT", "x")
 	c := newCharm(t)

@@ -1,19 +1,17 @@
 package hookexec
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"bijou/state/lines"
 )
 
 // Runner runs hooks, and owns the outputs that daemons hold open which hooks have left
@@ -110,7 +108,7 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 		}
 	}
 	for i, sink := range to {
-		sink.flush()
+		sink.Close()
 		if fds[i].Fd >= 0 {
 			r.leftOpen = append(r.leftOpen, int(fds[i].Fd))
 		}
@@ -128,15 +126,15 @@ func (r *outputReader) awaitEnd() {
 
 // lineSink passes on one output, in lines, and also as it is if that is asked for.
 type lineSink struct {
-	lineWriter
+	lines.Writer
 	spec   Spec
 	stream Stream
 	readAt time.Time // when the last of it was read
 }
 
 func (s Spec) newSink(stream Stream) *lineSink {
-	to := &lineSink{spec: s, stream: stream}
-	to.emit = func(line string) { s.Output(stream, to.readAt, line) }
+	to := &lineSink{Writer: lines.Writer{Max: MaxLine}, spec: s, stream: stream}
+	to.Emit = func(line string) { s.Output(stream, to.readAt, lines.EscapeInvalid(line)) }
 	return to
 }
 
@@ -179,69 +177,6 @@ func (r *Runner) discardOutput(fd int) {
 
 // MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost.
 const MaxLine = 64 << 10
-
-// lineWriter cuts what is written to it into lines.
-type lineWriter struct {
-	emit    func(string)
-	partial []byte // an unfinished line, at most MaxLine
-}
-
-// Write never fails.
-func (l *lineWriter) Write(p []byte) (int, error) {
-	l.partial = append(l.partial, p...)
-	for {
-		line, after, found := bytes.Cut(l.partial, []byte("\n"))
-		switch {
-		case len(line) > MaxLine:
-			n := wholeRunesLen(line[:MaxLine])
-			l.emit(escapeInvalid(line[:n]))
-			l.partial = l.partial[n:]
-		case found:
-			l.emit(escapeInvalid(bytes.TrimRight(line, "\r")))
-			l.partial = after
-		default:
-			return len(p), nil
-		}
-	}
-}
-
-func (l *lineWriter) flush() {
-	if len(l.partial) > 0 {
-		l.emit(escapeInvalid(l.partial))
-	}
-	l.partial = nil
-}
-
-// wholeRunesLen returns how much of b can be cut off without splitting a character.
-func wholeRunesLen(b []byte) int {
-	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {
-		if utf8.RuneStart(b[n]) {
-			if utf8.FullRune(b[n:]) {
-				return len(b)
-			}
-			return n
-		}
-	}
-	return len(b)
-}
-
-// escapeInvalid escapes what is not UTF-8 as \xNN.
-func escapeInvalid(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	var s strings.Builder
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			s.WriteString(`\x` + hex.EncodeToString(b[:1]))
-		} else {
-			s.Write(b[:n])
-		}
-		b = b[n:]
-	}
-	return s.String()
-}
 
 // pipe carries one output of a hook to the agent.
 type pipe struct {

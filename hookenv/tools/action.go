@@ -8,6 +8,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/state/lazyregexp"
+	"bijou/state/lines"
 )
 
 // resultKey matches one part of a key.
@@ -104,11 +105,11 @@ func stringList(value any) any {
 func failAction(ctx context.Context, inv *hookenv.Invocation) error {
 	message := "the action has failed, and gave no reason"
 	if len(inv.Args) > 0 {
-		message = escapeInvalidUTF8(inv.Args[0])
+		message = lines.EscapeInvalid(inv.Args[0])
 	}
 	return inv.Hook.FailAction(ctx, message)
 }
 
 func logAction(ctx context.Context, inv *hookenv.Invocation) error {
-	return inv.Hook.LogAction(ctx, escapeInvalidUTF8(strings.Join(inv.Args, " ")))
+	return inv.Hook.LogAction(ctx, lines.EscapeInvalid(strings.Join(inv.Args, " ")))
 }

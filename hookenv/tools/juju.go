@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
+	"bijou/state/lines"
 )
 
 // prepareJujuLog is of juju-log and of juju-logger, its other name.
@@ -32,7 +32,7 @@ func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	if !known {
 		inv.WriteLog("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
 	}
-	inv.WriteLog(level, escapeInvalidUTF8(strings.Join(inv.Args, " ")))
+	inv.WriteLog(level, lines.EscapeInvalid(strings.Join(inv.Args, " ")))
 	return nil
 }
 
@@ -50,24 +50,6 @@ func (l *jujuLogger) parseLevel() (level string, known bool) {
 		return level, true
 	}
 	return "INFO", false
-}
-
-// Bytes that are not UTF-8 become \xNN: the log is text.
-func escapeInvalidUTF8(message string) string {
-	if utf8.ValidString(message) {
-		return message
-	}
-	var b strings.Builder
-	for message != "" {
-		r, size := utf8.DecodeRuneInString(message)
-		if r == utf8.RuneError && size == 1 {
-			fmt.Fprintf(&b, `\x%02x`, message[0])
-		} else {
-			b.WriteString(message[:size])
-		}
-		message = message[size:]
-	}
-	return b.String()
 }
 
 func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {

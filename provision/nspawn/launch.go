@@ -1,7 +1,6 @@
 package nspawn
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/lazyregexp"
+	"bijou/state/lines"
 )
 
 // bootTimeout is many times what a boot takes, and abortTimeout many times the end of one
@@ -168,7 +168,7 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		console.copyTo(l.boot)
+		console.readOn()
 		if strings.Contains("\n"+string(message[:n]), "\nREADY=1") {
 			fmt.Fprintf(l.boot, "container %s is up\n", l.id())
 			return nil
@@ -178,7 +178,7 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 			return err
 		}
 		if !runs {
-			console.copyTo(l.boot)
+			console.readOn()
 			return fmt.Errorf("its container has ended at once, saying: %s", console.lastOutput())
 		}
 	}
@@ -192,9 +192,12 @@ var controls = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b
 type console struct {
 	path      string
 	f         *os.File
-	rest      []byte // of a line that has no end yet
+	lines     lines.Writer
 	lastLines []string
 }
+
+// maxConsoleLine is in bytes.
+const maxConsoleLine = 64 << 10
 
 func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
@@ -206,19 +209,15 @@ func (l launch) openConsole() (*console, error) {
 		f.Close()
 		return nil, err
 	}
-	return &console{path: path, f: f}, nil
+	c := &console{path: path, f: f, lines: lines.Writer{Max: maxConsoleLine}}
+	c.lines.Emit = func(line string) { c.addLine(l.boot, line) }
+	return c, nil
 }
 
 func (c *console) close() { _ = c.f.Close() }
 
-func (c *console) copyTo(w io.Writer) {
-	data, _ := io.ReadAll(c.f) // what cannot be read is not shown
-	lines := bytes.SplitAfter(append(c.rest, data...), []byte{'\n'})
-	c.rest = lines[len(lines)-1]
-	for _, line := range lines[:len(lines)-1] {
-		c.addLine(w, string(line))
-	}
-}
+// What cannot be read is not shown.
+func (c *console) readOn() { _, _ = io.Copy(&c.lines, c.f) }
 
 func (c *console) addLine(w io.Writer, line string) {
 	line = strings.TrimSpace(controls.Compiled().ReplaceAllString(line, ""))
@@ -230,10 +229,7 @@ func (c *console) addLine(w io.Writer, line string) {
 }
 
 func (c *console) lastOutput() string {
-	if len(c.rest) > 0 {
-		c.addLine(io.Discard, string(c.rest))
-		c.rest = nil
-	}
+	c.lines.Close()
 	if len(c.lastLines) == 0 {
 		return "nothing"
 	}

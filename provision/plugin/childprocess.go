@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"bijou/state/executable"
+	"bijou/state/lines"
 )
 
 // childProcess is a running executable, as go-plugin wants to be given it (its runner.Runner). It
@@ -175,7 +175,7 @@ func (*childProcess) HostToPlugin(network, address string) (string, string, erro
 // stderrLog takes an executable's stderr: it goes to the log, and the last line is kept to explain
 // why the process ended.
 type stderrLog struct {
-	*lineWriter
+	lines.Writer
 	log *slog.Logger
 
 	mu   sync.Mutex
@@ -183,8 +183,8 @@ type stderrLog struct {
 }
 
 func newStderrLog(log *slog.Logger) *stderrLog {
-	w := &stderrLog{log: log}
-	w.lineWriter = newLineWriter(w.logLine)
+	w := &stderrLog{Writer: lines.Writer{Max: maxLine}, log: log}
+	w.Emit = w.logLine
 	return w
 }
 
@@ -220,48 +220,3 @@ func (l *stderrLog) errorSuffix() string {
 
 // maxLine is how much of a line is kept before it counts as one, in bytes.
 const maxLine = 16 << 10
-
-// lineWriter hands on whole lines, without their ends, until it is closed. Several goroutines may
-// write.
-type lineWriter struct {
-	mu      sync.Mutex
-	emit    func(line string)
-	partial []byte
-	closed  bool
-}
-
-func newLineWriter(tell func(line string)) *lineWriter { return &lineWriter{emit: tell} }
-
-// Write never fails: whoever writes must not end because nobody listens.
-func (l *lineWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return len(p), nil
-	}
-	l.partial = append(l.partial, p...)
-	for {
-		at := bytes.IndexByte(l.partial, '\n')
-		if at < 0 && len(l.partial) < maxLine {
-			return len(p), nil
-		}
-		if at < 0 || at > maxLine {
-			at = maxLine
-			l.emit(string(l.partial[:at]))
-			l.partial = l.partial[at:]
-			continue
-		}
-		l.emit(string(bytes.TrimRight(l.partial[:at], "\r")))
-		l.partial = l.partial[at+1:]
-	}
-}
-
-// The last line may have no end; what is written from now on is dropped.
-func (l *lineWriter) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.partial) > 0 && !l.closed {
-		l.emit(string(l.partial))
-	}
-	l.partial, l.closed = nil, true
-}

@@ -19,6 +19,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/protocol"
+	"bijou/state/lines"
 )
 
 // New makes a provider for an environment. An unknown or wrong setting is an error.
@@ -92,12 +93,12 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 		return err
 	}
 	defer s.calls.Done()
-	boot := newLineWriter(func(line string) {
+	boot := &lines.Writer{Max: maxLine, Emit: func(line string) {
 		// A client that is gone has cancelled the context, too.
 		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
-	})
+	}}
 	i, err := p.Start(stream.Context(), specFromProto(r), boot)
-	boot.close()
+	boot.Close()
 	if err != nil {
 		return errorToStatus(err)
 	}

@@ -3,7 +3,6 @@ package unitfolder
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 )
 
 // PutCharm has the folder hold that charm, with what hooks have made beside the old one's
@@ -28,10 +28,7 @@ func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault 
 	if err == nil {
 		err = f.replaceCharm(fault)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot deploy charm %q", url)
 }
 
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
@@ -136,8 +133,5 @@ func (f Folder) restoreOldCharm() error {
 	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(f.Path("charm.old"), f.Charm()); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return wrap.Unless(os.Rename(f.Path("charm.old"), f.Charm()), fs.ErrNotExist)
 }

@@ -23,6 +23,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/durable"
 	"bijou/state/filelock"
+	"bijou/state/wrap"
 )
 
 // Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
@@ -122,10 +123,7 @@ func (f Folder) LinkTools(tools string) error {
 	if err == nil {
 		err = os.Rename(beside, f.ToolsPath())
 	}
-	if err != nil {
-		return fmt.Errorf("cannot link the hook tools: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot link the hook tools")
 }
 
 // Remove removes the folder of a unit that is gone. It fails while an agent runs the unit.
@@ -188,10 +186,7 @@ func (f Folder) linkFrom(path string) error {
 		return err
 	}
 	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
-	if err := os.Symlink(to, path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return wrap.Unless(os.Symlink(to, path), fs.ErrExist)
 }
 
 // Storage is a storage on its machine: a folder, which a unit finds at Location.

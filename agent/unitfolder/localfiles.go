@@ -1,7 +1,6 @@
 package unitfolder
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
+	"bijou/state/durable"
 	"bijou/state/executable"
+	"bijou/state/wrap"
 )
 
 // fileSet is a set of slash-separated paths below the unit's charm folder.
@@ -30,15 +29,8 @@ func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 // readCharmFileList returns an empty set where there is no manifest, so that all files count as
 // made by hooks: one too many does less harm than one that is lost.
 func (f Folder) readCharmFileList() (fileSet, error) {
-	data, err := os.ReadFile(f.charmFileListPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return fileSet{}, nil
-	}
 	var m charmManifest
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	if err != nil {
+	if _, err := durable.ReadJSON(f.charmFileListPath(), &m); err != nil {
 		return nil, fmt.Errorf("cannot read what the charm has brought: %w", err)
 	}
 	b := make(fileSet, len(m.Files))
@@ -55,14 +47,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 			m.Files = append(m.Files, name)
 		}
 	}
-	data, err := json.Marshal(m)
-	if err == nil {
-		err = renameio.WriteFile(f.charmFileListPath(), data, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot note what the charm has brought: %w", err)
-	}
-	return nil
+	return wrap.Error(durable.WriteJSON(f.charmFileListPath(), m), "cannot note what the charm has brought")
 }
 
 func (f Folder) unpackedFiles() (fileSet, error) {
@@ -107,11 +92,8 @@ func newPath(name string) string { return path.Join("charm.new", name) }
 // have started do.
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return wrap.Unless(err, fs.ErrNotExist)
 	}
 	entries, err := f.ReadDir(-1)
 	f.Close()
@@ -146,11 +128,7 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 		return err
 	}
 	p.changedDirs[path.Dir(name)] = true
-	err = p.linkOrCopy(name, e.Type())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return wrap.Unless(p.linkOrCopy(name, e.Type()), fs.ErrNotExist)
 }
 
 func (p *preserver) ensureDir(dir string) error {

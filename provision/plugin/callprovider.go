@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"bijou/provision/provider"
@@ -56,7 +55,7 @@ func (c *Client) lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if c.closed {
+	if c.closing.Err() != nil {
 		c.unlock()
 		return errClosed
 	}
@@ -124,10 +123,15 @@ func (c *Client) noteCrash(s *session) {
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }
 
-// The current session ends with its last call.
+// The current session ends with its last call, or when the client is closed.
 func (c *Client) retireSession() {
-	c.retiring.add(c.current)
+	s := c.current
 	c.current = nil
+	c.retiring.Go(func() {
+		defer context.AfterFunc(c.closing, func() { _ = s.process.Kill(c.closing) })()
+		s.calls.Wait()
+		s.close()
+	})
 }
 
 // isIdle reports whether there can be no instance.
@@ -155,38 +159,6 @@ func (w Wanted) equal(other Wanted) bool {
 	a, b := w.Environment, other.Environment
 	return w.SHA256 == other.SHA256 && a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir &&
 		a.Shared == b.Shared && maps.Equal(a.Config, b.Config)
-}
-
-// retiringSessions are sessions that end with their last call.
-type retiringSessions struct {
-	mu   sync.Mutex
-	left map[*session]bool
-	work sync.WaitGroup
-}
-
-func (r *retiringSessions) add(s *session) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left == nil {
-		r.left = map[*session]bool{}
-	}
-	r.left[s] = true
-	r.work.Go(func() {
-		s.calls.Wait()
-		s.close()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.left, s)
-	})
-}
-
-func (r *retiringSessions) closeAll() {
-	r.mu.Lock()
-	for s := range r.left {
-		_ = s.process.Kill(context.Background()) // its calls end, and then it does
-	}
-	r.mu.Unlock()
-	r.work.Wait()
 }
 
 const (

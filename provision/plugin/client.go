@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -62,12 +63,13 @@ const (
 // provider.ErrTransient.
 type Client struct {
 	options    Options
-	mu         chan struct{} // a mutex for which a wait ends with its context
-	closed     bool
+	mu         chan struct{}   // a mutex for which a wait ends with its context
+	closing    context.Context // done once the client is closed
+	close      context.CancelFunc
 	knownEmpty bool     // there were no instances, and no machine since
 	current    *session // nil: none
 	backoff    restartBackoff
-	retiring   retiringSessions
+	retiring   sync.WaitGroup // sessions that end with their last call
 }
 
 // NewClient returns the provider; nothing is started yet. It must be closed.
@@ -82,7 +84,9 @@ func NewClient(o Options) *Client {
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
 	}
-	return &Client{options: o, mu: make(chan struct{}, 1)}
+	c := &Client{options: o, mu: make(chan struct{}, 1)}
+	c.closing, c.close = context.WithCancel(context.Background())
+	return c
 }
 
 // Capabilities asks the process.
@@ -164,13 +168,13 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 // left; calls made later fail.
 func (c *Client) Close() {
 	c.mu <- struct{}{}
-	c.closed = true
+	c.close()
 	if s := c.current; s != nil {
 		c.current = nil
 		s.close()
 	}
-	<-c.mu
-	c.retiring.closeAll()
+	c.unlock()
+	c.retiring.Wait()
 }
 
 // service is the provider's service in go-plugin's table.

@@ -105,9 +105,6 @@ func Unit(u string) string { return Units + u }
 // ServiceUnits is the prefix of a service's units.
 func ServiceUnits(s string) string { return Units + s + "/" }
 
-// BelowUnit is the prefix of what belongs to a unit.
-func BelowUnit(u string) string { return Unit(u) + "/" }
-
 // Ports is units/<u>/ports: []Port.
 func Ports(u string) string { return Unit(u) + "/ports" }
 

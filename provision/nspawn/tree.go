@@ -16,8 +16,6 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/provision/provider"
 	"bijou/state/digest"
 	"bijou/state/durable"
@@ -153,22 +151,13 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
 	// All of it is on the disk before it has its name: what is there counts as whole.
-	if err := syncFileSystem(filepath.Join(parent, draft)); err != nil {
+	if err := durable.SyncFileSystem(filepath.Join(parent, draft)); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
 		return err
 	}
 	return durable.Sync(parent)
-}
-
-// A tree has ten thousand files: syncing the whole file system is cheaper.
-func syncFileSystem(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 func runDebootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {

@@ -10,9 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/state/digest"
+	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/state/wrap"
 )
@@ -115,21 +114,12 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	if opts.Scratch || u.syncEach {
 		return nil
 	}
-	return syncFilesystem(dir)
+	return wrap.Error(durable.SyncFileSystem(dir), "cannot sync")
 }
 
 // maxSyncedFiles is how many files are synced one by one. More of them take longer than to sync the
 // whole file system: 100,000 took over a minute, all at once take a second.
 const maxSyncedFiles = 200
-
-func syncFilesystem(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return wrap.Error(unix.Syncfs(int(f.Fd())), "cannot sync")
-}
 
 type unpacker struct {
 	root     *os.Root

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // MkdirAll is os.MkdirAll, and syncs the parent of each folder that it makes. It
@@ -74,6 +75,16 @@ func SyncAll(folder string) error {
 		}
 		return Sync(path)
 	})
+}
+
+// SyncFileSystem makes all durable that is on the file system of a folder. Of thousands of files that is
+// quicker than each by itself.
+func SyncFileSystem(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
 
 // mkdirAll syncs after each folder, before it makes the next: so at most the last one

@@ -2,12 +2,14 @@ package tour
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,12 +17,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// The releases of the demo: what the servers begin with, and what is published.
-const (
-	firstRelease   = "2026.1.1-1"
-	goodRelease    = "2026.1.8-1"
-	failingRelease = "2026.1.15-1"
-)
+//go:embed demo.txt
+var demoScript string
 
 // Demo runs `neco demo`.
 func Demo(s console.Streams) (err error) {
@@ -59,86 +57,24 @@ type demo struct {
 }
 
 func (d *demo) runSteps(ctx context.Context) error {
-	d.printHeading("Three boot servers in %s, which run release %s", d.dir, firstRelease)
-	for _, part := range []func(context.Context) error{d.setUpServers, d.showUpdate, d.showFailure, d.showRecovery} {
-		if err := part(ctx); err != nil {
-			return err
-		}
-	}
-	if err := d.runApplet(ctx, "neco", "history"); err != nil {
-		return err
-	}
-	d.printHeading("That was all. Everything is stopped and removed now.")
-	return nil
+	values := strings.NewReplacer("{{dir}}", d.dir, "{{url}}", d.releases.baseURL(), "{{repository}}", repository)
+	return d.play(ctx, demoScript, values, map[string]verb{
+		"publish": func(_ context.Context, args ...string) error { return d.publishRelease(args[0]) },
+		"start":   d.startServers,
+		"await":   d.watchUntil,
+		"status":  d.showStatus,
+		"fill-disk": func(_ context.Context, args ...string) error {
+			return os.WriteFile(d.fullDiskFile(args[0]), nil, 0o600)
+		},
+		"make-room": func(_ context.Context, args ...string) error { return os.Remove(d.fullDiskFile(args[0])) },
+	})
 }
 
-func (d *demo) setUpServers(ctx context.Context) error {
-	if err := d.publishRelease(firstRelease); err != nil {
-		return err
-	}
-	for _, args := range [][]string{
-		{"init"},
-		{"bootserver", "add", "0", "1", "2"},
-		{"config", "set", "github-url", d.releases.baseURL()},
-		{"config", "set", "github-repository", repository},
-		{"config", "set", "check-update-interval", "1s"},
-		{"config", "set", "notify.webhook", d.releases.baseURL() + "alerts"},
-	} {
-		if err := d.runApplet(ctx, "neco", args...); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(d.startServers(ctx), d.awaitWorkers(ctx)); err != nil {
-		return err
-	}
-	d.printHeading("neco-updater and neco-worker run on each of them. From now on they take what is released:")
-	if err := d.runApplet(ctx, "neco", "config", "set", "env", "production"); err != nil {
-		return err
-	}
-	return d.watchUntil(ctx, stateUpToDate, firstRelease)
-}
-
-func (d *demo) showUpdate(ctx context.Context) error {
-	d.printHeading("Release %s is published. Nobody has to do anything:", goodRelease)
-	if err := d.publishRelease(goodRelease); err != nil {
-		return err
-	}
-	if err := d.watchUntil(ctx, stateUpToDate, goodRelease); err != nil {
-		return err
-	}
-	return d.showStatus(ctx)
-}
-
-func (d *demo) showFailure(ctx context.Context) error {
-	d.printHeading("Release %s is published, while the disk of server 1 is full:", failingRelease)
-	if err := os.WriteFile(d.fullDiskFile(), nil, 0o600); err != nil {
-		return err
-	}
-	if err := d.publishRelease(failingRelease); err != nil {
-		return err
-	}
-	if err := d.watchUntil(ctx, stateStopped, failingRelease); err != nil {
-		return err
-	}
-	return d.showStatus(ctx)
-}
-
-func (d *demo) showRecovery(ctx context.Context) error {
-	d.printHeading("All servers have stopped, and wait. The administrator makes room on server 1:")
-	if err := os.Remove(d.fullDiskFile()); err != nil {
-		return err
-	}
-	if err := d.runApplet(ctx, "neco", "recover"); err != nil {
-		return err
-	}
-	return d.watchUntil(ctx, stateUpToDate, failingRelease)
-}
-
-// fullDiskFile names the file whose presence makes server 1's disk count as full.
-func (d *demo) fullDiskFile() string { return filepath.Join(d.serverDir(1), "full") }
+// fullDiskFile names the file whose presence makes a server's disk count as full.
+func (d *demo) fullDiskFile(lrn string) string { return filepath.Join(d.serverDir(lrn), "full") }
 
 // showStatus ignores the exit code, which tells the state.
-func (d *demo) showStatus(ctx context.Context) error {
+func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err
 	}

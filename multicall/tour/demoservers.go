@@ -11,7 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,28 +27,31 @@ import (
 var serverScript string
 
 // serverDir has bin/ with what is installed on the server, and var/ with what its worker keeps.
-func (d *demo) serverDir(lrn int) string { return filepath.Join(d.dir, "server-"+strconv.Itoa(lrn)) }
+func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
-// startServers starts daemons that run until ctx is done.
-func (d *demo) startServers(ctx context.Context) error {
-	for lrn := range 3 {
-		if err := d.installServer(lrn); err != nil {
-			return fmt.Errorf("cannot make boot server %d: %w", lrn, err)
+// startServers starts three servers' daemons with that release, which run until ctx is done. It waits
+// for all workers: an update begins without those that were never seen.
+func (d *demo) startServers(ctx context.Context, release ...string) error {
+	for _, lrn := range []string{"0", "1", "2"} {
+		if err := d.installServer(lrn, release[0]); err != nil {
+			return fmt.Errorf("cannot make boot server %s: %w", lrn, err)
 		}
 		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
 		for _, args := range [][]string{
 			{"neco-updater"},
-			{"neco-worker", "--lrn", strconv.Itoa(lrn), "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
+			{"neco-worker", "--lrn", lrn, "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
 		} {
 			if err := d.startDaemon(ctx, lrn, args); err != nil {
-				return fmt.Errorf("cannot start %s of boot server %d: %w", args[0], lrn, err)
+				return fmt.Errorf("cannot start %s of boot server %s: %w", args[0], lrn, err)
 			}
 		}
 	}
-	return nil
+	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
+		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
+	})
 }
 
-func (d *demo) installServer(lrn int) error {
+func (d *demo) installServer(lrn, release string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
@@ -62,7 +65,7 @@ func (d *demo) installServer(lrn int) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(firstRelease)), 0o644)
+	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(release)), 0o644)
 }
 
 func writeProgram(path string, data []byte) error {
@@ -71,7 +74,7 @@ func writeProgram(path string, data []byte) error {
 }
 
 // startDaemon's process re-executes as whatever is installed in its place.
-func (d *demo) startDaemon(ctx context.Context, lrn int, args []string) error {
+func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
 	if err != nil {
@@ -91,11 +94,8 @@ func (d *demo) startDaemon(ctx context.Context, lrn int, args []string) error {
 	return nil
 }
 
-// The states of `neco status` that the demo waits for.
-const (
-	stateUpToDate = "up to date"
-	stateStopped  = "stopped"
-)
+// stateStopped is the state of `neco status` that ends every wait.
+const stateStopped = "stopped"
 
 // fleetStatus is the part of `neco status --format json` that the demo reads.
 type fleetStatus struct {
@@ -118,9 +118,10 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil prints each change until the fleet is in the state with the version, and the
-// alert about that.
-func (d *demo) watchUntil(ctx context.Context, state, version string) error {
+// watchUntil takes a version and the words of a state. It prints each change until the fleet is in
+// that state with the version, and the alert about that.
+func (d *demo) watchUntil(ctx context.Context, args ...string) error {
+	version, state := args[0], strings.Join(args[1:], " ")
 	begun, seen := time.Now(), map[string]string{}
 	late := fmt.Sprintf("the servers were not %s with %s", state, version)
 	err := d.pollStatus(ctx, late, func(f fleetStatus) (bool, error) {
@@ -143,13 +144,6 @@ func (d *demo) watchUntil(ctx context.Context, state, version string) error {
 		return err
 	}
 	return d.showAlert(ctx)
-}
-
-// awaitWorkers waits for all workers: an update begins without those that were never seen.
-func (d *demo) awaitWorkers(ctx context.Context) error {
-	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
-		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
-	})
 }
 
 // pollInterval is the time between two looks at the status.

@@ -7,6 +7,7 @@ package tour
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -55,40 +56,33 @@ type tour struct {
 	home string // its BIJOU_HOME
 }
 
-const settleTimeout = "3m" // usually about two seconds
+//go:embed quickstart.txt
+var quickstartScript string
 
 func (t *tour) runSteps(ctx context.Context) error {
 	if err := charms.Write(filepath.Join(t.home, "charms")); err != nil {
 		return err
 	}
-	t.printHeading("Two charms, one relation, in %s", t.home)
-	for _, command := range [][]string{
-		{"bootstrap", "-e", environmentName},
-		{"deploy", filepath.Join(t.home, "charms", "mysql")},
-		{"deploy", filepath.Join(t.home, "charms", "wordpress")},
-		{"add-relation", "wordpress", "mysql"},
-	} {
-		if err := t.runJuju(ctx, command...); err != nil {
-			return err
-		}
-	}
-	t.printHeading("Their hooks run now, and talk through the relation's settings:")
+	return t.play(ctx, quickstartScript, strings.NewReplacer("{{home}}", t.home), map[string]verb{"settle": t.settle, "show": t.showFile})
+}
+
+const settleTimeout = "3m" // usually about two seconds
+
+// settle shows how far the units are also if they do not come up.
+func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
 	if ctx.Err() == nil {
 		err = errors.Join(err, t.runJuju(ctx, "debug-log", "-n", "20"), t.runJuju(ctx, "status"))
 	}
-	if err != nil {
-		return err
-	}
-	return t.showFile("wp-config.php")
+	return err
 }
 
 func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-func (t *tour) showFile(name string) error {
-	var path string
+func (t *tour) showFile(_ context.Context, args ...string) error {
+	name, path := args[0], ""
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
 	err := filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
 		if d != nil && !d.IsDir() && d.Name() == name {
@@ -104,7 +98,6 @@ func (t *tour) showFile(name string) error {
 	if err != nil {
 		return fmt.Errorf("cannot show %s: %w", name, err)
 	}
-	t.printHeading("wordpress made this file of mysql's settings:")
 	fmt.Fprintf(t.out, "%s\n\n%s\n", path, strings.TrimSpace(string(text)))
 	return nil
 }
@@ -150,6 +143,34 @@ type presenter struct {
 	out      io.Writer
 	coloured bool
 	environ  []string // of what it calls
+}
+
+// verb carries out what a tour does beside calling applets.
+type verb func(ctx context.Context, args ...string) error
+
+// play carries out a script, line by line: "# HEADING", "$ APPLET ARG...", "VERB ARG...". The values
+// stand for words in it.
+func (s presenter) play(ctx context.Context, script string, values *strings.Replacer, verbs map[string]verb) error {
+	for line := range strings.Lines(script) {
+		words := strings.Fields(line)
+		for i := range words { // not the line: a folder may have a blank in its name
+			words[i] = values.Replace(words[i])
+		}
+		var err error
+		switch {
+		case len(words) == 0:
+		case words[0] == "#":
+			s.printHeading("%s", strings.Join(words[1:], " "))
+		case words[0] == "$":
+			err = s.runApplet(ctx, words[1], words[2:]...)
+		default:
+			err = verbs[words[0]](ctx, words[1:]...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s presenter) printHeading(format string, args ...any) {

@@ -116,12 +116,13 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// A reader that has gone had what it wanted (relation-get | head -1); the tool's own answer stands.
+// A reader that has gone had what it wanted (relation-get | head -1), also one behind a network;
+// the tool's own answer stands.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
-	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE {
+	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE && err != syscall.ECONNRESET {
 		a.problem = "write " + a.outputPath() + ": " + err.Error()
 	}
 }

@@ -26,6 +26,7 @@ func begin(stack unsafe.Pointer) {
 	if len(id) == 0 || argc < 1 || !isTool(cString(wordAt(stack, 1))) || len(findVariable(stack, argc, "GODEBUG=")) > 0 {
 		return
 	}
+	systemCall(syscall.SYS_RT_SIGPROCMASK, 0 /* SIG_BLOCK */, uintptr(unsafe.Pointer(&droppedSignals)), 0, 8, 0, 0)
 	args := joinArgs(stack)
 	sent.addPair(wire.KeyCommand, wire.CommandTool)
 	sent.addPair(wire.KeyAsk, "1")
@@ -206,15 +207,11 @@ func parseAnswer() answer {
 	}
 }
 
-// print has a write that a signal would end fail, as under Go, which sets both signals anew.
-//
 //go:nosplit
 func print(fd uintptr, s string) bool {
 	if len(s) == 0 {
 		return true
 	}
-	systemCall(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGPIPE), uintptr(unsafe.Pointer(&ignoreSignal)), 0, 8, 0, 0)
-	systemCall(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&ignoreSignal)), 0, 8, 0, 0)
 	n := systemCall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.StringData(s))), uintptr(len(s)), 0, 0, 0)
 	printed += max(n, 0)
 	return n == len(s)
@@ -222,8 +219,8 @@ func print(fd uintptr, s string) bool {
 
 //go:nosplit
 func sendStdin(id string) bool {
-	n := 1
-	for n > 0 && stdin.n < amp.MaxValue {
+	n := 1 // no socket is read, which says only once that it fails
+	for n > 0 && stdin.n < amp.MaxValue && fileStatus.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		n = stdin.readFrom(0, amp.MaxValue)
 	}
 	if n != 0 {

@@ -6,28 +6,29 @@
 // asks the agent, prints the answer and exits, in a dozen system calls; Go's start, which costs more
 // than all of that, never comes. Without the flag nothing of this is in the binary.
 //
-// It knows the way on which all goes well. When anything else is met it returns: Go's runtime starts,
-// as in every program, and hookenv/client does the work: all of it before there is a connection, from
-// then on the rest of the conversation. So every message to people is written there, and no errno is
-// looked at here: a system call has done all that was asked, or Go asks again.
+// It knows the way on which all goes well. Otherwise it returns, Go's runtime starts as in every program, and
+// hookenv/client does the work: all of it before there is a connection (no client id, one in argv, an argv of 64 KiB,
+// no agent, GODEBUG), and else the rest of the conversation, so that nothing is sent, read or printed twice: answers and
+// stdin of 64 KiB, files that are named (@PATH, --file PATH, -o), a system call that has not done all it was asked.
+// These cannot be met before: only the agent knows which argument names a file, and how much it answers. They are not
+// done here, since what fails is told in Go's words for an errno, which are out of reach, and since this is to stay
+// short. Both roads say and exit the same, unless a signal ends them: here no goroutines are written, and what the
+// caller ignores is ignored.
 //
 // What runs before the runtime has no g, no heap, no write barrier, no stack that grows, and nobody to
 // catch a panic. So, in what begin calls:
 //
 //   - every function that is not inlined is //go:nosplit; the linker holds their frames to 800 bytes;
-//   - what is large, or is for Go to go on with, is a package variable, and none has a pointer in it,
-//     which would want a write barrier;
-//   - an index is compared with the length just before, so that the compiler leaves its check out;
-//     strings are never cut, nor compared with ==;
+//   - what is large, or is for Go to go on with, is a package variable without a pointer, which would want a barrier;
+//   - an index is compared with the length just before, so that no check is compiled; no string is cut, or met by ==;
 //   - no make, append, copy, closure, interface, map or defer, and no call to another package.
 //
-// entry_GOARCH.s has the entry and the system call. On amd64 it points FS at the stack meanwhile, since
-// Go code loads g from there whenever assembly returns.
-// TestNoCallIntoTheRuntime follows all calls from entry in the binary: a new Go that puts in a check,
-// a barrier or a copy fails it, by the function's name. FuzzRoads holds what is sent, printed and
-// exited with against hookenv/client. If a new Go cannot be pleased, take the flag out of .ci/build.
-// This is the one package that may import unsafe and change package variables. hookenv/client
-// imports it, to go on with conversations, and multicall, to say whether it is there.
+// entry_GOARCH.s has the entry and the system call. On amd64 it points FS at the stack meanwhile, since Go code loads
+// g from there whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary: a new Go
+// that puts in a check, a barrier or a copy fails it, by the function's name. FuzzRoads holds what is sent, printed and
+// exited with against hookenv/client. If a new Go cannot be pleased, take the flag out of .ci/build. This is the one
+// package that may import unsafe and change package variables. hookenv/client imports it, to go on with conversations,
+// and multicall, to say whether it is there.
 package early
 
 import (
@@ -54,7 +55,10 @@ var (
 	printed               int // bytes of the answer
 	socketAddress         = syscall.RawSockaddrUnix{Family: syscall.AF_UNIX}
 	fileStatus            syscall.Stat_t
-	ignoreSignal          = [4]uintptr{1} // the kernel's struct sigaction, with SIG_IGN
+	// What does nothing to a Go program is blocked, and does nothing here; a write fails that it would end.
+	droppedSignals uint64 = 1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGUSR2-1) | 1<<(syscall.SIGPIPE-1) | 1<<(syscall.SIGALRM-1) |
+		1<<(syscall.SIGXCPU-1) | 1<<(syscall.SIGXFSZ-1) | 1<<(syscall.SIGVTALRM-1) | 1<<(syscall.SIGIO-1) |
+		1<<(syscall.SIGPWR-1) | (1<<64 - 1<<(35-1)) // from 35 on; not SIGPROF and 33, which Go lets through before it drops them
 )
 
 // Entered reports whether this process began in this package.

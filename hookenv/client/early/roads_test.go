@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -190,13 +191,12 @@ func build(t testing.TB) string {
 	return path
 }
 
-// road is one way of a call: prepare makes what the command gets from its caller, and finish
-// returns what of it can be seen afterwards.
+// road is one way of a call.
 type road struct {
 	argv          []string
 	first, second string
 	env           []string
-	prepare       func(t testing.TB, a *agent, cmd *exec.Cmd) (finish func() string)
+	prepare       prepare
 }
 
 // compare goes both roads and wants the same of them.
@@ -219,6 +219,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 		// Each road has a folder and a socket of its own.
 		o.Written = finish()
 		o.Heard = strings.ReplaceAll(o.Heard, cmd.Dir, "DIR")
+		o.Stderr = strings.ReplaceAll(o.Stderr, cmd.Dir, "DIR")
 		o.Stderr = strings.ReplaceAll(o.Stderr, filepath.Dir(a.listener.Addr().String()), "SOCKET")
 		outcomes[i] = o
 	}
@@ -229,7 +230,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 }
 
 // fed has stdin from a pipe.
-func fed(text string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+func fed(text string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		cmd.Stdin = strings.NewReader(text)
 		return func() string { return "" }
@@ -237,7 +238,7 @@ func fed(text string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() string 
 }
 
 // through has the tool called by a shell, which prepares its descriptors.
-func through(script string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+func through(script string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
 			if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
@@ -259,6 +260,11 @@ func through(script string) func(t testing.TB, a *agent, cmd *exec.Cmd) func() s
 	}
 }
 
+// farSocket is a script that calls the tool with a name of that length for the agent's socket.
+func farSocket(length int) string {
+	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
+}
+
 func TestRoads(t *testing.T) {
 	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
 		t.Skip("skipped: what shells do to descriptors is tried on the machine itself")
@@ -266,7 +272,7 @@ func TestRoads(t *testing.T) {
 	binary := build(t)
 	fine, want := box("exit", "0", "stdout", "fine\n"), box("want", "-")
 	long := strings.Repeat("0123456789", 100_000)
-	for name, r := range map[string]road{
+	roads := map[string]road{
 		"plain":                                  {first: fine},
 		"other exit code, both outputs":          {first: box("exit", "3", "stderr", "ERROR no\n", "stdout", "some")},
 		"nothing to print":                       {first: box("exit", "0")},
@@ -317,13 +323,26 @@ func TestRoads(t *testing.T) {
 		"a tool's path, and nothing":             {argv: []string{"relation-get/"}, first: fine},
 		"two names":                              {argv: []string{"relation-get relation-ids"}, first: fine},
 		"no name":                                {argv: []string{""}, first: fine},
-		"a second id":                            {env: []string{"JUJU_CLIENT_ID=y"}, first: fine},
+		"a second id":                            {first: fine, prepare: twice("JUJU_CLIENT_ID=y")},
+		"a second socket":                        {first: fine, prepare: twice("JUJU_SOCKET=/none")},
+		"a socket's name of 107 bytes":           {first: fine, prepare: through(farSocket(107))},
+		"a socket's name of 108 bytes":           {first: fine, prepare: through(farSocket(108))},
 		"a folder that is gone":                  {first: fine, prepare: through(`mkdir gone; cd gone; rmdir "$PWD"; exec "$OLDPWD/relation-get" "$@"`)},
 		"a large environment":                    {env: []string{"X=" + long[:100_000]}, first: fine},
 		"signals are ignored by whoever calls":   {first: fine, prepare: through(`trap '' PIPE; { "$0" "$@"; echo "$?" >out; } | true`)},
 		"a pipe that is full and does not block": {first: box("exit", "0", "stdout", long[:60_000]), prepare: fullPipe},
 		"stdin that is empty and does not block": {first: want, second: fine, prepare: slowStdin},
-	} {
+		"stdin that is reset":                    {first: want, second: fine, prepare: resetting(0, "fed")},
+		"stdout that is reset":                   {first: fine, prepare: resetting(1, "")},
+		"stdout that is reset, stderr is not":    {first: box("exit", "1", "stderr", "said\n", "stdout", long), prepare: resetting(1, "")},
+		"all descriptors are closed":             {first: want, second: fine, prepare: through(`"$0" "$@" <&- >&- 2>&-; echo "$?" >out`)},
+	}
+	for s := range byte(65) {
+		if !slices.Contains(noWays, s) {
+			roads[fmt.Sprint("signal ", s)] = road{first: fine, prepare: findWay(s, "")}
+		}
+	}
+	for name, r := range roads {
 		t.Run(name, func(t *testing.T) {
 			if r.argv == nil {
 				r.argv = []string{"relation-get"}
@@ -383,31 +402,37 @@ func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	return func() string { r.Close(); return "" }
 }
 
-// FuzzRoads goes both roads with the same arguments, stdin and answers.
+// FuzzRoads goes both roads with the same arguments, stdin, answers and callers.
 func FuzzRoads(f *testing.F) {
 	for _, answer := range []string{
 		box("exit", "0", "stdout", "fine\n"), box("exit", "1", "stderr", "ERROR no\n"), box("want", "-"), box("want", "short"),
 		box("exit", "0", "write", "/dev/stderr", "stdout", "x"), box("_error_code", "UNKNOWN_CLIENT"), box("exit", "0", "stdout", "x", "stdout.1", "y"),
 		box("exit", "0", "stdout", "x", "stderr", "y"), box("exit", "x"), box("want", "-", "exit", "0"), "HTTP/1.1", "\x00\x00", "",
 	} {
-		f.Add([]byte("relation-get\x00-\x00app/0"), []byte("fed"), []byte(answer), []byte(box("exit", "0", "stdout", "second")))
+		f.Add([]byte("relation-get\x00-\x00app/0"), []byte("fed"), []byte(answer), []byte(box("exit", "0", "stdout", "second")), byte(0))
+	}
+	for _, way := range []byte{byte(syscall.SIGTERM), byte(syscall.SIGUSR1), byte(syscall.SIGPIPE), 64, resetInput, resetOutput, fullOutput, closedOutput} {
+		f.Add([]byte("relation-get"), []byte("fed"), []byte("want=-"), []byte("exit=3\nstderr=no\nstdout=second"), way)
 	}
 	for _, pairs := range []string{"exit=0\nstdout=fine", "exit=1\nstderr=no\nstdout=x\nstdout.1=y", "want=-", "want=short\nexit=3", "_answer=1\nexit=2\nexit=1\nwrite=/dev/stderr\nstdout=x"} {
-		f.Add([]byte("relation-set\x00a=b"), []byte("fed"), []byte(pairs), []byte("exit=0\nstdout=second"))
+		f.Add([]byte("relation-set\x00a=b"), []byte("fed"), []byte(pairs), []byte("exit=0\nstdout=second"), byte(0))
 	}
-	f.Add([]byte("x/relation-set\x00--file\x00-"), []byte{}, []byte(box("want", "-")+"more"), []byte{})
-	f.Add([]byte("relation-get\x00--client-id=y"), []byte{}, []byte(box("exit", "2")), []byte{})
+	f.Add([]byte("x/relation-set\x00--file\x00-"), []byte{}, []byte(box("want", "-")+"more"), []byte{}, byte(0))
+	f.Add([]byte("relation-get\x00--client-id=y"), []byte{}, []byte(box("exit", "2")), []byte{}, byte(0))
 	if emulator := os.Getenv("BIJOU_TEST_EMULATOR"); emulator != "" {
 		if _, err := exec.LookPath(emulator); err != nil {
 			need.Skip(f, "qemu", err)
 		}
 	}
 	binary := build(f)
-	f.Fuzz(func(t *testing.T, argv, stdin, first, second []byte) {
+	f.Fuzz(func(t *testing.T, argv, stdin, first, second []byte, way byte) {
+		if way %= allWays; slices.Contains(noWays, way) {
+			t.Skip("skipped: the roads end differently, or not at all")
+		}
 		if namesFile(first) || namesFile(second) || bytes.Count(argv, []byte{0}) > 100 {
 			t.Skip("skipped: it may write files, or read what is no test's")
 		}
-		compare(t, binary, road{argv: strings.Split(string(argv), "\x00"), first: frame(first), second: frame(second), prepare: fed(string(stdin))})
+		compare(t, binary, road{argv: strings.Split(string(argv), "\x00"), first: frame(first), second: frame(second), prepare: findWay(way, string(stdin))})
 	})
 }
 

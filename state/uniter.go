@@ -52,6 +52,16 @@ func (u *Uniter) decodeRecord(rest string, kv keyspace.KeyValue) (err error) {
 	return err
 }
 
+// RelationRecordOf parses the key of a unit's own record of a relation, or of one of its members;
+// member is empty for the relation's.
+func RelationRecordOf(unit, key string) (id int, member string, ok bool) {
+	rest, own := strings.CutPrefix(key, keys.Uniter(unit))
+	if !own {
+		return 0, "", false
+	}
+	return parseRelationKey(rest)
+}
+
 // parseRelationKey parses "relations/3/mysql/0" and "services/3/mysql"; the member is
 // empty in "relations/3".
 func parseRelationKey(rest string) (id int, member string, ok bool) {

@@ -69,10 +69,26 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 // that joins, without the one that departs, none in broken.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	var names []string
-	for name, m := range snap.Uniter.Members[h.Relation] {
+	recorded, present := snap.Uniter.Members[h.Relation], 0
+	isIn := func(name string, m state.MemberState) bool {
 		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
 		leaver := name == h.RemoteUnit && h.Kind == hook.Departed
-		if hook.IsUnit(name) && (joiner || m.State == hook.In && !leaver) {
+		return hook.IsUnit(name) && (joiner || m.State == hook.In && !leaver)
+	}
+	for _, p := range snap.Relations[h.Relation].Members { // sorted
+		if m, ok := recorded[p.Unit]; ok {
+			present++
+			if isIn(p.Unit, m) {
+				names = append(names, p.Unit)
+			}
+		}
+	}
+	if present == len(recorded) {
+		return names
+	}
+	names = nil // some have gone, and their departed is owed
+	for name, m := range recorded {
+		if isIn(name, m) {
 			names = append(names, name)
 		}
 	}

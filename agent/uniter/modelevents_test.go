@@ -54,14 +54,14 @@ func (l *life) member(do func(tx *state.Tx, id int, unit string) error) {
 
 func (l *life) update(f func(tx *state.Tx) error) {
 	l.t.Helper()
-	statetest.Update(l.t, l.st, f)
+	l.must(l.u.Update(l.t.Context(), f))
 }
 
 // configure changes the configuration's version.
 func (l *life) configure() {
 	l.turn++
 	l.m.configured, l.m.configure = l.m.configured+1, true
-	l.update(func(tx *state.Tx) error {
+	statetest.Update(l.t, l.st, func(tx *state.Tx) error {
 		_, err := tx.SetConfig("app", map[string]any{"turn": int64(l.turn)})
 		return err
 	})
@@ -70,7 +70,7 @@ func (l *life) configure() {
 // upgrade points the service at some revision, by force or not.
 func (l *life) upgrade() {
 	revision, force := 1+l.pick(revisions), l.pick(2) == 0
-	l.update(func(tx *state.Tx) error {
+	statetest.Update(l.t, l.st, func(tx *state.Tx) error {
 		c, err := tx.Charm(fmt.Sprint("local:jammy/app-", revision))
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (l *life) destroy() {
 	if n := l.pick(12); n < 2 {
 		_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { return tx.DestroyRelation(1 + n) })
 	} else if n == 2 {
-		l.update(func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
+		statetest.Update(l.t, l.st, func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
 	}
 }
 

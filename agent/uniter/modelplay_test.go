@@ -101,6 +101,7 @@ func playLife(t *testing.T, script []byte) int {
 		l.look()
 	}
 	l.u.output.Close()
+	l.u.watch.Close()
 	for _, wrong := range judge.Violations(l.events) {
 		// Here members come back while their departed waits, which makes a changed of
 		// it, at the tail: no unit does so. The model knows what directly follows.
@@ -156,14 +157,19 @@ func (l *life) pick(n int) int {
 
 // snapshot returns the agent's view.
 func (l *life) snapshot() decide.Snapshot {
-	var s decide.Snapshot
-	statetest.View(l.t, l.st, func(v *state.View) (err error) {
-		s, err = readSnapshot(v, "app/0", nil)
-		return err
-	})
+	synctest.Wait() // for what the watch tells
+	s, err := l.u.takeSnapshot(l.t.Context())
+	l.must(err)
 	s.Now, s.LastHook, s.Running = now(), now(), l.flight != nil
 	s.StatusInterval = 0
 	return s
+}
+
+// next decides as the agent does.
+func (l *life) next(s decide.Snapshot) decide.Step {
+	next := decide.Next(s)
+	l.u.cache.noteDecided(next, s)
+	return next
 }
 
 // look has the agent look at what has arrived, and the model too.
@@ -190,7 +196,7 @@ func (l *life) look() {
 		}
 	}
 	for !s.Gone {
-		e, ok := decide.Next(s).(decide.Enqueue)
+		e, ok := l.next(s).(decide.Enqueue)
 		if !ok {
 			break
 		}

@@ -19,7 +19,7 @@ func (l *life) step() {
 		return
 	}
 	snap := l.snapshot()
-	switch s := decide.Next(snap).(type) {
+	switch s := l.next(snap).(type) {
 	case decide.Wait:
 	case decide.DeployCharm:
 		l.deploy(s.URL)

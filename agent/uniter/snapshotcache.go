@@ -53,7 +53,11 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
 	}
-	c.snap.Compared = false
+	for _, key := range w.Keys() {
+		if id, member, ok := state.RelationRecordOf(unit, key); ok {
+			c.noteUncompared(id, member)
+		}
+	}
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
 		return
@@ -62,6 +66,25 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 		if !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key) {
 			c.staleRest = true
 		}
+	}
+}
+
+// noteUncompared has a member compared whose record is written, and all members if that of a
+// relation is (then member is empty) which the unit enters.
+func (c *snapshotCache) noteUncompared(relation int, member string) {
+	_, isEntered := c.snap.Uniter.Relations[relation]
+	switch {
+	case member != "":
+		c.snap.Uncompared.Add(relation, member)
+	case !isEntered:
+		c.snap.Uncompared = nil
+	}
+}
+
+// noteDecided has no members compared again if none of them had anything new for the queue.
+func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
+	if _, queues := next.(decide.Enqueue); !queues && snap.Queued == nil && snap.IsQueueOpen() {
+		c.snap.Uncompared = decide.Members{}
 	}
 }
 
@@ -149,16 +172,17 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	switch {
 	case err != nil || fresh.Gone:
 	case len(c.staleMembers) > maxSingleReads:
+		fresh.Uncompared = nil
 		err = readMembers(v, &fresh)
 	default:
 		for _, m := range c.staleMembers {
+			fresh.Uncompared.Add(m.relation, m.unit)
 			err = errors.Join(err, readMember(v, &fresh, m))
 		}
 	}
 	if err != nil {
 		return err // the view may call again, and must not find what was read in part
 	}
-	fresh.Compared = false
 	*c = snapshotCache{valid: true, snap: fresh, madeHooks: c.madeHooks}
 	return nil
 }

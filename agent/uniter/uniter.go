@@ -166,8 +166,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 		return false, err
 	}
 	next, snap := decide.NextTogether(snap)
-	_, queues := next.(decide.Enqueue)
-	u.cache.snap.Compared = !queues && snap.Queued == nil
+	u.cache.noteDecided(next, snap)
 	u.Log.Debug("next", "step", next.String())
 	return u.execute(ctx, next, snap)
 }

@@ -10,11 +10,7 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/state"
-	"bijou/state/charm"
 )
-
-// MaxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
-const MaxArrivals = 50
 
 // Next decides what the unit does next.
 func Next(s Snapshot) Step {
@@ -54,43 +50,6 @@ func Next(s Snapshot) Step {
 		return step
 	}
 	return s.nextInWorkflow()
-}
-
-// newArrivals keeps the queue closed before the unit's start hook: whoever has come by then
-// arrives after it.
-func (s *Snapshot) newArrivals() []hook.Arrival {
-	var all []hook.Arrival
-	tail := s.Uniter.Workflow.NextPlace
-	if tail < firstPlace || s.Compared {
-		return nil
-	}
-	for _, id := range s.enteredRelations() {
-		if s.Uniter.Relations[id].State == state.RelationEnded {
-			continue
-		}
-		some := hook.Arrivals(id, s.Uniter.Members[id], s.visibleMembers(id), s.IsLeaving(id), tail)
-		all = append(all, some...)
-		tail = NextPlaceAfter(some, tail)
-	}
-	return all[:min(len(all), MaxArrivals)]
-}
-
-// visibleMembers leaves out the service whose own settings only hooks of the modern dialect
-// are told of.
-func (s *Snapshot) visibleMembers(id int) []state.Member {
-	all := s.Relations[id].Members
-	if last := len(all) - 1; last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
-		return all[:last]
-	}
-	return all
-}
-
-// NextPlaceAfter returns where the queue goes on behind the arrivals.
-func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
-	for _, a := range arrivals {
-		tail = max(tail, a.State.Place+1)
-	}
-	return tail
 }
 
 func (s *Snapshot) isFinished() bool {

@@ -327,7 +327,7 @@ func TestNextTogether(t *testing.T) {
 		{"a member comes", arrive(func(*Snapshot) {}), "run db-relation-joined (queue), 1 queued"},
 		{"while a hook runs", arrive(func(s *Snapshot) { s.Running = true }), "enqueue 1 entries, 0 queued"},
 		{"nobody comes", idle(), "wait, 0 queued"},
-		{"compared already", arrive(func(s *Snapshot) { s.Compared = true }), "wait, 0 queued"},
+		{"compared already", arrive(func(s *Snapshot) { s.Uncompared = Members{} }), "wait, 0 queued"},
 		{"the configuration changes, too", arrive(func(s *Snapshot) { s.ConfigVersion++ }), "run config-changed (workflow), 1 queued"},
 		{"the agent died in a hook", arrive(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)} }), "enqueue 1 entries, 0 queued"},
 	} {

@@ -1,0 +1,121 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+
+	"bijou/agent/hook"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// MaxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
+const MaxArrivals = 50
+
+// Members names members of relations. Nil is all of them.
+type Members map[int]map[string]bool
+
+// Add adds one, if not all are in it.
+func (m Members) Add(relation int, name string) {
+	if m != nil && m[relation] == nil {
+		m[relation] = map[string]bool{}
+	}
+	if m != nil {
+		m[relation][name] = true
+	}
+}
+
+// newArrivals keeps the queue closed before the unit's start hook: whoever has come by then
+// arrives after it.
+func (s *Snapshot) newArrivals() []hook.Arrival {
+	var all []hook.Arrival
+	tail := s.Uniter.Workflow.NextPlace
+	if !s.IsQueueOpen() {
+		return nil
+	}
+	for _, id := range s.enteredRelations() {
+		recorded, present := s.membersToCompare(id)
+		if s.Uniter.Relations[id].State == state.RelationEnded || len(recorded)+len(present) == 0 {
+			continue
+		}
+		some := hook.Arrivals(id, recorded, present, s.IsLeaving(id), tail)
+		all = append(all, some...)
+		tail = NextPlaceAfter(some, tail)
+	}
+	return all[:min(len(all), MaxArrivals)]
+}
+
+// IsQueueOpen reports whether members arrive in the queue yet.
+func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
+
+// membersToCompare returns what is recorded of a relation's members, and who is in it, as far as
+// the two were not compared yet: of a thousand members mostly one.
+func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
+	if s.Uncompared == nil {
+		return s.Uniter.Members[id], s.visibleMembers(id)
+	}
+	recorded = map[string]state.MemberState{}
+	visible := s.visibleMembers(id)
+	for name := range s.Uncompared[id] {
+		if m, ok := s.Uniter.Members[id][name]; ok {
+			recorded[name] = m
+		}
+		i, in := slices.BinarySearchFunc(visible, name, func(m state.Member, name string) int { return charm.CompareUnits(m.Unit, name) })
+		if in {
+			present = append(present, visible[i])
+		}
+	}
+	return recorded, present
+}
+
+// visibleMembers leaves out the service whose own settings only hooks of the modern dialect
+// are told of.
+func (s *Snapshot) visibleMembers(id int) []state.Member {
+	all := s.Relations[id].Members
+	if last := len(all) - 1; last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
+		return all[:last]
+	}
+	return all
+}
+
+// NextPlaceAfter returns where the queue goes on behind the arrivals.
+func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
+	for _, a := range arrivals {
+		tail = max(tail, a.State.Place+1)
+	}
+	return tail
+}
+
+// NextTogether is Next, but for arrivals that a hook follows: then that is next, and Queued of the
+// snapshot that it returns has what is to be queued as the hook begins.
+func NextTogether(s Snapshot) (Step, Snapshot) {
+	next := Next(s)
+	if e, ok := next.(Enqueue); ok {
+		after := s.withQueued(e.Arrivals)
+		if h, ok := Next(after).(RunHook); ok && h.From != FromCrash {
+			return h, after
+		}
+	}
+	return next, s
+}
+
+func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
+	s.Queued, s.Uniter.Members = arrivals, maps.Clone(s.Uniter.Members)
+	if len(arrivals) < MaxArrivals {
+		s.Uncompared = Members{}
+	}
+	for i, a := range arrivals {
+		if i == 0 || arrivals[i-1].Relation != a.Relation {
+			s.Uniter.Members[a.Relation] = maps.Clone(s.Uniter.Members[a.Relation])
+		}
+		if s.Uniter.Members[a.Relation] == nil {
+			s.Uniter.Members[a.Relation] = map[string]state.MemberState{}
+		}
+		s.Uniter.Members[a.Relation][a.Member] = a.State
+		if a.Forget {
+			delete(s.Uniter.Members[a.Relation], a.Member)
+		}
+	}
+	s.Uniter.Workflow.NextPlace = NextPlaceAfter(arrivals, s.Uniter.Workflow.NextPlace)
+	return s
+}

@@ -26,6 +26,7 @@ type bijouGrammar struct {
 	Install    install.Command `cmd:"" help:"Make a link for every applet."`
 	Uninstall  install.Removal `cmd:"" help:"Remove what install has made."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
+	Completion completionCmd   `cmd:"" help:"Print what has a shell complete commands, options and names."`
 }
 
 // runBijou runs one of bijou's own commands, or an applet.
@@ -44,6 +45,9 @@ func runBijou(c applet.Call) int {
 	if first == "--list" {
 		fmt.Fprintln(c.Streams.Out, strings.Join(appletNames(), "\n"))
 		return console.ExitOK
+	}
+	if first == console.CompleteOption {
+		return complete(c)
 	}
 	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
 		return reportUnknown(c, first)
@@ -72,7 +76,39 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
-func ownCommands() []string { return []string{"help", "version", "install", "uninstall", "quickstart"} }
+func ownCommands() []string {
+	return []string{"help", "version", "install", "uninstall", "quickstart", "completion"}
+}
+
+//go:embed completion
+var completionScripts embed.FS
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Run prints the shell's script.
+func (c completionCmd) Run(s console.Streams) error {
+	script, err := completionScripts.ReadFile("completion/" + c.Shell)
+	if err == nil {
+		_, err = s.Out.Write(script)
+	}
+	return err
+}
+
+// complete completes the names of applets, and has these do the rest.
+func complete(c applet.Call) int {
+	words := c.Args[1:]
+	if len(words) > 1 && Has(words[0]) {
+		return runBijou(applet.Call{Args: append([]string{words[0], console.CompleteOption}, words[1:]...), Streams: c.Streams})
+	}
+	for _, a := range Applets() {
+		if len(words) == 1 && strings.HasPrefix(a.Name, words[0]) {
+			fmt.Fprintf(c.Streams.Out, "%s\t%s\n", a.Name, a.Summary)
+		}
+	}
+	return runOwnCommand(c)
+}
 
 type versionCmd struct{}
 

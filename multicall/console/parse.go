@@ -33,6 +33,8 @@ type Command struct {
 	Help fs.FS
 	// Inserts are texts that {{NAME}} stands for there.
 	Inserts map[string]func() string
+	// Names returns the names that a value may be, for completion. It may be nil.
+	Names func(w Wanted) []string
 }
 
 // HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
@@ -56,8 +58,8 @@ func (c Command) HelpText(name string) string {
 // exitPanic carries kong's call to exit back to Parse.
 type exitPanic int
 
-// Parse reads args into the command's grammar. It returns ErrHelped after --help, and
-// wrong arguments as a usage error with a hint.
+// Parse reads args into the command's grammar. It returns ErrHelped after --help, and when it has
+// answered CompleteOption; wrong arguments are a usage error with a hint.
 func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -71,17 +73,18 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err := checkText(args); err != nil {
 		return nil, err
 	}
-	grammar := c.Grammar
-	part, copyBack, isPart := narrow(grammar, args)
-	if isPart {
-		grammar = part
+	if len(args) > 0 && args[0] == CompleteOption {
+		return nil, c.complete(s.Out, args[1:])
 	}
-	parser, err := kong.New(grammar, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))), kong.Writers(s.Out, s.Err),
+	part, copyBack, isPart := narrow(c.Grammar, args)
+	if isPart {
+		c.Grammar = part
+	}
+	parser, err := c.newParser(kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exitPanic(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
-		return nil, fmt.Errorf("internal error: %w", err)
+		return nil, err
 	}
-	c.addHelp(parser.Model.Node, "")
 	parsed, err = parser.Parse(moveOptionsFirst(parser.Model.Node, args))
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
@@ -90,6 +93,15 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		copyBack()
 	}
 	return parsed, nil
+}
+
+func (c Command) newParser(options ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(c.Grammar, append(options, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))))...)
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	c.addHelp(parser.Model.Node, "")
+	return parser, nil
 }
 
 func (c Command) addHelp(n *kong.Node, folder string) {

@@ -197,7 +197,8 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	}
 	args, tail := cutCommand(args)
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts()}, args)
+	names := func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
+	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts(), Names: names}, args)
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 // word of it is taken for a flag of juju's.
 func cutCommand(args []string) (own, command []string) {
 	i := slices.Index(args, "--")
-	if i < 0 {
+	if i < 0 || args[0] == console.CompleteOption {
 		return args, nil
 	}
 	words := args[:i]

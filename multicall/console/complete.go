@@ -1,0 +1,101 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// CompleteOption is the first argument of who asks what may stand in place of the last: a shell.
+const CompleteOption = "--complete"
+
+// Wanted is a value that is to be completed.
+type Wanted struct {
+	Command, Value string            // the names of the command, and of its option or word
+	Flags          map[string]string // the values of the options before it
+}
+
+type candidate struct{ word, help string }
+
+// complete prints what may stand in place of the last of the args, one a line, each with a tab and
+// its help; nothing where nothing is known, and shells look for files. What only an environment has
+// comes from c.Names.
+func (c Command) complete(w io.Writer, args []string) error {
+	n, given := max(0, len(args)-1), ""
+	before, last := args[:n:n], strings.Join(args[n:], "")
+	if option, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(option, "--") {
+		before, last, given = append(before, option), value, option+"="
+	}
+	if part, _, ok := narrow(c.Grammar, before); ok {
+		c.Grammar = part
+	}
+	parser, err := c.newParser()
+	if err != nil {
+		return err
+	}
+	trace, err := kong.Trace(parser, append(before, last))
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	for _, f := range c.candidates(trace, last) {
+		if strings.HasPrefix(f.word, last) {
+			fmt.Fprintf(w, "%s%s\t%s\n", given, f.word, f.help)
+		}
+	}
+	return ErrHelped
+}
+
+// candidates goes by what kong took the last word for, if it took it.
+func (c Command) candidates(trace *kong.Context, last string) (found []candidate) {
+	node := trace.Selected()
+	if node == nil {
+		node = trace.Model.Node
+	}
+	at, n := trace.Path[len(trace.Path)-1], len(node.Positional)
+	switch taken := trace.Error == nil; {
+	case taken && at.Positional != nil:
+		return c.values(trace, node, at.Positional)
+	case strings.HasPrefix(last, "-"):
+		for _, f := range slices.Concat(node.AllFlags(true)...) {
+			found = append(found, candidate{"--" + f.Name, f.Help})
+		}
+		return found
+	case taken && at.Flag != nil:
+		return c.values(trace, node, at.Flag.Value)
+	case taken && at.Command != nil:
+		node = at.Parent
+	case len(at.Remainder()) > 1: // it stands behind what nobody knows
+		return nil
+	case n > 0 && node.Positional[n-1].IsCumulative(): // kong does not resume a list after an option
+		return c.values(trace, node, node.Positional[n-1])
+	}
+	for _, child := range node.Children {
+		for _, name := range append([]string{child.Name}, child.Aliases...) {
+			if !child.Hidden {
+				found = append(found, candidate{name, child.Help})
+			}
+		}
+	}
+	return found
+}
+
+// values returns what the value may be: words of its own, or names.
+func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (found []candidate) {
+	flags := map[string]string{}
+	for _, p := range trace.Path {
+		if p.Flag != nil {
+			flags[p.Flag.Name] = fmt.Sprint(trace.FlagValue(p.Flag))
+		}
+	}
+	names := strings.FieldsFunc(v.Enum, func(r rune) bool { return r == ',' })
+	if len(names) == 0 && c.Names != nil {
+		names = c.Names(Wanted{Command: node.Name, Value: v.Name, Flags: flags})
+	}
+	for _, name := range names {
+		found = append(found, candidate{word: name})
+	}
+	return found
+}

@@ -1,0 +1,68 @@
+package juju
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// completionTimeout is shorter than the patience of who has pressed a key.
+const completionTimeout = time.Second
+
+// completeNames returns the names that a value may be, of environments or of what an
+// environment has; none if they cannot be read.
+func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
+	h, err := home.Find()
+	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
+	switch {
+	case err != nil || kinds == "":
+		return nil
+	case kinds == "environments":
+		names, _ = h.Names()
+		return names
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	o := &operator{ctx: ctx, streams: console.Streams{Err: io.Discard}, home: h, name: cmp.Or(w.Flags["environment"], w.Flags["model"]), parts: parts}
+	names, _ = readChosen(o, func(v *state.View) ([]string, error) { return listNames(v, kinds) })
+	return names
+}
+
+// nameKinds says what values name, by the option or word, where need be with its command before it.
+func nameKinds() map[string]string {
+	return map[string]string{
+		"environment": "environments", "model": "environments", "switch name": "environments",
+		"destroy-environment name": "environments", "show-model name": "environments",
+		"service": "services", "service,...": "services", "a": "services", "b": "services",
+		"unit": "units", "unit action key=value": "units", "id or unit": "units", "exclude": "units", "related-unit": "units",
+		"machine": "machines", "to": "machines", "target": "units machines", "glob": "services units",
+	}
+}
+
+func listNames(v *state.View, kinds string) (names []string, err error) {
+	services, servicesErr := v.Services()
+	units, unitsErr := v.Units("")
+	machines, machinesErr := v.Machines()
+	add := func(kind, name string) {
+		if strings.Contains(kinds, kind) {
+			names = append(names, name)
+		}
+	}
+	for _, s := range services {
+		add("services", s.Name)
+	}
+	for _, u := range units {
+		add("units", u.Name)
+	}
+	for _, m := range machines {
+		add("machines", m.ID)
+	}
+	return names, errors.Join(servicesErr, unitsErr, machinesErr)
+}

@@ -2,194 +2,20 @@ package early_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv/amp"
 	"bijou/testscripts/need"
-	"bijou/testscripts/versions"
 )
-
-// ordinary sends a hook tool the ordinary road: the early client leaves GODEBUG to Go.
-const ordinary = "GODEBUG=madvdontneed=1"
-
-// limit bounds the wait for what should come at once.
-const limit = 60 * time.Second
-
-// folder holds what is built once for all inputs of a fuzzer.
-var folder string
-
-// agent takes one connection.
-type agent struct {
-	listener net.Listener
-	answers  [2]string // to the first box, and to the second, which has a file
-	done     chan struct{}
-	heard    []byte // all that the client has sent
-	pid      int    // of the client, which is looked at before it is answered
-	resident int    // KiB
-	started  chan struct{}
-	before   func() // called before the first answer
-}
-
-func box(pairs ...string) string {
-	wire := amp.Append(nil, "_answer", "1")
-	for i := 0; i < len(pairs); i += 2 {
-		wire = amp.Append(wire, pairs[i], pairs[i+1])
-	}
-	return string(amp.End(wire))
-}
-
-func startAgent(t testing.TB, first, second string) *agent {
-	t.Helper()
-	place, err := os.MkdirTemp("", "bijou")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", filepath.Join(place, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &agent{listener: listener, answers: [2]string{first, second}, done: make(chan struct{}), started: make(chan struct{}), before: func() {}}
-	go a.serve()
-	t.Cleanup(func() { listener.Close(); <-a.done; os.RemoveAll(place) })
-	return a
-}
-
-// serve closes its side once it has nothing more to say, so that no client waits for ever.
-func (a *agent) serve() {
-	defer close(a.done)
-	conn, err := a.listener.Accept()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(limit))
-	d := amp.Decoder{Limit: 64 << 20}
-	if !a.hear(conn, &d) {
-		return
-	}
-	<-a.started
-	a.measure()
-	a.before()
-	if io.WriteString(conn, a.answers[0]); wantsFile(a.answers[0]) && a.hear(conn, &d) {
-		io.WriteString(conn, a.answers[1])
-	}
-	conn.(*net.UnixConn).CloseWrite()
-	for a.hear(conn, &d) {
-	}
-}
-
-// hear reads until there is a box.
-func (a *agent) hear(conn net.Conn, d *amp.Decoder) bool {
-	chunk := make([]byte, 64<<10)
-	for {
-		if box, err := d.Next(); box != nil || err != nil {
-			return err == nil
-		}
-		n, err := conn.Read(chunk)
-		a.heard = append(a.heard, chunk[:n]...)
-		if d.Feed(chunk[:n]); n == 0 && err != nil {
-			return false
-		}
-	}
-}
-
-func (a *agent) measure() {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.pid))
-	if _, rest, found := strings.Cut(string(status), "VmHWM:"); err == nil && found {
-		fmt.Sscan(rest, &a.resident)
-	}
-}
-
-func wantsFile(answer string) bool {
-	d := amp.Decoder{Limit: 64 << 20}
-	d.Feed([]byte(answer))
-	box, err := d.Next()
-	return err == nil && box.Has("want") && !box.Has("_error_code")
-}
-
-// command is a tool under that name and with these arguments.
-func (a *agent) command(binary string, argv ...string) *exec.Cmd {
-	cmd := &exec.Cmd{Path: binary, Args: argv, Env: []string{"JUJU_CLIENT_ID=x", "JUJU_SOCKET=" + a.listener.Addr().String()}}
-	if emulator, err := exec.LookPath(os.Getenv("BIJOU_TEST_EMULATOR")); err == nil {
-		cmd.Path, cmd.Args = emulator, append([]string{emulator, "-0", argv[0], binary}, argv[1:]...)
-	}
-	return cmd
-}
-
-// outcome is all that can be seen of a road.
-type outcome struct {
-	Heard, Stdout, Stderr, Written string
-	Exit                           int
-}
-
-func (a *agent) run(cmd *exec.Cmd) (o outcome, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	if cmd.Stdout == nil {
-		cmd.Stdout = &stdout
-	}
-	cmd.Stderr = &stderr
-	cmd.WaitDelay = time.Second
-	if err = cmd.Start(); err != nil {
-		close(a.started)
-		return o, err
-	}
-	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
-	defer stop()
-	a.pid = cmd.Process.Pid
-	close(a.started)
-	if err = cmd.Wait(); errors.As(err, new(*exec.ExitError)) || errors.Is(err, syscall.EPIPE) {
-		err = nil
-	}
-	a.listener.Close()
-	<-a.done
-	if ctx.Err() != nil {
-		err = errors.New("it did not end")
-	}
-	return outcome{Heard: string(a.heard), Stdout: stdout.String(), Stderr: stderr.String(), Exit: cmd.ProcessState.ExitCode()}, err
-}
-
-// buildOnce builds the program once a process.
-var buildOnce = sync.OnceValues(func() (string, error) {
-	var err error
-	if folder, err = os.MkdirTemp("", "bijou"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "hooktool")
-	out, err := exec.Command("../../../.ci/build", path, program).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("cannot build: %w\n%s", err, out)
-	}
-	return path, err
-})
-
-func build(t testing.TB) string {
-	t.Helper()
-	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
-		return versions.Build(t, []string{"GOARCH=arm64"}, program)
-	}
-	path, err := buildOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // road is one way of a call.
 type road struct {
@@ -227,42 +53,6 @@ func compare(t testing.TB, binary string, r road) outcome {
 		t.Errorf("the roads differ (-ordinary +early):\n%.2000s", diff)
 	}
 	return outcomes[0]
-}
-
-// fed has stdin from a pipe.
-func fed(text string) prepare {
-	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
-		cmd.Stdin = strings.NewReader(text)
-		return func() string { return "" }
-	}
-}
-
-// through has the tool called by a shell, which prepares its descriptors.
-func through(script string) prepare {
-	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
-		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
-			if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		link := filepath.Join(cmd.Dir, "relation-get")
-		if err := os.Symlink(cmd.Path, link); err != nil {
-			t.Fatal(err)
-		}
-		cmd.Path, cmd.Args = "/bin/bash", append([]string{"bash", "-c", script, "./relation-get"}, cmd.Args[1:]...)
-		return func() string {
-			text, err := os.ReadFile(filepath.Join(cmd.Dir, "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(text)
-		}
-	}
-}
-
-// farSocket is a script that calls the tool with a name of that length for the agent's socket.
-func farSocket(length int) string {
-	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
 }
 
 func TestRoads(t *testing.T) {
@@ -332,6 +122,8 @@ func TestRoads(t *testing.T) {
 		"signals are ignored by whoever calls":   {first: fine, prepare: through(`trap '' PIPE; { "$0" "$@"; echo "$?" >out; } | true`)},
 		"a pipe that is full and does not block": {first: box("exit", "0", "stdout", long[:60_000]), prepare: fullPipe},
 		"stdin that is empty and does not block": {first: want, second: fine, prepare: slowStdin},
+		"stopped, and continued, twice":          {first: want, second: fine, prepare: signalled("fed", syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT)},
+		"stdin is a terminal":                    {first: want, second: fine, prepare: typed("fed")},
 		"stdin that is reset":                    {first: want, second: fine, prepare: resetting(0, "fed")},
 		"stdout that is reset":                   {first: fine, prepare: resetting(1, "")},
 		"stdout that is reset, stderr is not":    {first: box("exit", "1", "stderr", "said\n", "stdout", long), prepare: resetting(1, "")},
@@ -352,54 +144,26 @@ func TestRoads(t *testing.T) {
 	}
 }
 
-// fullPipe has stdout be a pipe without room that others have made non-blocking, and reads it once
-// the tool has had to wait.
-func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+// TestFatalSignals has what the roads differ in: one whom a signal ends writes no goroutines, and a
+// signal that the caller ignores ends nobody.
+func TestFatalSignals(t *testing.T) {
+	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
+		t.Skip("skipped: an emulator has signals of its own")
 	}
-	fd := int(w.Fd())
-	cmd.Stdout = w
-	read, full := make(chan string), make(chan bool)
-	a.before = func() { // starting a command makes its descriptors blocking
-		syscall.SetNonblock(fd, true)
-		for n, err := 1, error(nil); n > 0 && err == nil; {
-			n, err = syscall.Write(fd, make([]byte, 4096))
+	for script, want := range map[string]outcome{
+		`exec "$0" "$@"`:               {Exit: -1},
+		`trap '' QUIT; exec "$0" "$@"`: {Stdout: "fine\n"},
+	} {
+		a := startAgent(t, box("exit", "0", "stdout", "fine\n"), "")
+		cmd := a.command(build(t), "relation-get")
+		cmd.Dir = t.TempDir()
+		through("ulimit -c 0; "+script)(t, a, cmd)
+		a.before = func() { syscall.Kill(a.pid, syscall.SIGQUIT) }
+		o, err := a.run(cmd)
+		if o.Heard = ""; err != nil || o != want {
+			t.Errorf("%s: got %+v (%v), want %+v", script, o, err, want)
 		}
-		close(full)
 	}
-	go func() {
-		<-full
-		time.Sleep(50 * time.Millisecond)
-		text, _ := io.ReadAll(r)
-		read <- string(text)
-	}()
-	return func() string {
-		w.Close()
-		text := <-read
-		r.Close()
-		return text
-	}
-}
-
-// slowStdin has stdin be a pipe that others have made non-blocking, with a part there and a part
-// that comes later.
-func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd := int(r.Fd())
-	a.before = func() { syscall.SetNonblock(fd, true) }
-	cmd.Stdin = r
-	w.WriteString("early ")
-	go func() {
-		time.Sleep(100 * time.Millisecond)
-		w.WriteString("late")
-		w.Close()
-	}()
-	return func() string { r.Close(); return "" }
 }
 
 // FuzzRoads goes both roads with the same arguments, stdin, answers and callers.

@@ -1,13 +1,22 @@
 package early_test
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/testscripts/need"
 )
 
 // prepare makes what a command gets from its caller; finish returns what of it can be seen afterwards.
@@ -38,13 +47,21 @@ func findWay(way byte, stdin string) prepare {
 	case closedOutput:
 		return output("")
 	}
-	return signalled(syscall.Signal(way), stdin)
+	return signalled(stdin, syscall.Signal(way))
 }
 
-func signalled(s syscall.Signal, stdin string) prepare {
+// signalled has signals come while the tool waits for the agent, each with time to do what it does.
+func signalled(stdin string, signals ...syscall.Signal) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		cmd.Stdin = strings.NewReader(stdin)
-		a.before = func() { syscall.Kill(a.pid, s) }
+		a.before = func() {
+			for i, s := range signals {
+				if i > 0 {
+					time.Sleep(20 * time.Millisecond)
+				}
+				syscall.Kill(a.pid, s)
+			}
+		}
 		return func() string { return cmd.ProcessState.String() }
 	}
 }
@@ -80,6 +97,25 @@ func output(path string) prepare {
 	}
 }
 
+// typed has stdin be a terminal.
+func typed(text string) prepare {
+	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+		keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+		if err != nil {
+			need.Skip(t, "terminals", err)
+		}
+		number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
+		err = errors.Join(err, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
+		terminal, openErr := os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+		if err := errors.Join(err, openErr); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = terminal
+		a.before = func() { keyboard.WriteString(text + "\n\x04") }
+		return func() string { terminal.Close(); keyboard.Close(); return "" }
+	}
+}
+
 // connect returns both ends of a connection.
 func connect(t testing.TB) (near *os.File, far *net.TCPConn) {
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -99,6 +135,92 @@ func connect(t testing.TB) (near *os.File, far *net.TCPConn) {
 		t.Fatal(err)
 	}
 	return near, far
+}
+
+// fed has stdin from a pipe.
+func fed(text string) prepare {
+	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+		cmd.Stdin = strings.NewReader(text)
+		return func() string { return "" }
+	}
+}
+
+// through has the tool called by a shell, which prepares its descriptors.
+func through(script string) prepare {
+	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
+			if err := os.WriteFile(filepath.Join(cmd.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link := filepath.Join(cmd.Dir, "relation-get")
+		if err := os.Symlink(cmd.Path, link); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path, cmd.Args = "/bin/bash", append([]string{"bash", "-c", script, "./relation-get"}, cmd.Args[1:]...)
+		return func() string {
+			text, err := os.ReadFile(filepath.Join(cmd.Dir, "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+	}
+}
+
+// farSocket is a script that calls the tool with a name of that length for the agent's socket.
+func farSocket(length int) string {
+	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
+}
+
+// fullPipe has stdout be a pipe without room that others have made non-blocking, and reads it once
+// the tool has had to wait.
+func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(w.Fd())
+	cmd.Stdout = w
+	read, full := make(chan string), make(chan bool)
+	a.before = func() { // starting a command makes its descriptors blocking
+		syscall.SetNonblock(fd, true)
+		for n, err := 1, error(nil); n > 0 && err == nil; {
+			n, err = syscall.Write(fd, make([]byte, 4096))
+		}
+		close(full)
+	}
+	go func() {
+		<-full
+		time.Sleep(50 * time.Millisecond)
+		text, _ := io.ReadAll(r)
+		read <- string(text)
+	}()
+	return func() string {
+		w.Close()
+		text := <-read
+		r.Close()
+		return text
+	}
+}
+
+// slowStdin has stdin be a pipe that others have made non-blocking, with a part there and a part
+// that comes later.
+func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(r.Fd())
+	a.before = func() { syscall.SetNonblock(fd, true) }
+	cmd.Stdin = r
+	w.WriteString("early ")
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		w.WriteString("late")
+		w.Close()
+	}()
+	return func() string { r.Close(); return "" }
 }
 
 // executeAs names a program for this one to become, with more of an environment than os/exec

@@ -9,7 +9,6 @@ import (
 	"bijou/agent/pulse"
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/await"
 	"bijou/testscripts/statetest"
 )
 
@@ -40,21 +39,17 @@ func TestPulse(t *testing.T) {
 	files := r.recorder(statetest.MySQL(), hooks("server"), nil)
 	statetest.AddService(t, st, files, 1)
 	r.start()
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		await.Until(t, await.Poll{Limit: 30 * time.Second}, what, ok)
-	}
-	until("the unit has started", func() bool { return len(r.noted("mysql/0")) >= 3 })
-	until("all loops rest", func() bool { return r.pulse.HungLoop(0) == "" })
+	r.eventually("the unit has started", func() bool { return len(r.noted("mysql/0")) >= 3 })
+	r.eventually("all loops rest", func() bool { return r.pulse.HungLoop(0) == "" })
 
 	s.now.Store(true)
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		_, err := tx.AddUnit("mysql", state.Placement{})
 		return err
 	})
-	until("a loop hangs", func() bool { return r.pulse.HungLoop(200*time.Millisecond) != "" })
+	r.eventually("a loop hangs", func() bool { return r.pulse.HungLoop(200*time.Millisecond) != "" })
 	s.now.Store(false)
 	close(s.free)
-	until("the new unit has started", func() bool { return len(r.noted("mysql/1")) >= 3 })
-	until("all loops rest again", func() bool { return r.pulse.HungLoop(0) == "" })
+	r.eventually("the new unit has started", func() bool { return len(r.noted("mysql/1")) >= 3 })
+	r.eventually("all loops rest again", func() bool { return r.pulse.HungLoop(0) == "" })
 }

@@ -67,6 +67,7 @@ func newRig(t *testing.T, hosts int) *rig {
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
 	check(t, err)
+	p.hostTimeout, p.pollTimeout = time.Minute, time.Minute // a host here is slow when the machine is busy, and no other
 	r.Provider = p
 	return r
 }

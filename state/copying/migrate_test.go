@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -176,7 +177,9 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 }
 
 // TestMigrateRefuses what would lose something.
-func TestMigrateRefuses(t *testing.T) {
+func TestMigrateRefuses(t *testing.T) { synctest.Test(t, migrateRefuses) }
+
+func migrateRefuses(t *testing.T) {
 	ctx := t.Context()
 	m := Migration{From: "mem:from", To: "mem:to", Switch: func() error { return nil }}
 	s, to := newPopulated(t), memstore.New()

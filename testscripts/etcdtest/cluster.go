@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Options are of a cluster; the zero value is one member that does not sync.
@@ -74,7 +73,7 @@ func (c *Cluster) start() error {
 		}
 	}
 	for _, m := range c.Members {
-		if err := m.Ready(30 * time.Second); err != nil {
+		if err := m.Ready(); err != nil {
 			return err
 		}
 	}

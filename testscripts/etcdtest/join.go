@@ -3,7 +3,6 @@ package etcdtest
 import (
 	"os"
 	"strings"
-	"time"
 )
 
 // Name is what the member calls itself.
@@ -26,5 +25,5 @@ func (m *Member) Join(flags ...string) error {
 	if err := m.spawn(); err != nil {
 		return err
 	}
-	return m.Ready(time.Minute)
+	return m.Ready()
 }

@@ -53,7 +53,7 @@ func (m *Member) Start() error {
 	if err := m.spawn(); err != nil {
 		return err
 	}
-	return m.Ready(30 * time.Second)
+	return m.Ready()
 }
 
 func (m *Member) spawn() error {
@@ -119,9 +119,12 @@ func (m *Member) signal(s syscall.Signal) error {
 	return m.cmd.Process.Signal(s)
 }
 
+// readyLimit is many times what a busy machine needs for a member's start.
+const readyLimit = 2 * time.Minute
+
 // Ready waits until the member is healthy: it answers, and knows a leader.
-func (m *Member) Ready(patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (m *Member) Ready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyLimit)
 	defer cancel()
 	for {
 		err := m.healthy(ctx)
@@ -139,7 +142,7 @@ func (m *Member) Ready(patience time.Duration) error {
 
 // healthy asks the server's own health page, over its socket.
 func (m *Member) healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://etcd/health", nil)
 	if err != nil {

@@ -115,7 +115,7 @@ func Read[T any](t testing.TB, st *state.State, f func(v *state.View) (T, error)
 // needs.
 func Eventually(t testing.TB, st *state.State, f func(v *state.View) (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	for {
 		var done bool

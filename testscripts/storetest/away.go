@@ -21,11 +21,11 @@ func awayAndBack(f *fixture) {
 	l := f.lease(longTTL)
 	back := sync.OnceFunc(f.o.Away(f.T, f.s))
 	defer back()
-	short, cancel := context.WithTimeout(f.ctx, time.Second)
-	defer cancel()
 	var err error
 	for err == nil { // who is stopped may answer once more
+		short, cancel := context.WithTimeout(f.ctx, time.Second)
 		_, err = f.s.Commit(short, store.Txn{Ops: []store.Op{put("called off", "1")}})
+		cancel()
 	}
 	f.is(err, store.ErrAway)
 	f.is(err, context.DeadlineExceeded)

@@ -161,7 +161,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 	defer cancel()
 	result := make(chan campaignResult, 1)
 	e.wg.Go(func() {
-		lead, err := session.CampaignFor(running, service, unit)
+		lead, err := state.CampaignFor(running, session, service, unit)
 		result <- campaignResult{lead, err}
 	})
 	for {

@@ -78,7 +78,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	p.mu.Lock()
 	agents := slices.Collect(maps.Keys(p.agents))
 	p.mu.Unlock()
-	if err := s.AnnounceAll(ctx, p.claim.Update, agents); err != nil {
+	if err := state.AnnounceAll(ctx, s, state.Under(p.claim), agents); err != nil {
 		return nil, err
 	}
 	for _, agent := range agents {
@@ -100,7 +100,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	if by == s {
 		return nil
 	}
-	if err := s.Announce(ctx, p.claim.Update, agent); err != nil {
+	if err := state.Announce(ctx, s, state.Under(p.claim), agent); err != nil {
 		return err
 	}
 	p.noteAnnounced(agent, s)
@@ -116,7 +116,7 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	if err != nil {
 		return err
 	}
-	if err := s.Report(ctx, p.claim.Update, agent, t); err != nil || line.Message == "" {
+	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil || line.Message == "" {
 		return err
 	}
 	source := agent
@@ -141,7 +141,7 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 // updaterFor returns an Updater that announces the agent before it commits. It commits only
 // while this process holds the machine's claim, and returns state.ErrClaimLost otherwise.
 func (p *presence) updaterFor(agent string) state.Updater {
-	update := p.claim.UpdaterFor(agent)
+	update := state.UpdaterFor(p.claim, agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {
 		if err := p.announceAgent(ctx, agent); err != nil {
 			return err

@@ -87,7 +87,7 @@ func (w *world) agent(machine string) *state.Session {
 	w.t.Helper()
 	s, err := w.state.NewSession(w.t.Context())
 	if err == nil {
-		err = s.Announce(w.t.Context(), w.state.Update, state.MachineAgent(machine))
+		err = state.Announce(w.t.Context(), s, w.state.Update, state.MachineAgent(machine))
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -59,7 +59,7 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
 	}
-	if err := l.leadership.Update(ctx, func(*state.Tx) error { return nil }); err != nil {
+	if err := l.update(ctx, func(*state.Tx) error { return nil }); err != nil {
 		return err // it leads no more
 	}
 	asked, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -108,7 +108,7 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	if slices.Equal(problems, s.trouble.Messages) && l.listFailure.due.Equal(s.trouble.NextRetry) {
 		return nil
 	}
-	err := l.leadership.Update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due) })
+	err := l.update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due) })
 	if err != nil || !changed {
 		return err
 	}

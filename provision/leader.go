@@ -15,7 +15,7 @@ import (
 // jobs call them.
 type leader struct {
 	Options
-	leadership   *state.Leadership
+	update       state.Updater // fenced by the leader's key
 	pool         *jobPool
 	recorder     *recorder
 	owners       instanceOwners

@@ -87,7 +87,7 @@ func campaign(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	leadership, err := session.Campaign(ctx, provisionerName)
+	leadership, err := state.Campaign(ctx, session, provisionerName)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
-	l := &leader{Options: o, leadership: leadership, pool: newJobPool(), recorder: newRecorder(leadership.Update), backoffs: backoffs{}, absentAgents: absentAgents{}}
+	l := &leader{Options: o, update: state.Under(leadership), pool: newJobPool(), recorder: newRecorder(state.Under(leadership)), backoffs: backoffs{}, absentAgents: absentAgents{}}
 	beside.Go(func() { l.recorder.run(ctx) })
 	defer l.pool.wait()
 	defer cancel()

@@ -45,7 +45,7 @@ type startRequest struct {
 // The token is the same at every start, since ids are never used again. It fails unless this is
 // still the leader.
 func (l *leader) readStartRequest(ctx context.Context, id string) (o startRequest, err error) {
-	err = l.leadership.Update(ctx, func(tx *state.Tx) error {
+	err = l.update(ctx, func(tx *state.Tx) error {
 		env, err := tx.Environment()
 		if err != nil {
 			return err

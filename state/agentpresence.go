@@ -31,12 +31,12 @@ type AgentPresence struct {
 // Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process, in the
 // place of any other that said so. The update is that of the agent's claim, so that only its holder
 // can. Announcing again is no error. ErrNotFound: the machine or unit is gone.
-func (s *Session) Announce(ctx context.Context, update Updater, agent string) error {
-	err := update(ctx, func(tx *Tx) error { return s.announce(tx, agent) })
+func Announce(ctx context.Context, s *Session, update Updater, agent string) error {
+	err := update(ctx, func(tx *Tx) error { return tx.announce(s, agent) })
 	return wrap.Error(err, "cannot announce agent %q", agent)
 }
 
-func (s *Session) announce(tx *Tx, agent string) error {
+func (tx *Tx) announce(s *Session, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
@@ -44,21 +44,21 @@ func (s *Session) announce(tx *Tx, agent string) error {
 	if err != nil || ok && s.Wrote(old.Presence) {
 		return err
 	}
-	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s.Session)
+	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s)
 }
 
 const announceBatch = 50
 
 // AnnounceAll announces many agents, as after an outage, in batches. It passes
 // over those whose machine or unit is gone.
-func (s *Session) AnnounceAll(ctx context.Context, update Updater, agents []string) error {
-	err := inBatchesOf(ctx, announceBatch, update, agents, s.announce)
+func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []string) error {
+	err := inBatchesOf(ctx, announceBatch, update, agents, func(tx *Tx, agent string) error { return tx.announce(s, agent) })
 	return wrap.Error(err, "cannot announce %d agents", len(agents))
 }
 
 // Report announces an agent as Announce does, with its trouble; nil: it has none (any
 // more). An agent whose machine or unit is gone has nobody to tell: no error.
-func (s *Session) Report(ctx context.Context, update Updater, agent string, t *Trouble) error {
+func Report(ctx context.Context, s *Session, update Updater, agent string, t *Trouble) error {
 	if t != nil {
 		t.Message = truncate(t.Message, maxMessageBytes)
 	}
@@ -74,7 +74,7 @@ func (s *Session) Report(ctx context.Context, update Updater, agent string, t *T
 			p = AgentPresence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
-		return tx.keys.PutLeased(keys.Presence(agent), p, s.Session)
+		return tx.keys.PutLeased(keys.Presence(agent), p, s)
 	})
 	return wrap.Error(IgnoreNotFound(err), "cannot tell of agent %q", agent)
 }
@@ -163,58 +163,34 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 // its leaderships as free.
 const SessionTTL = keyspace.SessionTTL
 
-// Session is the proof that a process lives: the presence of all its agents and its
-// leaderships need it. One a process is enough. It shows others that agents live; what
-// these may write is a matter of their Claim.
-type Session struct{ *keyspace.Session }
-
-// SharedSession shares one session among all roles of a process.
-type SharedSession = keyspace.SharedSession[*Session]
-
-// NewSession is keyspace.Space.NewSession, for the environment.
-func (s *State) NewSession(ctx context.Context) (*Session, error) {
-	session, err := s.Space.NewSession(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Session{session}, nil
-}
+type (
+	// Session is the proof that a process lives: the presence of all its agents and its
+	// leaderships need it. One a process is enough. It shows others that agents live; what
+	// these may write is a matter of their Claim.
+	Session = keyspace.Session
+	// SharedSession shares one session among all roles of a process.
+	SharedSession = keyspace.SharedSession
+	// Leadership is the right of one session in the environment to do something
+	// alone, as long as the session lives.
+	Leadership = keyspace.Leadership
+)
 
 // NewSharedSession begins no session yet. With announces, one of the roles announces agents,
 // and campaigns wait for that.
 func NewSharedSession(s *State, announces bool) *SharedSession {
-	return keyspace.NewSharedSession(s.NewSession, announces)
+	return keyspace.NewSharedSession(s.Space, announces)
 }
 
-// Leadership is the right of one session in the environment to do something
-// alone, as long as the session lives.
-type Leadership struct{ *keyspace.Leadership }
-
-// Campaign is keyspace.Session.Campaign for what is led in the environment.
-func (s *Session) Campaign(ctx context.Context, what string) (*Leadership, error) {
-	return s.campaign(ctx, what, "")
-}
-
-// campaign is Campaign in the name of a unit, or of none.
-func (s *Session) campaign(ctx context.Context, what, unit string) (*Leadership, error) {
-	l, err := s.CampaignAs(ctx, keys.Leader(what), unit)
-	if err != nil {
-		return nil, err
-	}
-	return &Leadership{l}, nil
-}
-
-// Update is State.Update, conditional on this leadership: the write of a leader
-// that was deposed without knowing it fails with ErrSessionLost.
-func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return l.Leadership.Update(ctx, onKeys(f))
+// Campaign is Session.Campaign for what is led in the environment.
+func Campaign(ctx context.Context, s *Session, what string) (*Leadership, error) {
+	return s.Campaign(ctx, keys.Leader(what), "")
 }
 
 // CampaignFor blocks until this session leads a service, in the name of one of the units
 // that run under it. One campaign a service and session is enough, however many units
 // there are: SetLeaderUnit says which of them leads.
-func (s *Session) CampaignFor(ctx context.Context, service, unit string) (*Leadership, error) {
-	return s.campaign(ctx, keys.ServiceLeaderName(service), unit)
+func CampaignFor(ctx context.Context, s *Session, service, unit string) (*Leadership, error) {
+	return s.Campaign(ctx, keys.Leader(keys.ServiceLeaderName(service)), unit)
 }
 
 // Leader returns the unit that leads a service; empty if none does.

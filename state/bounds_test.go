@@ -129,7 +129,7 @@ func BenchmarkHookDone(b *testing.B) {
 	st, _ := statetest.SQLite(b)
 	r := statetest.Pair(b, st)
 	statetest.Enter(b, st, r.ID, "mysql/0", nil)
-	update := statetest.Claim(b, st, "0", "/m").UpdaterFor("unit-mysql-0")
+	update := state.UpdaterFor(statetest.Claim(b, st, "0", "/m"), "unit-mysql-0")
 	n := 0
 	for b.Loop() {
 		n++

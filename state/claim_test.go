@@ -96,7 +96,7 @@ func TestHolderThatCannotBeSeen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Announce(t.Context(), old.Update, "machine-0"); err != nil {
+			if err := state.Announce(t.Context(), s, state.Under(old), "machine-0"); err != nil {
 				t.Fatal(err)
 			}
 			if !lives {
@@ -120,7 +120,7 @@ func TestClaimFences(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.MySQL(), 1)
 		put := func(c *state.Claim, value string, meanwhile func()) error {
-			return c.UpdaterFor("unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
+			return state.UpdaterFor(c, "unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
 				meanwhile()
 				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
 			})
@@ -168,10 +168,10 @@ func TestClaimOutlivesTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Announce(t.Context(), c.Update, "unit-mysql-0"), s.Close(t.Context())); err != nil {
+	if err := errors.Join(state.Announce(t.Context(), s, state.Under(c), "unit-mysql-0"), s.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	err = c.UpdaterFor("unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
+	err = state.UpdaterFor(c, "unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
 	if err != nil {
 		t.Error(err)
 	}
@@ -180,7 +180,7 @@ func TestClaimOutlivesTheSession(t *testing.T) {
 func TestAgentOfARemovedUnit(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
-	update := statetest.Claim(t, st, "0", "/m").UpdaterFor("unit-mysql-0")
+	update := state.UpdaterFor(statetest.Claim(t, st, "0", "/m"), "unit-mysql-0")
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
 	if err := state.RemoveUnit(t.Context(), update, "mysql/0"); err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestFirstClaimOfAnInstance(t *testing.T) {
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		return errors.Join(tx.FreeClaim("1", "i-1", 0), tx.SetStarted("1", "i-1", state.Addresses{}))
 	})
-	if err := c.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineRunning, "") }); err != nil {
+	if err := state.Under(c)(t.Context(), func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineRunning, "") }); err != nil {
 		t.Error(err)
 	}
 }
@@ -279,7 +279,7 @@ func TestJoinedClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func() error {
-		return joined.Update(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+		return state.Under(joined)(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
 	}
 	for _, by := range []state.Claimant{first(), another(func(*state.Claimant) {})} {
 		if _, err := st.TakeClaim(t.Context(), "0", by); err != nil {
@@ -314,7 +314,7 @@ func TestClaimOfAnEarlierStore(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 4 {
 				all.Go(func() {
-					err := c.Update(t.Context(), func(tx *state.Tx) error {
+					err := state.Under(c)(t.Context(), func(tx *state.Tx) error {
 						return tx.SetMachineStatus("0", state.MachineRunning, fmt.Sprint(n, i))
 					})
 					if err != nil {

@@ -13,10 +13,9 @@ type (
 	Holder = keyspace.Holder
 	// Claimant asks for a claim.
 	Claimant = keyspace.Claimant
+	// Claim is the right to run a machine's agents.
+	Claim = keyspace.Claim
 )
-
-// Claim is the right to run a machine's agents.
-type Claim struct{ *keyspace.Claim }
 
 func machineClaim(machine string) keyspace.ClaimTarget {
 	agent := MachineAgent(machine)
@@ -29,33 +28,20 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 // TakeClaim is keyspace.Space.TakeClaim: it makes the claimant the one that runs the machine's
 // agents. ErrClaimed; ErrNotFound: there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return wrapClaim(s.Space.TakeClaim(ctx, machineClaim(machine), by))
+	return s.Space.TakeClaim(ctx, machineClaim(machine), by)
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
 // under the claim of its place, whichever process of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return wrapClaim(s.Space.JoinClaim(ctx, machineClaim(machine), by))
+	return s.Space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
-func wrapClaim(c *keyspace.Claim, err error) (*Claim, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Claim{c}, nil
-}
-
-// Update is State.Update, conditional on the claim: ErrClaimLost, and nothing is
-// written, once another holder has taken it.
-func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return c.Claim.Update(ctx, onKeys(f))
-}
-
-// UpdaterFor returns Update for one agent of the machine: ErrNotFound once its unit, or the
-// machine, is gone.
-func (c *Claim) UpdaterFor(agent string) Updater {
+// UpdaterFor returns the Updater under the claim for one agent of the machine: ErrNotFound once its
+// unit, or the machine, is gone.
+func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
-		return c.Update(ctx, func(tx *Tx) error {
+		return Under(c)(ctx, func(tx *Tx) error {
 			ferr := f(tx) // first, so that it can prefetch
 			if err := tx.checkAgentExisted(agent); err != nil {
 				return err

@@ -32,7 +32,7 @@ func TestSetStarted(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer session.Close(t.Context())
-				if err := session.Announce(t.Context(), st.Update, state.MachineAgent("1")); err != nil {
+				if err := state.Announce(t.Context(), session, st.Update, state.MachineAgent("1")); err != nil {
 					t.Fatal(err)
 				}
 			}

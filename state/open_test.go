@@ -99,7 +99,7 @@ func TestTwoOpenersShareOneTruth(t *testing.T) {
 	heir := statetest.Session(t, b, "unit-mysql-0")
 	statetest.Claim(t, b, "0", "/m")
 	put := func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) }
-	if err := old.UpdaterFor("unit-mysql-0")(t.Context(), put); !errors.Is(err, state.ErrClaimLost) {
+	if err := state.UpdaterFor(old, "unit-mysql-0")(t.Context(), put); !errors.Is(err, state.ErrClaimLost) {
 		t.Errorf("the old agent: %v", err)
 	}
 	if err := heir.Close(t.Context()); err != nil || present() {

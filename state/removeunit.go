@@ -100,7 +100,7 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 }
 
 // RemoveUnit removes a dying or dead unit however much it has, in batches, each under
-// the conditions of update (State.Update, or Claim.UpdaterFor of its agent). A unit that is gone
+// the conditions of update (State.Update, or UpdaterFor of its agent). A unit that is gone
 // already is no error; an alive one is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {

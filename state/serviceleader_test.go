@@ -25,7 +25,7 @@ func TestServiceLeader(t *testing.T) {
 		if got := leaderOf(t, st, "mysql"); got != "" {
 			t.Errorf("%q leads before anybody does", got)
 		}
-		lead, err := s.CampaignFor(t.Context(), "mysql", "mysql/1")
+		lead, err := state.CampaignFor(t.Context(), s, "mysql", "mysql/1")
 		if err != nil || leaderOf(t, st, "mysql") != "mysql/1" {
 			t.Fatalf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
@@ -54,10 +54,10 @@ func TestServiceLeader(t *testing.T) {
 func TestServiceLeadersAreTheirOwn(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
-	if _, err := s.Campaign(t.Context(), "provisioner"); err != nil {
+	if _, err := state.Campaign(t.Context(), s, "provisioner"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CampaignFor(t.Context(), "provisioner", "provisioner/0"); err != nil {
+	if _, err := state.CampaignFor(t.Context(), s, "provisioner", "provisioner/0"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,7 +75,7 @@ func TestLeaderSettings(t *testing.T) {
 	if err := set("mysql/0", map[string]*string{"a": &one}); !errors.Is(err, state.ErrNotLeader) {
 		t.Errorf("nobody leads: %v", err)
 	}
-	lead, err := statetest.Session(t, st).CampaignFor(t.Context(), "mysql", "mysql/0")
+	lead, err := state.CampaignFor(t.Context(), statetest.Session(t, st), "mysql", "mysql/0")
 	if err != nil {
 		t.Fatal(err)
 	}

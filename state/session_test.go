@@ -33,7 +33,7 @@ func TestPresence(t *testing.T) {
 		default:
 			t.Error("a closed session is not done")
 		}
-		if err := s.Announce(t.Context(), st.Update, "machine-0"); !errors.Is(err, state.ErrSessionLost) {
+		if err := state.Announce(t.Context(), s, st.Update, "machine-0"); !errors.Is(err, state.ErrSessionLost) {
 			t.Errorf("announced by a closed session: %v", err)
 		}
 	})
@@ -43,7 +43,7 @@ func TestAnnounceForWhatIsGone(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
 	for _, agent := range []string{"machine-7", "unit-mysql-0"} {
-		if err := s.Announce(t.Context(), st.Update, agent); !errors.Is(err, state.ErrNotFound) {
+		if err := state.Announce(t.Context(), s, st.Update, agent); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("%s: %v", agent, err)
 		}
 	}
@@ -52,19 +52,19 @@ func TestAnnounceForWhatIsGone(t *testing.T) {
 func TestLeadership(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		first := statetest.Session(t, st)
-		lead, err := first.Campaign(t.Context(), "provisioner")
+		lead, err := state.Campaign(t.Context(), first, "provisioner")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := first.Campaign(t.Context(), "provisioner"); err == nil {
+		if _, err := state.Campaign(t.Context(), first, "provisioner"); err == nil {
 			t.Error("a second campaign of one session for one thing was let in")
 		}
 		second := statetest.Session(t, st)
 		var heir *state.Leadership
 		var waiting sync.WaitGroup
-		waiting.Go(func() { heir, err = second.Campaign(t.Context(), "provisioner") })
+		waiting.Go(func() { heir, err = state.Campaign(t.Context(), second, "provisioner") })
 		add := func(l *state.Leadership) error {
-			return l.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+			return state.Under(l)(t.Context(), func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
 		}
 		if err := add(lead); err != nil {
 			t.Errorf("the leader's write: %v", err)
@@ -87,7 +87,7 @@ func TestLeadership(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-heir.Done()
-		if again, err := first.Campaign(t.Context(), "provisioner"); err != nil {
+		if again, err := state.Campaign(t.Context(), first, "provisioner"); err != nil {
 			t.Error(err)
 		} else if err := add(again); err != nil {
 			t.Error(err)
@@ -99,11 +99,11 @@ func TestLeadership(t *testing.T) {
 func TestLeaderDeposedInMidUpdate(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
-	lead, err := s.Campaign(t.Context(), "provisioner")
+	lead, err := state.Campaign(t.Context(), s, "provisioner")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = lead.Update(t.Context(), func(tx *state.Tx) error {
+	err = state.Under(lead)(t.Context(), func(tx *state.Tx) error {
 		s.Close(t.Context())
 		_, err := tx.AddMachine(state.MachineSpec{})
 		return err
@@ -115,17 +115,17 @@ func TestLeaderDeposedInMidUpdate(t *testing.T) {
 
 func TestCampaignEndsWithItsContextAndItsSession(t *testing.T) {
 	st := statetest.New(t)
-	if _, err := statetest.Session(t, st).Campaign(t.Context(), "x"); err != nil {
+	if _, err := state.Campaign(t.Context(), statetest.Session(t, st), "x"); err != nil {
 		t.Fatal(err)
 	}
 	s := statetest.Session(t, st)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if _, err := s.Campaign(ctx, "x"); !errors.Is(err, context.Canceled) {
+	if _, err := state.Campaign(ctx, s, "x"); !errors.Is(err, context.Canceled) {
 		t.Errorf("its context: %v", err)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { s.Close(t.Context()) })
-	if _, err := s.Campaign(t.Context(), "x"); !errors.Is(err, state.ErrSessionLost) {
+	if _, err := state.Campaign(t.Context(), s, "x"); !errors.Is(err, state.ErrSessionLost) {
 		t.Errorf("its session: %v", err)
 	}
 }
@@ -139,16 +139,16 @@ func TestAbandonedSessionExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Announce(t.Context(), st.Update, "machine-0"); err != nil {
+		if err := state.Announce(t.Context(), s, st.Update, "machine-0"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Campaign(t.Context(), "provisioner"); err != nil {
+		if _, err := state.Campaign(t.Context(), s, "provisioner"); err != nil {
 			t.Fatal(err)
 		}
 		statetest.Abandon(dead)
 		heir := statetest.Session(t, st)
 		began := time.Now()
-		if _, err := heir.Campaign(t.Context(), "provisioner"); err != nil {
+		if _, err := state.Campaign(t.Context(), heir, "provisioner"); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != state.SessionTTL {

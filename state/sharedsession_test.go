@@ -92,7 +92,7 @@ func TestAnnounceAll(t *testing.T) {
 		agents = append(agents, state.UnitAgent(u.Name))
 	}
 	for range 2 {
-		if err := s.AnnounceAll(t.Context(), st.Update, agents); err != nil {
+		if err := state.AnnounceAll(t.Context(), s, st.Update, agents); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -104,7 +104,7 @@ func TestRemoveUnitLeavesNothing(t *testing.T) {
 		r := statetest.Pair(t, st)
 		statetest.Enter(t, st, r.ID, "mysql/0", map[string]string{"a": "1"})
 		statetest.Session(t, st, "unit-mysql-0")
-		agent := statetest.Claim(t, st, "0", "/m").UpdaterFor("unit-mysql-0")
+		agent := state.UpdaterFor(statetest.Claim(t, st, "0", "/m"), "unit-mysql-0")
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return errors.Join(
 				tx.PutWorkflow("mysql/0", state.Workflow{State: "stopped"}),

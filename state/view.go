@@ -24,7 +24,7 @@ type Tx struct {
 }
 
 // Updater commits a function's writes, as State.Update does, perhaps under further
-// conditions: Claim.UpdaterFor and Leadership.Update are such.
+// conditions: Under and UpdaterFor return such.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // View is keyspace.Space.View, of entities: f may be run more than once, and does nothing but read.
@@ -35,12 +35,20 @@ func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 // Update is keyspace.Space.Update, of entities: what f writes is committed only if nothing
 // that it read has changed meanwhile; else f is run again from the start. ErrTooLarge.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return s.Space.Update(ctx, onKeys(f))
+	return Under(s.Space)(ctx, f)
 }
 
-// onKeys makes a change of the environment one of its keys.
-func onKeys(f func(tx *Tx) error) func(keys *keyspace.Tx) error {
-	return func(keys *keyspace.Tx) error { return f(&Tx{View: &View{keys.View}, keys: keys}) }
+// Condition makes commits conditional on more than they have read: a Claim (ErrClaimLost), a
+// Leadership (ErrSessionLost).
+type Condition interface {
+	Update(ctx context.Context, f func(keys *keyspace.Tx) error) error
+}
+
+// Under returns State.Update under that condition.
+func Under(c Condition) Updater {
+	return func(ctx context.Context, f func(tx *Tx) error) error {
+		return c.Update(ctx, func(keys *keyspace.Tx) error { return f(&Tx{View: &View{keys.View}, keys: keys}) })
+	}
 }
 
 // Read returns the result of f in a View of its own.

@@ -127,7 +127,7 @@ func TestWatchMachineAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, agent := range []string{"unit-wordpress-0", "machine-0"} {
-			if err := session.Announce(t.Context(), st.Update, agent); err != nil {
+			if err := state.Announce(t.Context(), session, st.Update, agent); err != nil {
 				t.Fatal(err)
 			}
 		}

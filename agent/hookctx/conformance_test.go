@@ -152,7 +152,7 @@ func (w *world) Lead(service, unit string) {
 	switch l := w.leads[service]; {
 	case l == nil && unit == "":
 	case l == nil:
-		w.leads[service], err = w.leaders.CampaignFor(w.t.Context(), service, unit)
+		w.leads[service], err = state.CampaignFor(w.t.Context(), w.leaders, service, unit)
 	case unit == "":
 		err = l.Resign(w.t.Context())
 		delete(w.leads, service)

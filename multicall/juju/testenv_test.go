@@ -86,7 +86,7 @@ func (w testAgents) Start(e home.Environment) (alive func() bool, err error) {
 		return nil, err
 	}
 	w.backgrounds[e.MachineDir("0")] = &background{s, session}
-	return func() bool { return true }, session.Announce(ctx, s.Update, state.MachineAgent("0"))
+	return func() bool { return true }, state.Announce(ctx, session, s.Update, state.MachineAgent("0"))
 }
 
 func (w testAgents) Running(dir string) (int, error) {

@@ -185,7 +185,7 @@ func migrateRefuses(t *testing.T) {
 	s, to := newPopulated(t), memstore.New()
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	check(t, session.Announce(ctx, s.Update, "machine-0"))
+	check(t, state.Announce(ctx, session, s.Update, "machine-0"))
 	_, err = migrateStores(ctx, m, s.Store(), to)
 	checkIs(t, err, state.ErrRunning)
 	if !strings.Contains(err.Error(), "agent machine-0 (process ") {
@@ -217,15 +217,15 @@ func migrateRefuses(t *testing.T) {
 	check(t, err)
 	session, err = s.NewSession(ctx)
 	check(t, err)
-	checkIs(t, session.Announce(ctx, s.Update, "machine-0"), state.ErrRunning)
-	_, err = session.Campaign(ctx, "provisioner")
+	checkIs(t, state.Announce(ctx, session, s.Update, "machine-0"), state.ErrRunning)
+	_, err = state.Campaign(ctx, session, "provisioner")
 	checkIs(t, err, state.ErrRunning)
 	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = lockSource(brief, s.Store(), "mem:y")
 	checkIs(t, err, state.ErrRunning)
 	check(t, held.release(ctx))
-	check(t, session.Announce(ctx, s.Update, "machine-0"))
+	check(t, state.Announce(ctx, session, s.Update, "machine-0"))
 }
 
 // emptySum is the sha256 of nothing.

@@ -165,13 +165,13 @@ func TestRestoreReplaces(t *testing.T) {
 	check(t, err)
 	session, err := agent.NewSession(ctx)
 	check(t, err)
-	check(t, session.Announce(ctx, claim.Update, "machine-0"))
+	check(t, state.Announce(ctx, session, state.Under(claim), "machine-0"))
 	check(t, s.Update(ctx, func(tx *state.Tx) error {
 		return errors.Join(tx.Keys().Put("counters/machines", 9), tx.Keys().Put("counters/units/redis", 4), tx.Keys().Put("units/new/0", state.Unit{}),
 			tx.Keys().Put("claims/machine-7", keyspace.ClaimRecord{Epoch: 1 << 40, Holder: &state.Holder{Host: "it"}}))
 	}))
 	check(t, restoreArchive(t, Restoration{URL: "mem:s", Replace: true}, a, memstore.Share(s.Store())))
-	checkIs(t, claim.Update(ctx, func(tx *state.Tx) error { return tx.Keys().Put("x", 1) }), state.ErrClaimLost)
+	checkIs(t, state.Under(claim)(ctx, func(tx *state.Tx) error { return tx.Keys().Put("x", 1) }), state.ErrClaimLost)
 	got := dumpStore(t, s.Store())
 	epoch := func(id string) (n int64) {
 		var c struct{ Epoch int64 }
@@ -263,7 +263,7 @@ func TestRestoreRefuses(t *testing.T) {
 	check(t, err)
 	session, err := s.NewSession(ctx)
 	check(t, err)
-	checkIs(t, session.Announce(ctx, s.Update, "machine-2"), state.ErrRunning)
+	checkIs(t, state.Announce(ctx, session, s.Update, "machine-2"), state.ErrRunning)
 	check(t, hold.release(ctx))
 }
 

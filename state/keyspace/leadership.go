@@ -17,14 +17,10 @@ type Leadership struct {
 	done     chan struct{}
 }
 
-// Campaign blocks until this session leads at the key, and returns its leadership. One
-// session campaigns at a key once at a time. ErrSessionLost: the session ended meanwhile.
-func (s *Session) Campaign(ctx context.Context, key string) (*Leadership, error) {
-	return s.CampaignAs(ctx, key, "")
-}
-
-// CampaignAs is Campaign in the name of a unit, or of none.
-func (s *Session) CampaignAs(ctx context.Context, key, unit string) (*Leadership, error) {
+// Campaign blocks until this session leads at the key, in the name of a unit or of none, and
+// returns its leadership. One session campaigns at a key once at a time. ErrSessionLost: the
+// session ended meanwhile.
+func (s *Session) Campaign(ctx context.Context, key, unit string) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
 	}

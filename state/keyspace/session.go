@@ -114,51 +114,45 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 	})
 }
 
-// session is a *Session, or what embeds one.
-type session interface {
-	comparable
-	Done() <-chan struct{}
-	Close(ctx context.Context) error
-}
-
 // SharedSession shares one session among all roles of a process. Whoever asks first begins it,
 // and the next one after it was lost.
 //
 // The order of a beginning, above all after an outage, is: the lease, the presence of the agents,
 // campaigns, then work. Whoever announces agents takes Session, and calls MarkAnnounced once they
 // are; whoever campaigns takes AnnouncedSession. Its methods may be called from several goroutines.
-type SharedSession[S session] struct {
-	begin     func(ctx context.Context) (S, error)
+type SharedSession struct {
+	space     *Space
 	announces bool
 	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
 
 	mu        sync.Mutex
-	session   S
+	session   *Session      // nil: none
 	announced chan struct{} // closed once the agents are announced
 }
 
 // NewSharedSession begins no session yet. With announces, one of the roles announces agents,
 // and campaigns wait for that.
-func NewSharedSession[S session](begin func(ctx context.Context) (S, error), announces bool) *SharedSession[S] {
-	return &SharedSession[S]{begin: begin, announces: announces, beginSlot: make(chan struct{}, 1)}
+func NewSharedSession(s *Space, announces bool) *SharedSession {
+	return &SharedSession{space: s, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
 // Session returns the session that lives, a new one if need be.
 //
 // No lock that cannot be given up is held while the store is asked: a store that does
 // not answer must not keep a role from ending.
-func (p *SharedSession[S]) Session(ctx context.Context) (s S, err error) {
+func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:
 		defer func() { <-p.beginSlot }()
 	case <-ctx.Done():
-		return s, ctx.Err()
+		return nil, ctx.Err()
 	}
 	if s, _, ok := p.liveSession(); ok {
 		return s, nil
 	}
-	if s, err = p.begin(ctx); err != nil {
-		return s, err
+	s, err := p.space.NewSession(ctx)
+	if err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,18 +165,18 @@ func (p *SharedSession[S]) Session(ctx context.Context) (s S, err error) {
 
 // liveSession returns ok false if there is no session, or it was lost; the channel is
 // closed once its agents are announced.
-func (p *SharedSession[S]) liveSession() (s S, announced <-chan struct{}, ok bool) {
+func (p *SharedSession) liveSession() (s *Session, announced <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.session == s || isClosed(p.session.Done()) {
-		return s, nil, false
+	if p.session == nil || isClosed(p.session.Done()) {
+		return nil, nil, false
 	}
 	return p.session, p.announced, true
 }
 
 // MarkAnnounced records that all agents are announced by that session. It is idempotent, and
 // does nothing for a session that is over.
-func (p *SharedSession[S]) MarkAnnounced(s S) {
+func (p *SharedSession) MarkAnnounced(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == s && !isClosed(p.announced) {
@@ -191,17 +185,16 @@ func (p *SharedSession[S]) MarkAnnounced(s S) {
 }
 
 // IsAnnounced reports whether all agents are announced by that session, and it lives.
-func (p *SharedSession[S]) IsAnnounced(s S) bool {
+func (p *SharedSession) IsAnnounced(s *Session) bool {
 	live, announced, ok := p.liveSession()
 	return ok && live == s && isClosed(announced)
 }
 
 // AnnouncedSession returns the session that lives, once the agents are announced by it.
-func (p *SharedSession[S]) AnnouncedSession(ctx context.Context) (S, error) {
-	var none S
+func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {
-			return none, err
+			return nil, err
 		}
 		s, announced, ok := p.liveSession()
 		if !ok {
@@ -212,20 +205,19 @@ func (p *SharedSession[S]) AnnouncedSession(ctx context.Context) (S, error) {
 			return s, nil
 		case <-s.Done():
 		case <-ctx.Done():
-			return none, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
 
 // Close ends the session, so that its agents are gone and its leaderships free at once;
 // if the store is away it expires. The roles have ended.
-func (p *SharedSession[S]) Close(ctx context.Context) error {
-	var none S
+func (p *SharedSession) Close(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session
-	p.session = none
+	p.session = nil
 	p.mu.Unlock()
-	if s == none {
+	if s == nil {
 		return nil
 	}
 	return wrap.Error(s.Close(ctx), "cannot end the process's session")

@@ -158,7 +158,7 @@ func Session(t testing.TB, st *state.State, agents ...string) *state.Session {
 	}
 	t.Cleanup(func() { s.Close(context.WithoutCancel(t.Context())) })
 	for _, agent := range agents {
-		if err := s.Announce(t.Context(), st.Update, agent); err != nil {
+		if err := state.Announce(t.Context(), s, st.Update, agent); err != nil {
 			t.Fatal(err)
 		}
 	}

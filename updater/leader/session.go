@@ -96,7 +96,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 			slog.Debug("the session is left to expire", "error", err)
 		}
 	}()
-	leadership, err := session.Campaign(ctx, keys.UpdaterLeader)
+	leadership, err := session.Campaign(ctx, keys.UpdaterLeader, "")
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -105,7 +105,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 		defer cancel()
 		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key))) // whatever it says, one looks
 	})
-	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name))
+	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), "")
 	cancel()
 	watching.Wait()
 	switch {

@@ -53,7 +53,7 @@ type worker struct {
 	feed     *updater.ChangeFeed
 
 	claim   *keyspace.Claim
-	process *keyspace.SharedSession[*keyspace.Session]
+	process *keyspace.SharedSession
 	ready   sync.Once // it has said that it works
 
 	requestRevision int64 // at which the request was written that was read last
@@ -91,7 +91,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store.NewSession, true), o: o, clock: c, installationDone: make(chan struct{})}
+	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store, true), o: o, clock: c, installationDone: make(chan struct{})}
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig) // not the other workers' records: N² events

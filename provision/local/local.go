@@ -27,9 +27,6 @@ import (
 // idPrefix makes a machine's id an instance's.
 const idPrefix = "local-"
 
-// instanceFile marks a machine's folder as an instance of this provider; machine 0's has none.
-const instanceFile = "instance.json"
-
 // Options configure where the machines live and what runs there.
 type Options struct {
 	// Dir holds a folder for each machine, named by its id.
@@ -44,15 +41,8 @@ type Options struct {
 }
 
 // Provider makes machines of this host. It keeps nothing in memory: all that it
-// knows is in the folders.
+// knows is in the records of their folders; machine 0's has none.
 type Provider struct{ options Options }
-
-// instanceMark is the content of instanceFile.
-type instanceMark struct {
-	Environment string `json:"environment"`
-	Machine     string `json:"machine"`
-	Token       string `json:"token"`
-}
 
 // New returns the provider.
 func New(o Options) *Provider {
@@ -79,8 +69,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		err = durable.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		mark := instanceMark{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}
-		err = durable.WriteJSON(filepath.Join(dir, instanceFile), mark)
+		err = provider.Record{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}.Write(dir)
 	}
 	if err != nil {
 		return provider.Instance{}, err
@@ -96,9 +85,9 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	return started, err
 }
 
-// A machine that is there already goes on, also one whose mark cannot be read: it is written anew.
+// A machine that is there already goes on, also one whose record cannot be read: it is written anew.
 func (p *Provider) checkFit(dir string, spec provider.Spec) error {
-	if _, err := readMark(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := provider.ReadRecord(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	host, _, err := provider.ThisHost(p.options.Dir)
@@ -123,7 +112,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 		return err
 	}
 	dir := filepath.Join(p.options.Dir, machine)
-	if _, err := readMark(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := provider.ReadRecord(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err := Halt(ctx, dir, p.options.Grace); err != nil {
@@ -131,15 +120,12 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	}
 	err := bind.ReleaseMachine(dir)
 	if err == nil {
-		err = durable.RemoveAllBut(dir, instanceFile)
-	}
-	if err == nil { // the mark goes last, so that a removal that was cut off is repeated
-		err = os.RemoveAll(dir)
+		err = provider.RemoveFolder(dir)
 	}
 	return wrap.Error(err, "cannot remove machine %s", machine)
 }
 
-// Instances lists the marked folders; one whose mark cannot be read belongs to the machine that it
+// Instances lists the folders with records; one whose record cannot be read belongs to the machine that it
 // is named after.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.options.Dir)
@@ -149,14 +135,14 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	var found []provider.Instance
 	for _, e := range entries {
 		dir := filepath.Join(p.options.Dir, e.Name())
-		mark, err := readMark(dir)
+		record, err := provider.ReadRecord(dir)
 		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || provider.CheckMachine(e.Name()) != nil {
 			continue
 		} else if err != nil {
-			mark.Environment = p.options.Environment
+			record.Environment = p.options.Environment
 		}
 		_, err = process.Holder(dir)
-		found = append(found, provider.Instance{ID: idPrefix + e.Name(), Environment: mark.Environment, Machine: e.Name(), Running: err == nil})
+		found = append(found, provider.Instance{ID: idPrefix + e.Name(), Environment: record.Environment, Machine: e.Name(), Running: err == nil})
 	}
 	return found, nil
 }
@@ -201,12 +187,3 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 
 // pollInterval is for processes, of whose beginning and end nothing tells.
 const pollInterval = 10 * time.Millisecond
-
-// fs.ErrNotExist: the folder has none.
-func readMark(dir string) (m instanceMark, err error) {
-	there, err := durable.ReadJSON(filepath.Join(dir, instanceFile), &m)
-	if !there {
-		err = fs.ErrNotExist
-	}
-	return m, err
-}

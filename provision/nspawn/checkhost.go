@@ -59,7 +59,7 @@ func checkHost() error {
 // A machine that has a record did fit, and is not checked again: it has since used the space that
 // was free.
 func (p *Provider) checkNewMachine(spec provider.Spec) error {
-	if _, err := readRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := provider.ReadRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	host, free, err := provider.ThisHost(p.env.Dir)

@@ -14,33 +14,22 @@ import (
 	"bijou/state/lazyregexp"
 )
 
-// recordFile marks a folder as an instance.
-const recordFile = "instance.json"
-
 // idForm matches an instance's id: it is the container's name and its folder's.
 var idForm = lazyregexp.New(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
-
-// instanceRecord is the content of recordFile.
-type instanceRecord struct {
-	Environment string `json:"environment"`
-	Machine     string `json:"machine"`
-	Token       string `json:"token"`
-	Address     string `json:"address"`
-}
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
 // recordInstance makes the machine's folder and its record, with an address of the environment's
 // network, which is there then. The folder stays locked: its holder alone starts or stops the
 // instance.
-func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r instanceRecord, lock *os.File, err error) {
+func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r provider.Record, lock *os.File, err error) {
 	all, err := lockFolder(ctx, p.dir)
 	if err != nil {
 		return r, nil, err
 	}
 	defer all.Close()
 	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
-	r, _ = readRecord(dir) // one that cannot be read is made anew
+	r, _ = provider.ReadRecord(dir) // one that cannot be read is made anew
 	r.Environment, r.Machine, r.Token = spec.Environment, spec.Machine, spec.Token
 	if err := p.ensureNetwork(&r); err != nil {
 		return r, nil, err
@@ -48,7 +37,7 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r in
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
-	if err := durable.WriteJSON(filepath.Join(dir, recordFile), r); err != nil {
+	if err := r.Write(dir); err != nil {
 		return r, nil, err
 	}
 	all.Close() // nobody waits for a boot but who wants the same machine
@@ -60,13 +49,13 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r in
 // shell is not to be taken for a machine. Where its record cannot be read it belongs to the machine
 // that it is named after, of this environment.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
-	r, err := readRecord(filepath.Join(p.dir, id))
+	r, err := provider.ReadRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return provider.Instance{}, err
 	}
 	if err != nil {
 		_, machine, _ := strings.Cut(id, "-")
-		r = instanceRecord{Environment: p.env.UUID, Machine: machine}
+		r = provider.Record{Environment: p.env.UUID, Machine: machine}
 	}
 	runs, err := p.manager.isRunning(id)
 	if err != nil {
@@ -99,13 +88,4 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 		return len(a.Machine)*1000 + strings.Compare(a.Machine, b.Machine) - len(b.Machine)*1000
 	})
 	return found, nil
-}
-
-// fs.ErrNotExist: the folder has none.
-func readRecord(dir string) (r instanceRecord, err error) {
-	there, err := durable.ReadJSON(filepath.Join(dir, recordFile), &r)
-	if !there {
-		err = fs.ErrNotExist
-	}
-	return r, err
 }

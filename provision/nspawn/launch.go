@@ -27,7 +27,7 @@ const (
 type launch struct {
 	provider    *Provider
 	spec        provider.Spec
-	record      instanceRecord
+	record      provider.Record
 	tree        string
 	lock        *os.File
 	boot        io.Writer

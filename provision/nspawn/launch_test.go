@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"bijou/provision/provider"
-	"bijou/state/durable"
 )
 
 // silentManager starts a container that never says that it is up.
@@ -42,7 +41,7 @@ func TestBootThatFailsIsEnded(t *testing.T) {
 	p.manager = k
 	l := launch{
 		provider: p, spec: provider.Spec{Machine: "1", Token: "t"}, boot: io.Discard,
-		record: instanceRecord{Machine: "1", Address: "10.70.0.10"}, tree: t.TempDir(),
+		record: provider.Record{Machine: "1", Address: "10.70.0.10"}, tree: t.TempDir(),
 	}
 	if err := p.bootContainer(ctx, l); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
@@ -58,7 +57,7 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	k := &silentManager{lives: true}
 	p.manager = k
 	dir := filepath.Join(p.dir, p.instanceID("1"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), durable.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "1"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.Record{Machine: "1"}.Write(dir)); err != nil {
 		t.Fatal(err)
 	}
 	running := func(want bool) {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/provision/provider"
 	"bijou/state/durable"
 )
 
@@ -42,7 +43,7 @@ const networkCount = 64 << 8
 func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 
 // The machine has an address of the network then. The caller has locked the environment.
-func (p *Provider) ensureNetwork(r *instanceRecord) error {
+func (p *Provider) ensureNetwork(r *provider.Record) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
 	there, err := durable.ReadJSON(path, &n)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/state/durable"
+	"bijou/provision/provider"
 )
 
 func TestChoose(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAddresses(t *testing.T) {
 		n.Last = a
 	}
 	dir := filepath.Join(p.dir, p.instanceID("7"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), durable.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "7", Address: "10.70.0.10"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.Record{Machine: "7", Address: "10.70.0.10"}.Write(dir)); err != nil {
 		t.Fatal(err)
 	}
 	n.Last = n.addressAt(lastHost)

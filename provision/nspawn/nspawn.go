@@ -124,11 +124,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if err := p.endContainer(ctx, id); err != nil {
 		return err
 	}
-	if err := durable.RemoveAllBut(dir, recordFile); err != nil {
-		return err
-	}
-	// The record goes last, so that a removal that was cut off is repeated.
-	if err := os.RemoveAll(dir); err != nil {
+	if err := provider.RemoveFolder(dir); err != nil {
 		return err
 	}
 	return p.sweepShared(ctx)

@@ -16,7 +16,6 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
-	"bijou/state/durable"
 )
 
 func newProvider(t *testing.T, config map[string]string) *Provider {
@@ -83,7 +82,7 @@ func TestJudgedOnce(t *testing.T) {
 		t.Errorf("a new machine: error %v", err)
 	}
 	dir := filepath.Join(p.dir, p.instanceID("3"))
-	if err := errors.Join(os.MkdirAll(dir, 0o700), durable.WriteJSON(filepath.Join(dir, recordFile), instanceRecord{Machine: "3"})); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), provider.Record{Machine: "3"}.Write(dir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.checkNewMachine(spec); err != nil {
@@ -97,7 +96,7 @@ func TestBadRecord(t *testing.T) {
 	var want []provider.Instance
 	for machine, text := range map[string]string{"3": `{"environment":"e0a1","machine":"3","address":"10.64.0.7"}`, "4": "{"} {
 		dir := filepath.Join(p.dir, p.instanceID(machine))
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, recordFile), []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "instance.json"), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

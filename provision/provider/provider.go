@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/constraints"
+	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 	"bijou/state/wrap"
 )
@@ -118,4 +120,36 @@ type Instance struct {
 	Running     bool   // false: it has ended, but something of it is left
 	// Private and Public are where it is reached, as far as the provider knows.
 	Private, Public string
+}
+
+// recordFile is where a folder has its Record.
+const recordFile = "instance.json"
+
+// Record marks a folder as that of an instance, for a provider that keeps nothing elsewhere.
+type Record struct {
+	Environment string `json:"environment"`
+	Machine     string `json:"machine"`
+	Token       string `json:"token"`
+	Address     string `json:"address,omitempty"` // empty: the host's
+}
+
+// ReadRecord returns fs.ErrNotExist if the folder has none.
+func ReadRecord(dir string) (r Record, err error) {
+	there, err := durable.ReadJSON(filepath.Join(dir, recordFile), &r)
+	if !there {
+		err = fs.ErrNotExist
+	}
+	return r, err
+}
+
+// Write makes the folder, which is there, that of the instance.
+func (r Record) Write(dir string) error { return durable.WriteJSON(filepath.Join(dir, recordFile), r) }
+
+// RemoveFolder removes the folder of an instance. The record goes last, so that a removal that was
+// cut off is repeated.
+func RemoveFolder(dir string) error {
+	if err := durable.RemoveAllBut(dir, recordFile); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }

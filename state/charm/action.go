@@ -40,25 +40,6 @@ func CheckAction(name string) error {
 	return nil
 }
 
-// ParseActions reads and checks actions.yaml.
-func ParseActions(data []byte) (map[string]Action, error) {
-	var raw map[string]yaml.Node
-	if err := unmarshalCharm(data, &raw); err != nil {
-		return nil, err
-	}
-	return decodeActions(raw)
-}
-
-func parseCharmcraftActions(data []byte) (map[string]Action, error) {
-	var raw struct {
-		Actions map[string]yaml.Node `yaml:"actions"`
-	}
-	if err := unmarshalCharm(data, &raw); err != nil {
-		return nil, err
-	}
-	return decodeActions(raw.Actions)
-}
-
 // maxActionValues bounds the values of all actions of a charm together, aliases followed:
 // each part of them is decoded by itself, and so is each time within what yaml.v3 bounds.
 const maxActionValues = 50_000
@@ -80,7 +61,12 @@ func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	return w
 }
 
-func decodeActions(raw map[string]yaml.Node) (map[string]Action, error) {
+// parseActions reads actions.yaml or, with a key, what charmcraft.yaml has under it.
+func parseActions(data []byte, key string) (map[string]Action, error) {
+	var raw map[string]yaml.Node
+	if err := unmarshalPart(data, key, &raw); err != nil {
+		return nil, err
+	}
 	actions := map[string]Action{}
 	total, known := 0, map[*yaml.Node]int{}
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
@@ -173,12 +159,9 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 // readActions takes an action from charmcraft.yaml if actions.yaml has it, too.
 func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	c.Actions = map[string]Action{}
-	for _, from := range []struct {
-		file  string
-		parse func([]byte) (map[string]Action, error)
-	}{{"actions.yaml", ParseActions}, {"charmcraft.yaml", parseCharmcraftActions}} {
+	for _, from := range []struct{ file, key string }{{"actions.yaml", ""}, {"charmcraft.yaml", "actions"}} {
 		_, err := c.parseFile(from.file, read, func(data []byte) error {
-			actions, err := from.parse(data)
+			actions, err := parseActions(data, from.key)
 			maps.Copy(c.Actions, actions)
 			return err
 		})

@@ -39,7 +39,7 @@ spelled:
 `
 
 func TestActionParameters(t *testing.T) {
-	actions, err := ParseActions([]byte(backupYAML))
+	actions, err := parseActions([]byte(backupYAML), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestActionParameters(t *testing.T) {
 }
 
 func TestActionText(t *testing.T) {
-	actions, err := ParseActions([]byte(backupYAML))
+	actions, err := parseActions([]byte(backupYAML), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestParseActionsRefuses(t *testing.T) {
 		{"dotted", "a: {params: {p.q: {}}}\n", "invalid parameter name"},
 		{"params", "a: {params: [1]}\n", `action "a"`},
 	} {
-		_, err := ParseActions([]byte(tc.yaml))
+		_, err := parseActions([]byte(tc.yaml), "")
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", tc.name, err, tc.want)
 		}
@@ -139,14 +139,14 @@ func TestParseActionsRefuses(t *testing.T) {
 	for i := range 100 {
 		bomb += fmt.Sprintf("p%d: {enum: *b}, ", i)
 	}
-	if _, err := ParseActions([]byte(bomb + "}}\n")); err == nil || !strings.Contains(err.Error(), "more than 50000 values") {
+	if _, err := parseActions([]byte(bomb+"}}\n"), ""); err == nil || !strings.Contains(err.Error(), "more than 50000 values") {
 		t.Errorf("bomb: %v", err)
 	}
-	if _, err := ParseActions([]byte("a: &a {params: {p: *a}}\n")); err == nil {
+	if _, err := parseActions([]byte("a: &a {params: {p: *a}}\n"), ""); err == nil {
 		t.Error("an alias of itself was taken")
 	}
 	deep := "a: {params: {p: " + strings.Repeat("{items: ", maxDepth+2) + "{}" + strings.Repeat("}", maxDepth+2) + "}}\n"
-	if _, err := ParseActions([]byte(deep)); err == nil || !strings.Contains(err.Error(), "too deep") {
+	if _, err := parseActions([]byte(deep), ""); err == nil || !strings.Contains(err.Error(), "too deep") {
 		t.Errorf("deep: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func FuzzActions(f *testing.F) {
 	f.Add([]byte("a: &a {params: {p: {pattern: '^$'}}}\nb: *a\n"), []byte("p: ''\n"))
 	f.Add([]byte("a: {params: {p: {default: .nan, properties: {q: {default: 1}}}}}\n"), []byte("{}\n"))
 	f.Fuzz(func(t *testing.T, schema, values []byte) {
-		actions, err := ParseActions(schema)
+		actions, err := parseActions(schema, "")
 		if err != nil {
 			return
 		}

@@ -141,12 +141,12 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
-	file, parse := "config.yaml", ParseConfig
+	file, key := "config.yaml", ""
 	if !c.hasFile(file) {
-		file, parse = "charmcraft.yaml", parseCharmcraftConfig
+		file, key = "charmcraft.yaml", "config"
 	}
 	_, err := c.parseFile(file, read, func(data []byte) (err error) {
-		c.Config, err = parse(data)
+		c.Config, err = parseConfig(data, key)
 		return err
 	})
 	return err

@@ -45,28 +45,12 @@ type optionYAML struct {
 	Default     yaml.Node `yaml:"default"`
 }
 
-// ParseConfig reads and checks config.yaml.
-func ParseConfig(data []byte) (*Config, error) {
+// parseConfig reads config.yaml or, with a key, what charmcraft.yaml has under it.
+func parseConfig(data []byte, key string) (*Config, error) {
 	var raw configYAML
-	if err := unmarshalCharm(data, &raw); err != nil {
+	if err := unmarshalPart(data, key, &raw); err != nil {
 		return nil, err
 	}
-	return raw.toConfig()
-}
-
-// parseCharmcraftConfig reads the same dictionary from under `config`, as in a
-// charmcraft.yaml that is also the metadata.
-func parseCharmcraftConfig(data []byte) (*Config, error) {
-	var raw struct {
-		Config configYAML `yaml:"config"`
-	}
-	if err := unmarshalCharm(data, &raw); err != nil {
-		return nil, err
-	}
-	return raw.Config.toConfig()
-}
-
-func (raw configYAML) toConfig() (*Config, error) {
 	c := &Config{Options: make(map[string]Option)}
 	for _, name := range slices.Sorted(maps.Keys(raw.Options)) {
 		opt, err := raw.Options[name].toOption(name)

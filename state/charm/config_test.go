@@ -30,7 +30,7 @@ options:
 
 func schema(t *testing.T) *Config {
 	t.Helper()
-	c, err := ParseConfig([]byte(options))
+	c, err := parseConfig([]byte(options), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestConfigIsRefused(t *testing.T) {
 		"options: {a: 1}":                                      " is not a",
 		"#" + strings.Repeat("a", MaxYAML):                     "too big",
 	} {
-		if got, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), complaint) {
+		if got, err := parseConfig([]byte(text), ""); err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%.100q became %+v, %v; want an error with %q", text, got, err, complaint)
 		}
 	}
 	for _, text := range []string{"", "options:", "options: {}", "other: 1"} {
-		if got, err := ParseConfig([]byte(text)); err != nil || len(got.Options) != 0 {
+		if got, err := parseConfig([]byte(text), ""); err != nil || len(got.Options) != 0 {
 			t.Errorf("%q became %+v, %v; want no options", text, got, err)
 		}
 	}

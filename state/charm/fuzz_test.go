@@ -40,7 +40,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(options), []byte("title: x\nport: 1\ndebug: yes\n"))
 	f.Add([]byte("options: {a: {type: float, default: 1e3}}"), []byte("blog: {a: &x 5}"))
 	f.Fuzz(func(t *testing.T, config, values []byte) {
-		c, err := ParseConfig(config)
+		c, err := parseConfig(config, "")
 		if err != nil {
 			return
 		}

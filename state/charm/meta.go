@@ -17,29 +17,28 @@ import (
 // Meta is a charm's metadata.yaml (or charmcraft.yaml, with the same keys). Keys that are
 // not named here are ignored.
 type Meta struct {
-	Name          string              `json:"name"`
-	Summary       string              `json:"summary,omitempty"`
-	Description   string              `json:"description,omitempty"`
-	Subordinate   bool                `json:"subordinate,omitempty"`
-	Series        []string            `json:"series,omitempty"`       // the preferred one first; empty: any
-	HookDialect   Dialect             `json:"hook-dialect,omitempty"` // usually empty
-	Resources     map[string]Resource `json:"resources,omitempty"`
-	ExtraBindings []string            `json:"extra-bindings,omitempty"`
-	Storage       map[string]Storage  `json:"storage,omitempty"`
-	Assumes       []Assumption        `json:"assumes,omitempty"`
-	Archs         map[string][]string `json:"archs,omitempty"` // by series; none: any
+	Name          string              `json:"name" yaml:"name"`
+	Summary       string              `json:"summary,omitempty" yaml:"summary"`
+	Description   string              `json:"description,omitempty" yaml:"description"`
+	Subordinate   bool                `json:"subordinate,omitempty" yaml:"-"`
+	Series        []string            `json:"series,omitempty" yaml:"-"`       // the preferred one first; empty: any
+	HookDialect   Dialect             `json:"hook-dialect,omitempty" yaml:"-"` // usually empty
+	Resources     map[string]Resource `json:"resources,omitempty" yaml:"resources"`
+	ExtraBindings []string            `json:"extra-bindings,omitempty" yaml:"-"`
+	Storage       map[string]Storage  `json:"storage,omitempty" yaml:"storage"`
+	Assumes       []Assumption        `json:"assumes,omitempty" yaml:"assumes"`
+	Archs         map[string][]string `json:"archs,omitempty" yaml:"-"` // by series; none: any
 
 	// Declared are the relations of the charm by name, without the implied one.
-	Declared map[string]Relation `json:"relations,omitempty"`
+	Declared map[string]Relation `json:"relations,omitempty" yaml:"-"`
 
 	revision *int   // the key of charms that have no revision file
 	modern   string // a key that came after 2012; empty: it has none
 }
 
+// metaYAML has what is written otherwise than in Meta, or is no part of it.
 type metaYAML struct {
-	Name           string                  `yaml:"name"`
-	Summary        string                  `yaml:"summary"`
-	Description    string                  `yaml:"description"`
+	Meta           `yaml:",inline"`
 	Subordinate    boolYAML                `yaml:"subordinate"`
 	Series         stringsYAML             `yaml:"series"`
 	Revision       *int                    `yaml:"revision"`
@@ -48,10 +47,7 @@ type metaYAML struct {
 	Provides       map[string]relationYAML `yaml:"provides"`
 	Requires       map[string]relationYAML `yaml:"requires"`
 	Peers          map[string]relationYAML `yaml:"peers"`
-	Resources      map[string]Resource     `yaml:"resources"`
 	ExtraBindings  map[string]yaml.Node    `yaml:"extra-bindings"`
-	Storage        map[string]Storage      `yaml:"storage"`
-	Assumes        []Assumption            `yaml:"assumes"`
 	Containers     map[string]yaml.Node    `yaml:"containers"`
 	Extensions     []string                `yaml:"extensions"`
 	Base           string                  `yaml:"base"`
@@ -59,8 +55,6 @@ type metaYAML struct {
 	Platforms      map[string]struct {
 		BuildFor stringsYAML `yaml:"build-for"`
 	} `yaml:"platforms"`
-
-	modern string // a key that came after 2012
 }
 
 // merge takes a file's values; those of the file before stay where this one has none.
@@ -77,11 +71,9 @@ func (raw *metaYAML) merge(data []byte) error {
 }
 
 func (raw *metaYAML) toMeta() (*Meta, error) {
-	m := &Meta{
-		Name: raw.Name, Summary: raw.Summary, Description: raw.Description, Subordinate: bool(raw.Subordinate), Series: raw.Series,
-		Resources: raw.Resources, ExtraBindings: slices.Sorted(maps.Keys(raw.ExtraBindings)), Storage: raw.Storage,
-		Assumes: raw.Assumes, revision: raw.Revision, modern: raw.modern,
-	}
+	m := &raw.Meta
+	m.Subordinate, m.Series, m.revision = bool(raw.Subordinate), raw.Series, raw.Revision
+	m.ExtraBindings = slices.Sorted(maps.Keys(raw.ExtraBindings))
 	if raw.MinJujuVersion != "" {
 		m.Assumes = append(m.Assumes, Assumption{Text: "juju >= " + raw.MinJujuVersion})
 	}

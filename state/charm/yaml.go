@@ -19,6 +19,20 @@ func unmarshalCharm(data []byte, into any) error {
 	return unmarshalDocument(data, into, dropDuplicateKeys)
 }
 
+// unmarshalPart is unmarshalCharm or, with a key, that of what the file has under it: charmcraft.yaml
+// has all other files in it.
+func unmarshalPart(data []byte, key string, into any) error {
+	if key == "" {
+		return unmarshalCharm(data, into)
+	}
+	var parts map[string]yaml.Node
+	if err := unmarshalCharm(data, &parts); err != nil {
+		return err
+	}
+	part := parts[key]
+	return DecodeYAML(&part, into)
+}
+
 // unmarshalStrict reads an operator's file. A key that is there twice is an error, which the
 // operator can correct.
 func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }

@@ -72,7 +72,7 @@ func benchmarkState(b *testing.B, url string, n int) *state.State {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := st.AddMachines(b.Context(), n, state.MachineSpec{}); err != nil {
+	if _, err := st.AddMachines(b.Context(), n, state.Machine{}); err != nil {
 		b.Fatal(err)
 	}
 	return st

@@ -169,7 +169,7 @@ func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 		defer end()
 		instance := provider.Instance{ID: "late", Environment: "u", Machine: "1", Running: true}
 		w.update(func(tx *state.Tx) error {
-			m, err := tx.AddMachine(state.MachineSpec{})
+			m, err := tx.AddMachine(state.Machine{})
 			return errors.Join(err, tx.SetMachineStatus(m.ID, state.MachineError, "held"))
 		})
 		w.update(func(tx *state.Tx) error { return tx.DestroyMachine("1") })

@@ -93,7 +93,7 @@ func (f *fleet) kill(c *exec.Cmd) {
 
 func (f *fleet) add(n int) {
 	f.t.Helper()
-	if _, err := f.state.AddMachines(f.t.Context(), n, state.MachineSpec{}); err != nil {
+	if _, err := f.state.AddMachines(f.t.Context(), n, state.Machine{}); err != nil {
 		f.t.Fatal(err)
 	}
 }

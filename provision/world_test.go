@@ -124,7 +124,7 @@ func (w *world) harvest(h state.Harvest) {
 func (w *world) add() (id string) {
 	w.t.Helper()
 	w.update(func(tx *state.Tx) error {
-		m, err := tx.AddMachine(state.MachineSpec{})
+		m, err := tx.AddMachine(state.Machine{})
 		id = m.ID
 		return err
 	})

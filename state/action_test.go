@@ -23,7 +23,7 @@ func actor() statetest.Files {
 	return f
 }
 
-func add(t *testing.T, st *state.State, spec state.ActionSpec) (a state.Action) {
+func add(t *testing.T, st *state.State, spec state.Action) (a state.Action) {
 	t.Helper()
 	statetest.Update(t, st, func(tx *state.Tx) (err error) {
 		a, err = tx.AddAction(spec, noon)
@@ -40,8 +40,8 @@ func action(t *testing.T, st *state.State, id int) state.Action {
 func TestActionsLife(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, actor(), 1)
-		a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
-		add(t, st, state.ActionSpec{Unit: "actor/0", Command: []string{"true"}})
+		a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
+		add(t, st, state.Action{Unit: "actor/0", Command: []string{"true"}})
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(a.ID, "x", noon) })
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return tx.LogAction(a.ID, state.ActionLine{Time: noon, Message: "half"})
@@ -82,8 +82,8 @@ func readNext(t *testing.T, st *state.State) (a state.Action, ok bool, err error
 func TestActionIsCancelled(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, actor(), 1)
-	running := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
-	waiting := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
+	running := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
+	waiting := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(running.ID, "x", noon) })
 	for _, id := range []int{running.ID, waiting.ID} {
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.CancelAction(id, noon) })
@@ -109,13 +109,13 @@ func TestActionsRefused(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, actor(), 1)
 	for _, tc := range []struct {
-		spec state.ActionSpec
+		spec state.Action
 		want string
 	}{
-		{state.ActionSpec{Unit: "actor/7", Name: "backup"}, `unit "actor/7" not found`},
-		{state.ActionSpec{Unit: "actor/0", Name: "restore"}, `no action "restore"`},
-		{state.ActionSpec{Unit: "actor/0", Name: "backup", Parameters: map[string]any{"x": 1}}, `unknown parameter "x"`},
-		{state.ActionSpec{Unit: "actor/0", Command: []string{strings.Repeat("x", state.MaxActionText)}}, "at most 65536"},
+		{state.Action{Unit: "actor/7", Name: "backup"}, `unit "actor/7" not found`},
+		{state.Action{Unit: "actor/0", Name: "restore"}, `no action "restore"`},
+		{state.Action{Unit: "actor/0", Name: "backup", Parameters: map[string]any{"x": 1}}, `unknown parameter "x"`},
+		{state.Action{Unit: "actor/0", Command: []string{strings.Repeat("x", state.MaxActionText)}}, "at most 65536"},
 	} {
 		err := st.Update(t.Context(), func(tx *state.Tx) error {
 			_, err := tx.AddAction(tc.spec, noon)
@@ -126,10 +126,10 @@ func TestActionsRefused(t *testing.T) {
 		}
 	}
 	for range state.MaxWaitingActions {
-		add(t, st, state.ActionSpec{Unit: "actor/0", Command: []string{"true"}})
+		add(t, st, state.Action{Unit: "actor/0", Command: []string{"true"}})
 	}
 	err := st.Update(t.Context(), func(tx *state.Tx) error {
-		_, err := tx.AddAction(state.ActionSpec{Unit: "actor/0", Command: []string{"true"}}, noon)
+		_, err := tx.AddAction(state.Action{Unit: "actor/0", Command: []string{"true"}}, noon)
 		return err
 	})
 	if !errors.Is(err, state.ErrInUse) {
@@ -141,7 +141,7 @@ func TestOldActionsAreForgotten(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, actor(), 1)
 	for i := range 60 {
-		a := add(t, st, state.ActionSpec{Unit: "actor/0", Command: []string{fmt.Sprint(i)}})
+		a := add(t, st, state.Action{Unit: "actor/0", Command: []string{fmt.Sprint(i)}})
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return tx.EndAction(a.ID, state.ActionCompleted, state.ActionEnd{}, noon)
 		})
@@ -156,7 +156,7 @@ func TestOldActionsAreForgotten(t *testing.T) {
 func TestActionsOfAUnitThatIsGone(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, actor(), 1)
-	a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
+	a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("actor/0") })
 	if err := state.RemoveUnit(t.Context(), st.Update, "actor/0"); err != nil {
 		t.Fatal(err)

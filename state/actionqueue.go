@@ -19,27 +19,19 @@ type actionQueue struct {
 	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
 }
 
-// ActionSpec describes an action to be added: one of the unit's charm by name, or a command.
-type ActionSpec struct {
-	Unit       string
-	Name       string
-	Parameters map[string]any
-	Command    []string
-}
-
-// AddAction puts an action or a command into the queue of a unit. ErrNotFound (unit,
-// action), ErrDead. An action's parameters are held against the charm's schema.
-func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
-	u, err := tx.Unit(spec.Unit)
+// AddAction puts an action of the unit's charm, by name, or a command into the unit's queue. ErrNotFound
+// (unit, action), ErrDead. An action's parameters are held against the charm's schema.
+func (tx *Tx) AddAction(a Action, now time.Time) (Action, error) {
+	u, err := tx.Unit(a.Unit)
 	if err != nil {
 		return Action{}, err
 	}
 	if u.Life == Dead {
 		return Action{}, refuse(ErrDead, "unit %q is dead", u.Name)
 	}
-	a := Action{Unit: u.Name, Name: spec.Name, Command: spec.Command, Status: ActionPending, Enqueued: now.UTC()}
-	if spec.Name != "" {
-		if a.Parameters, err = tx.actionParameters(u, spec); err != nil {
+	a.Status, a.Enqueued = ActionPending, now.UTC()
+	if !a.IsCommand() {
+		if a.Parameters, err = tx.actionParameters(a); err != nil {
 			return Action{}, err
 		}
 	}
@@ -52,17 +44,17 @@ func (tx *Tx) AddAction(spec ActionSpec, now time.Time) (Action, error) {
 	return a, tx.enqueueAction(a)
 }
 
-func (v *View) actionParameters(u Unit, spec ActionSpec) (map[string]any, error) {
-	actions, err := v.UnitActions(u.Name)
+func (v *View) actionParameters(a Action) (map[string]any, error) {
+	actions, err := v.UnitActions(a.Unit)
 	if err != nil {
 		return nil, err
 	}
-	schema, ok := actions[spec.Name]
+	schema, ok := actions[a.Name]
 	if !ok {
-		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", u.Name, spec.Name)
+		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", a.Unit, a.Name)
 	}
-	full, err := schema.Check(spec.Parameters)
-	return full, wrap.Error(err, "cannot run action %q", spec.Name)
+	full, err := schema.Check(a.Parameters)
+	return full, wrap.Error(err, "cannot run action %q", a.Name)
 }
 
 func checkAction(a Action) error {

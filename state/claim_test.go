@@ -228,7 +228,7 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 	} {
 		st := statetest.New(t)
 		statetest.Update(t, st, func(tx *state.Tx) error {
-			_, err := tx.AddMachine(state.MachineSpec{})
+			_, err := tx.AddMachine(state.Machine{})
 			return errors.Join(err, tx.SetStarted("1", test.old, state.Addresses{}))
 		})
 		if _, err := st.TakeClaim(t.Context(), "1", first()); err != nil {
@@ -256,7 +256,7 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 // TestFirstClaimOfAnInstance is taken before the instance is recorded, and stays.
 func TestFirstClaimOfAnInstance(t *testing.T) {
 	st := statetest.New(t)
-	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
 	c, err := st.TakeClaim(t.Context(), "1", first())
 	if err != nil {
 		t.Fatal(err)

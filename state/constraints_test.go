@@ -88,7 +88,7 @@ func TestMachinesWithoutAUnitTakeTheEnvironments(t *testing.T) {
 	st := statetest.NewOf(t, env)
 	for _, text := range []string{"", "mem=4G", "instance-type=m1"} {
 		statetest.Update(t, st, func(tx *state.Tx) error {
-			_, err := tx.AddMachine(state.MachineSpec{Constraints: parsed(t, text)})
+			_, err := tx.AddMachine(state.Machine{Constraints: parsed(t, text)})
 			return err
 		})
 	}
@@ -105,7 +105,7 @@ func TestSubordinatesHaveNoConstraints(t *testing.T) {
 	mem := parsed(t, "mem=2G")
 	addLogger := func(v constraints.Value) error {
 		return st.Update(t.Context(), func(tx *state.Tx) error {
-			_, err := tx.AddService(state.ServiceSpec{Name: "logger", Charm: c.URL, Constraints: v})
+			_, err := tx.AddService(state.Service{Name: "logger", Charm: c.URL.String(), Constraints: v}, nil)
 			return err
 		})
 	}

@@ -23,7 +23,7 @@ func TestSetStarted(t *testing.T) {
 			env.Provider = "nspawn"
 			st := statetest.NewOf(t, env)
 			statetest.Update(t, st, func(tx *state.Tx) error {
-				_, err := tx.AddMachine(state.MachineSpec{})
+				_, err := tx.AddMachine(state.Machine{})
 				return err
 			})
 			if c.present {

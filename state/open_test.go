@@ -62,7 +62,7 @@ func TestTwoOpeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	statetest.Update(t, a, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+	statetest.Update(t, a, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
 	if keys, err := w.Next(t.Context()); err != nil || keys[0] != "machines/1" {
 		t.Error(keys, err)
 	}

@@ -19,35 +19,35 @@ import (
 func TestSpareMachines(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		spec  state.MachineSpec
+		spec  state.Machine
 		spoil func(tx *state.Tx) error
 		to    string
 		want  string
 	}{
-		{"fits", state.MachineSpec{}, nil, "", "1"},
-		{"has more", state.MachineSpec{Constraints: parsed(t, "mem=4G cores=9")}, nil, "", "1"},
-		{"has less", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, nil, "", "2"},
-		{"is not known to have it", state.MachineSpec{Constraints: parsed(t, "mem=")}, nil, "", "2"},
-		{"has another series", state.MachineSpec{Series: "noble"}, nil, "", "2"},
-		{"manages the environment", state.MachineSpec{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "", "2"},
-		{"manages, and is asked for", state.MachineSpec{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "1", "1"},
-		{"is in error", state.MachineSpec{}, func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineError, "no") }, "", "2"},
-		{"is dying", state.MachineSpec{}, func(tx *state.Tx) error {
+		{"fits", state.Machine{}, nil, "", "1"},
+		{"has more", state.Machine{Constraints: parsed(t, "mem=4G cores=9")}, nil, "", "1"},
+		{"has less", state.Machine{Constraints: parsed(t, "mem=1G")}, nil, "", "2"},
+		{"is not known to have it", state.Machine{Constraints: parsed(t, "mem=")}, nil, "", "2"},
+		{"has another series", state.Machine{Series: "noble"}, nil, "", "2"},
+		{"manages the environment", state.Machine{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "", "2"},
+		{"manages, and is asked for", state.Machine{Jobs: []string{state.JobManage, state.JobUnits}}, nil, "1", "1"},
+		{"is in error", state.Machine{}, func(tx *state.Tx) error { return tx.SetMachineStatus("1", state.MachineError, "no") }, "", "2"},
+		{"is dying", state.Machine{}, func(tx *state.Tx) error {
 			return errors.Join(tx.SetInstance("1", "i-1", state.Addresses{}), tx.DestroyMachine("1"))
 		}, "", "2"},
-		{"is gone", state.MachineSpec{}, func(tx *state.Tx) error { return tx.DestroyMachine("1") }, "", "2"},
-		{"is not wanted", state.MachineSpec{}, nil, "new", "2"},
-		{"is asked for", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, nil, "1", "1"},
-		{"is asked for by another before", state.MachineSpec{}, func(tx *state.Tx) error {
+		{"is gone", state.Machine{}, func(tx *state.Tx) error { return tx.DestroyMachine("1") }, "", "2"},
+		{"is not wanted", state.Machine{}, nil, "new", "2"},
+		{"is asked for", state.Machine{Constraints: parsed(t, "mem=1G")}, nil, "1", "1"},
+		{"is asked for by another before", state.Machine{}, func(tx *state.Tx) error {
 			_, err := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			return errors.Join(err, tx.DestroyUnit("mysql/0"))
 		}, "", "1"}, // which has left before anything was installed
-		{"is asked for by two before", state.MachineSpec{}, func(tx *state.Tx) error {
+		{"is asked for by two before", state.Machine{}, func(tx *state.Tx) error {
 			_, errA := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			_, errB := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			return errors.Join(errA, errB, tx.DestroyUnit("mysql/0"), tx.DestroyUnit("mysql/1"))
 		}, "", "2"},
-		{"was started anew for more", state.MachineSpec{Constraints: parsed(t, "mem=1G")}, func(tx *state.Tx) error {
+		{"was started anew for more", state.Machine{Constraints: parsed(t, "mem=1G")}, func(tx *state.Tx) error {
 			more := parsed(t, "mem=8G")
 			return errors.Join(tx.SetMachineStatus("1", state.MachineError, "no"), tx.ResolveMachine("1", &more))
 		}, "", "1"},
@@ -125,7 +125,7 @@ func TestSpareMachinesInOrder(t *testing.T) {
 	st := statetest.NewOf(t, remote())
 	statetest.AddService(t, st, statetest.MySQL(), 1) // machine 1
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") })
-	if _, err := st.AddMachines(t.Context(), 10, state.MachineSpec{}); err != nil {
+	if _, err := st.AddMachines(t.Context(), 10, state.Machine{}); err != nil {
 		t.Fatal(err)
 	}
 	units, err := st.AddUnits(t.Context(), "mysql", 11, state.Placement{})
@@ -148,7 +148,7 @@ func TestSpareMachinesAtOnce(t *testing.T) {
 	}
 	st := statetest.Open(t, url)
 	statetest.AddService(t, st, statetest.MySQL(), 0)
-	if _, err := st.AddMachines(t.Context(), 4, state.MachineSpec{}); err != nil {
+	if _, err := st.AddMachines(t.Context(), 4, state.Machine{}); err != nil {
 		t.Fatal(err)
 	}
 	var adding sync.WaitGroup
@@ -189,13 +189,13 @@ func TestMachinePlacement(t *testing.T) {
 		st := statetest.NewOf(t, env)
 		if test.provider == "ssh" {
 			statetest.Update(t, st, func(tx *state.Tx) error {
-				_, err := tx.AddMachine(state.MachineSpec{Placement: "ssh:taken"})
+				_, err := tx.AddMachine(state.Machine{Placement: "ssh:taken"})
 				return err
 			})
 		}
 		var got state.Machine
 		err := st.Update(t.Context(), func(tx *state.Tx) (err error) {
-			got, err = tx.AddMachine(state.MachineSpec{Placement: test.placement})
+			got, err = tx.AddMachine(state.Machine{Placement: test.placement})
 			return err
 		})
 		if test.refusal == "" && (err != nil || got.Placement != test.where) || test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {

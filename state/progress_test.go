@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 	if units, err := st.AddUnits(ctx, "mysql", 12, state.Placement{}); err != nil || len(units) != 12 {
 		t.Fatal(len(units), err)
 	}
-	machines, err := st.AddMachines(ctx, 11, state.MachineSpec{Series: "jammy"})
+	machines, err := st.AddMachines(ctx, 11, state.Machine{Series: "jammy"})
 	if err != nil || len(machines) != 11 || machines[10].ID != "11" || machines[10].Series != "jammy" {
 		t.Fatal(machines, err)
 	}

@@ -101,7 +101,7 @@ func TestSweepKeepsBlobsOfResourcesAndActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := add(t, st, state.ActionSpec{Unit: "actor/0", Name: "backup"})
+	a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	end := state.ActionEnd{Output: state.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
 	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {

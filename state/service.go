@@ -83,50 +83,30 @@ func (s Service) CheckMissing(c Charm) error {
 	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have", c.URL, strings.Join(required, ", "))}
 }
 
-// ServiceSpec describes a service to be added.
-type ServiceSpec struct {
-	Name    string
-	Charm   charm.URL // added before, or in the same Tx
-	Origin  Origin
-	Series  string         // empty: the charm URL's
-	Dialect charm.Dialect  // empty: the charm's
-	Config  map[string]any // as SetConfig takes it
-
-	Constraints constraints.Value          // none of a subordinate
-	ForceSeries bool                       // also with a charm that does not support the series
-	Force       bool                       // also with one that needs what bijou does not have
-	JujuVersion string                     // that its hooks are promised; empty: bijou's
-	Trusted     bool                       // with the cloud's credential
-	Storage     map[string]charm.Directive // what each unit is to get beside, or instead of, what the charm needs
-}
-
-// AddService adds a service without units, its configuration, and its peer
-// relations. ErrExists, ErrNotFound (the charm).
-func (tx *Tx) AddService(spec ServiceSpec) (_ Service, err error) {
-	defer wrap.Result(&err, "cannot add service %q", spec.Name)
-	if err := charm.CheckService(spec.Name); err != nil {
+// AddService adds a service without units, its configuration, as SetConfig takes it, and its peer
+// relations. An empty series is the charm URL's; what the charm says of a service is as it says.
+// ErrExists, ErrNotFound (the charm).
+func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error) {
+	defer wrap.Result(&err, "cannot add service %q", s.Name)
+	if err := charm.CheckService(s.Name); err != nil {
 		return Service{}, err
 	}
-	ch, err := tx.Charm(spec.Charm.String())
+	ch, err := tx.Charm(s.Charm)
 	if err != nil {
 		return Service{}, err
 	}
-	s := Service{
-		Name: spec.Name, Charm: spec.Charm.String(), Origin: spec.Origin, Series: cmp.Or(spec.Series, spec.Charm.Series),
-		Subordinate: ch.Meta.Subordinate, HookDialect: spec.Dialect, Life: Alive,
-		Constraints: spec.Constraints, ForceSeries: spec.ForceSeries, Force: spec.Force, JujuVersion: spec.JujuVersion, Trusted: spec.Trusted,
-	}
+	s.Series, s.Subordinate, s.Life = cmp.Or(s.Series, ch.URL.Series), ch.Meta.Subordinate, Alive
 	s.setDialect(ch)
 	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
-	if s.Storage, err = ChooseStorage(ch.Meta, spec.Storage); err != nil {
+	if s.Storage, err = ChooseStorage(ch.Meta, s.Storage); err != nil {
 		return Service{}, err
 	}
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return Service{}, err
 	}
-	if _, err := tx.setConfig(s.Name, spec.Config, true); err != nil {
+	if _, err := tx.setConfig(s.Name, config, true); err != nil {
 		return Service{}, err
 	}
 	return s, tx.addPeerRelations(s.Name, ch)

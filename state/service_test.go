@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bijou/state"
-	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
@@ -35,16 +34,16 @@ func TestServiceIsRefused(t *testing.T) {
 	st := statetest.New(t)
 	c := statetest.AddCharm(t, st, statetest.Meta("db", "series: [jammy, noble]\n"))
 	statetest.AddServiceOf(t, st, c, "taken", 0)
-	for want, spec := range map[string]state.ServiceSpec{
-		"exists already":            {Name: "taken", Charm: c.URL},
-		"invalid service name":      {Name: "Taken/1", Charm: c.URL},
-		"does not support series":   {Name: "b", Charm: c.URL, Series: "precise"},
-		"unknown option":            {Name: "b", Charm: c.URL, Config: map[string]any{"x": "y"}},
-		`charm "local:jammy/db-77"`: {Name: "b", Charm: charm.URL{Series: "jammy", Name: "db", Revision: 77}},
+	for want, s := range map[string]state.Service{
+		"exists already":            {Name: "taken", Charm: c.URL.String()},
+		"invalid service name":      {Name: "Taken/1", Charm: c.URL.String()},
+		"does not support series":   {Name: "b", Charm: c.URL.String(), Series: "precise"},
+		"unknown option":            {Name: "b", Charm: c.URL.String()},
+		`charm "local:jammy/db-77"`: {Name: "b", Charm: "local:jammy/db-77"},
 	} {
-		err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddService(spec); return err })
+		err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddService(s, map[string]any{"x": "y"}); return err })
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v; want %q", spec, err, want)
+			t.Errorf("%+v: got %v; want %q", s, err, want)
 		}
 	}
 }
@@ -74,7 +73,7 @@ func TestArchitectureIsRefused(t *testing.T) {
 			if err := tx.SetConstraints(all); err != nil {
 				return err
 			}
-			_, err := tx.AddService(state.ServiceSpec{Name: fmt.Sprint("db-", i), Charm: c.URL, Constraints: own, ForceSeries: tt.force})
+			_, err := tx.AddService(state.Service{Name: fmt.Sprint("db-", i), Charm: c.URL.String(), Constraints: own, ForceSeries: tt.force}, nil)
 			return err
 		})
 		if isSeries := errors.As(err, new(*state.SeriesError)); (err == nil) != tt.want || err != nil && !isSeries {

@@ -64,7 +64,7 @@ func TestLeadership(t *testing.T) {
 		var waiting sync.WaitGroup
 		waiting.Go(func() { heir, err = state.Campaign(t.Context(), second, "provisioner") })
 		add := func(l *state.Leadership) error {
-			return state.Under(l)(t.Context(), func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+			return state.Under(l)(t.Context(), func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
 		}
 		if err := add(lead); err != nil {
 			t.Errorf("the leader's write: %v", err)
@@ -105,7 +105,7 @@ func TestLeaderDeposedInMidUpdate(t *testing.T) {
 	}
 	err = state.Under(lead)(t.Context(), func(tx *state.Tx) error {
 		s.Close(t.Context())
-		_, err := tx.AddMachine(state.MachineSpec{})
+		_, err := tx.AddMachine(state.Machine{})
 		return err
 	})
 	if !errors.Is(err, state.ErrSessionLost) {

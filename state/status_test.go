@@ -202,7 +202,7 @@ func TestStatus(t *testing.T) {
 func TestStatusOfMachines(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		if _, err := tx.AddMachine(state.MachineSpec{}); err != nil {
+		if _, err := tx.AddMachine(state.Machine{}); err != nil {
 			return err
 		}
 		return errors.Join(

@@ -186,7 +186,7 @@ func TestMachines(t *testing.T) {
 	})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.RemoveMachine("2") })
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		m, err := tx.AddMachine(state.MachineSpec{})
+		m, err := tx.AddMachine(state.Machine{})
 		if m.ID != "3" || m.Series != "jammy" {
 			t.Errorf("got %+v", m)
 		}

@@ -120,33 +120,23 @@ func (tx *Tx) updateUnused(m Machine) error {
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// MachineSpec describes a machine to be added without a unit.
-type MachineSpec struct {
-	Series      string            // empty: the environment's default
-	Jobs        []string          // empty: host-units
-	Constraints constraints.Value // over the environment's
-	Placement   string            // PROVIDER:WHERE, of the environment's provider; empty: anywhere
-}
-
-// AddMachine adds a machine for the provisioner to start. A unit that it fits is put there, unless
-// it manages the environment. ErrOtherProvider; ErrExists: there is one at that placement.
-func (tx *Tx) AddMachine(spec MachineSpec) (Machine, error) {
+// AddMachine adds a machine without a unit for the provisioner to start: of the environment's default
+// series if it names none, to host units if it has no jobs, with constraints over the environment's,
+// and its placement is PROVIDER:WHERE. A unit that it fits is put there, unless it manages the
+// environment. ErrOtherProvider; ErrExists: there is one at that placement.
+func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {
 		return Machine{}, err
 	}
-	series := cmp.Or(spec.Series, env.DefaultSeries)
-	if has := env.MachineSeries(); spec.Series != "" && len(has) > 0 && !slices.Contains(has, series) {
-		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", series, has)
+	if has := env.MachineSeries(); m.Series != "" && len(has) > 0 && !slices.Contains(has, m.Series) {
+		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", m.Series, has)
 	}
-	where, err := tx.checkPlacement(env, spec.Placement)
-	if err != nil {
+	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err
 	}
-	m, err := tx.insertMachine(Machine{
-		Series: series, Jobs: spec.Jobs,
-		Constraints: spec.Constraints.Over(env.Constraints), Placement: where,
-	})
+	m.Series, m.Constraints = cmp.Or(m.Series, env.DefaultSeries), m.Constraints.Over(env.Constraints)
+	m, err = tx.insertMachine(m)
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
 		return m, err
 	}
@@ -191,8 +181,8 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 }
 
 // AddMachines adds n machines in batches. On an error it returns those that were added.
-func (s *State) AddMachines(ctx context.Context, n int, spec MachineSpec) ([]Machine, error) {
+func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
-	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(spec) })
+	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(m) })
 	return machines, wrap.Error(err, "cannot add machine")
 }

@@ -40,7 +40,7 @@ func TestUpdateWithErrorWritesNothing(t *testing.T) {
 		before := revision(t, st)
 		want := errors.New("enough")
 		err := st.Update(t.Context(), func(tx *state.Tx) error {
-			if _, err := tx.AddMachine(state.MachineSpec{}); err != nil {
+			if _, err := tx.AddMachine(state.Machine{}); err != nil {
 				return err
 			}
 			return want
@@ -118,7 +118,7 @@ func TestUpdateIsConditionalOnWhatItListed(t *testing.T) {
 			}
 			seen = len(machines)
 			if runs == 1 {
-				statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+				statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
 			}
 			return tx.SetMachineStatus("0", state.MachineRunning, "")
 		})
@@ -139,8 +139,8 @@ func TestUpdateGivesUpWithItsContext(t *testing.T) {
 		if _, err := tx.Machines(); err != nil {
 			return err
 		}
-		statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
-		_, err := tx.AddMachine(state.MachineSpec{})
+		statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
+		_, err := tx.AddMachine(state.Machine{})
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -152,7 +152,7 @@ func TestUpdateAboveTheLimitsNamesTheDuty(t *testing.T) {
 	st := statetest.New(t)
 	err := st.Update(t.Context(), func(tx *state.Tx) error {
 		for range 600 {
-			if _, err := tx.AddMachine(state.MachineSpec{}); err != nil {
+			if _, err := tx.AddMachine(state.Machine{}); err != nil {
 				return err
 			}
 		}
@@ -182,7 +182,7 @@ func TestViewReadsAtOneRevision(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.MachineSpec{}); return err })
+			statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
 			after, err := v.Machines()
 			if len(after) != len(before) {
 				t.Errorf("machines went from %d to %d within a view", len(before), len(after))

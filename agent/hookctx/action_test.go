@@ -25,7 +25,7 @@ func acting(t *testing.T) (st *state.State, c *hookctx.Context, dir string) {
 	f["actions.yaml"] = "backup: {}\n"
 	statetest.AddService(t, st, f, 1)
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		a, err := tx.AddAction(state.ActionSpec{Unit: "app/0", Name: "backup"}, time.Now())
+		a, err := tx.AddAction(state.Action{Unit: "app/0", Name: "backup"}, time.Now())
 		if err != nil {
 			return err
 		}

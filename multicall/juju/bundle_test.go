@@ -105,25 +105,25 @@ func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		spec := state.ServiceSpec{Name: fmt.Sprintf("s%d", i), Origin: origin, Config: map[string]any{}, Constraints: randomConstraints(w.t, r)}
+		service := state.Service{Name: fmt.Sprintf("s%d", i), Origin: origin, Constraints: randomConstraints(w.t, r), Storage: map[string]charm.Directive{}}
+		config := map[string]any{}
 		for option, value := range map[string]any{"text": []string{"", "yes", "1.10", "null", "~", "include-this", "a\n b\t\x01é", " "}[r.IntN(8)], "n": int64(r.IntN(9)), "f": 2.0, "yes": true} {
 			if r.IntN(2) == 0 {
-				spec.Config[option] = value
+				config[option] = value
 			}
 		}
-		spec.Storage = map[string]charm.Directive{}
 		if r.IntN(2) == 0 {
-			spec.Storage["more"] = charm.Directive{Pool: []string{"", "host:/srv/x"}[r.IntN(2)], Size: r.Int64N(3) << 9, Count: r.IntN(3)}
+			service.Storage["more"] = charm.Directive{Pool: []string{"", "host:/srv/x"}[r.IntN(2)], Size: r.Int64N(3) << 9, Count: r.IntN(3)}
 		}
 		files := map[string]string{}
 		if r.IntN(3) == 0 {
 			files["res"] = filepath.Join(w.charms, name, "metadata.yaml")
 		}
-		d := deployment{o: w.o, state: s, found: found, spec: spec, files: files}
+		d := deployment{o: w.o, state: s, found: found, service: service, config: config, files: files}
 		if err := d.run(); err != nil {
 			w.t.Fatal(err)
 		}
-		services = append(services, spec.Name)
+		services = append(services, service.Name)
 	}
 	for range r.IntN(12) {
 		service := services[r.IntN(len(services))]
@@ -138,7 +138,7 @@ func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 			w.t.Fatal(err)
 		}
 		if r.IntN(6) == 0 {
-			_, _ = s.AddMachines(w.t.Context(), 1, state.MachineSpec{Constraints: randomConstraints(w.t, r)})
+			_, _ = s.AddMachines(w.t.Context(), 1, state.Machine{Constraints: randomConstraints(w.t, r)})
 		}
 		if r.IntN(6) == 0 {
 			_ = s.Update(w.t.Context(), func(tx *state.Tx) error { return tx.DestroyUnit(service + "/0") })

@@ -60,7 +60,7 @@ func (c deployCmd) Run(o *operator) error {
 	}
 	return o.openChosen(func(s *state.State) error {
 		d.state = s
-		o.affect(untilIdle, d.spec.Name)
+		o.affect(untilIdle, d.service.Name)
 		if err := d.run(); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
@@ -73,23 +73,24 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, err
 	}
-	spec := state.ServiceSpec{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion, Trusted: c.Trust}
-	if spec.Name == "" {
-		spec.Name = found.Meta.Name
+	service := state.Service{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion, Trusted: c.Trust}
+	if service.Name == "" {
+		service.Name = found.Meta.Name
 	}
-	if err := charm.CheckService(spec.Name); err != nil {
+	if err := charm.CheckService(service.Name); err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	if spec.Dialect, err = c.parseDialect(); err != nil {
+	if service.HookDialect, err = c.parseDialect(); err != nil {
 		return nil, err
 	}
-	if spec.Constraints, err = parseConstraints(c.Constraints...); err != nil {
+	if service.Constraints, err = parseConstraints(c.Constraints...); err != nil {
 		return nil, err
 	}
-	if spec.Storage, err = parseDirectives(c.Storage); err != nil {
+	if service.Storage, err = parseDirectives(c.Storage); err != nil {
 		return nil, err
 	}
-	if spec.Config, err = readOptions(c.Config, found.Config, spec.Name); err != nil {
+	config, err := readOptions(c.Config, found.Config, service.Name)
+	if err != nil {
 		return nil, err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
@@ -99,7 +100,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	d := &deployment{o: o, found: found, spec: spec, series: c.Series, files: files, placement: c.placement()}
+	d := &deployment{o: o, found: found, service: service, config: config, series: c.Series, files: files, placement: c.placement()}
 	if !found.Meta.Subordinate {
 		d.units = c.NumUnits
 	}
@@ -159,7 +160,8 @@ type deployment struct {
 	o         *operator
 	state     *state.State
 	found     charm.Found
-	spec      state.ServiceSpec
+	service   state.Service
+	config    map[string]any    // as SetConfig takes it
 	series    string            // of its machines; empty: as charmURL says
 	files     map[string]string // of resources, by name
 	units     int
@@ -183,11 +185,11 @@ func (d *deployment) run() error {
 	if err != nil {
 		return err
 	}
-	d.o.note("deployed %s as service %q", d.spec.Charm, d.spec.Name)
+	d.o.note("deployed %s as service %q", d.service.Charm, d.service.Name)
 	d.o.note("%s", d.dialectNote)
-	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.spec.JujuVersion, charm.JujuVersion))
+	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
 	d.o.noteCalls(d.found.Path)
-	d.o.noteMissingResources(d.found.Meta, d.spec.Name, d.files)
+	d.o.noteMissingResources(d.found.Meta, d.service.Name, d.files)
 	d.noteSizes()
 	return nil
 }
@@ -202,8 +204,8 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		if env, err = v.Environment(); err != nil {
 			return err
 		}
-		if _, err := v.Service(d.spec.Name); err == nil {
-			return fmt.Errorf("there is a service %q already; give another name behind the charm's", d.spec.Name)
+		if _, err := v.Service(d.service.Name); err == nil {
+			return fmt.Errorf("there is a service %q already; give another name behind the charm's", d.service.Name)
 		}
 		return nil
 	})
@@ -215,7 +217,7 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		err = charm.CheckSeries(series)
 	}
 	if err == nil {
-		series, err = env.ChooseSeries(series, d.found.Meta.Series, d.spec.ForceSeries)
+		series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
 	}
 	if err != nil {
 		return charm.URL{}, err
@@ -245,7 +247,7 @@ func (d *deployment) addService(url charm.URL) error {
 	if err != nil {
 		return err
 	}
-	d.spec.Charm, d.spec.Series = url, url.Series
+	d.service.Charm, d.service.Series = url.String(), url.Series
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		old, err := tx.Charm(url.String())
 		if err == nil && old.SHA256 != record.SHA256 {
@@ -254,22 +256,22 @@ func (d *deployment) addService(url charm.URL) error {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
-		s, err := tx.AddService(d.spec)
+		s, err := tx.AddService(d.service, d.config)
 		if err != nil {
 			return err
 		}
 		d.storage = s.Storage
 		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
-		if err := putResources(tx, d.spec.Name, resources); err != nil || d.units == 0 {
+		if err := putResources(tx, d.service.Name, resources); err != nil || d.units == 0 {
 			return err
 		}
-		_, err = tx.AddUnit(d.spec.Name, d.placement)
+		_, err = tx.AddUnit(d.service.Name, d.placement)
 		return err
 	})
 }
 
 // addUnits adds the units after the first. A subordinate's come with their principals.
 func (d *deployment) addUnits() error {
-	_, err := d.state.AddUnits(d.o.ctx, d.spec.Name, max(0, d.units-1), d.placement)
+	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-1), d.placement)
 	return err
 }

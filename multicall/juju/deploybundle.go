@@ -77,11 +77,11 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	}
 	switch step.Action {
 	case bundle.Deploy:
-		spec := state.ServiceSpec{Name: service, Origin: e.Found[service].Origin, Config: step.Options, Storage: step.Storage, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
+		added := state.Service{Name: service, Origin: e.Found[service].Origin, Storage: step.Storage, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
 		if step.Constraints != nil {
-			spec.Constraints = *step.Constraints
+			added.Constraints = *step.Constraints
 		}
-		d := deployment{o: e.o, state: e.state, found: e.Found[service].Found, spec: spec, series: step.Series, files: files}
+		d := deployment{o: e.o, state: e.state, found: e.Found[service].Found, service: added, config: step.Options, series: step.Series, files: files}
 		return d.run()
 	case bundle.Upgrade:
 		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries}

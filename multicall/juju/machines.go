@@ -99,9 +99,9 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
-func (c addMachineCmd) machineSpec() (state.MachineSpec, error) {
+func (c addMachineCmd) machineSpec() (state.Machine, error) {
 	asked, err := parseConstraints(c.Constraints...)
-	spec := state.MachineSpec{Series: c.Series, Constraints: asked, Placement: c.Placement}
+	spec := state.Machine{Series: c.Series, Constraints: asked, Placement: c.Placement}
 	if c.Provisioner {
 		spec.Jobs = []string{state.JobManage, state.JobUnits}
 	}

@@ -202,7 +202,7 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 		err := s.Update(o.ctx, func(tx *state.Tx) error {
 			added = nil
 			for _, unit := range batch {
-				a, err := tx.AddAction(state.ActionSpec{Unit: unit, Command: command}, time.Now())
+				a, err := tx.AddAction(state.Action{Unit: unit, Command: command}, time.Now())
 				if err != nil {
 					return err
 				}

@@ -116,7 +116,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 			if err != nil {
 				return err
 			}
-			a, err := tx.AddAction(state.ActionSpec{Unit: unit, Name: call.action, Parameters: params}, time.Now())
+			a, err := tx.AddAction(state.Action{Unit: unit, Name: call.action, Parameters: params}, time.Now())
 			if err != nil {
 				return err
 			}

@@ -83,7 +83,7 @@ func thousand(t *testing.T, url string) {
 	defer s.Close()
 	c := statetest.AddCharm(t, s, statetest.MySQL())
 	check(t, s.Update(ctx, func(tx *state.Tx) error {
-		_, err := tx.AddService(state.ServiceSpec{Name: "mysql", Charm: c.URL})
+		_, err := tx.AddService(state.Service{Name: "mysql", Charm: c.URL.String()}, nil)
 		return err
 	}))
 	units, err := s.AddUnits(ctx, "mysql", 1000, state.Placement{})

@@ -350,7 +350,7 @@ func (s *stage) update(f func(tx *state.Tx) error) {
 // act has a unit run a command.
 func (s *stage) act() {
 	s.update(func(tx *state.Tx) error {
-		_, err := tx.AddAction(state.ActionSpec{Unit: "east/1", Command: []string{"true"}}, time.Now())
+		_, err := tx.AddAction(state.Action{Unit: "east/1", Command: []string{"true"}}, time.Now())
 		return err
 	})
 }

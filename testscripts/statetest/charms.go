@@ -101,7 +101,7 @@ func AddService(t testing.TB, st *state.State, f Files, units int) []state.Unit 
 func AddServiceOf(t testing.TB, st *state.State, c state.Charm, name string, units int) []state.Unit {
 	t.Helper()
 	Update(t, st, func(tx *state.Tx) error {
-		_, err := tx.AddService(state.ServiceSpec{Name: name, Charm: c.URL})
+		_, err := tx.AddService(state.Service{Name: name, Charm: c.URL.String()}, nil)
 		return err
 	})
 	added, err := st.AddUnits(t.Context(), name, units, state.Placement{})

@@ -155,7 +155,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 }
 
 // machineSpec returns a machine as it is to be made, with the series of what is put there.
-func (c *Comparison) machineSpec(id string) (state.MachineSpec, error) {
+func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	m := c.Machines[id]
 	asked, err := constraints.Parse(m.Constraints)
 	series, seriesErr := seriesOf(m.Series, m.Base)
@@ -173,7 +173,7 @@ func (c *Comparison) machineSpec(id string) (state.MachineSpec, error) {
 		}
 		series = other
 	}
-	return state.MachineSpec{Constraints: asked, Series: series}, err
+	return state.Machine{Constraints: asked, Series: series}, err
 }
 
 func (c *Comparison) findRelated(endpoint string) (state.Related, error) {

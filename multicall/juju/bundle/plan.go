@@ -40,7 +40,7 @@ type Step struct {
 	Trusted     *bool                      `json:"-" yaml:"-"`
 	Relation    []state.Endpoint           `json:"-" yaml:"-"`
 	Place       string                     `json:"-" yaml:"-"` // of AddUnit: "", state.PlaceNew, or a key of MachinesThere
-	Machine     *state.MachineSpec         `json:"-" yaml:"-"` // of AddUnit, if Place is a machine of the bundle
+	Machine     *state.Machine             `json:"-" yaml:"-"` // of AddUnit, if Place is a machine of the bundle
 	Units       []int                      `json:"-" yaml:"-"` // of AddUnit: which of the application's, from 0
 }
 

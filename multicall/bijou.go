@@ -20,7 +20,10 @@ import (
 
 // bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is read.
 type bijouGrammar struct {
-	List       bool            `help:"Print the applets' names, one a line."`
+	List bool `help:"Print the applets' names, one a line."`
+}
+
+type bijouCommands struct {
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
 	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
 	Install    install.Command `cmd:"" help:"Make a link for every applet."`
@@ -56,7 +59,7 @@ func runBijou(c applet.Call) int {
 }
 
 func bijouCommand() console.Command {
-	return console.Command{Name: "bijou", Grammar: &bijouGrammar{}, Help: helpFiles}
+	return console.Command{Name: "bijou", Grammar: &bijouGrammar{}, Commands: &bijouCommands{}, Help: helpFiles}
 }
 
 func runOwnCommand(c applet.Call) int {

@@ -29,10 +29,7 @@ func (c Command) complete(w io.Writer, args []string) error {
 	if option, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(option, "--") {
 		before, last, given = append(before, option), value, option+"="
 	}
-	if part, _, ok := narrow(c.Grammar, before); ok {
-		c.Grammar = part
-	}
-	parser, err := c.newParser()
+	parser, err := c.newParser(before)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -27,7 +29,9 @@ var ErrHelped = errors.New("help was printed")
 type Command struct {
 	Name    string
 	Summary string // what it is, and examples; empty: Help has it
-	Grammar any    // pointer to a struct with kong's tags
+	Grammar any    // pointer to a struct with kong's tags: options and words
+	// Commands points to a struct that has a command in each field, with kong's tags. It may be nil.
+	Commands any
 	// Help has in its folder help what --help says beside the options, of this command (juju.txt)
 	// and of those below it (deploy.txt, config/set.txt). It may be nil.
 	Help fs.FS
@@ -76,11 +80,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if len(args) > 0 && args[0] == CompleteOption {
 		return nil, c.complete(s.Out, args[1:])
 	}
-	part, copyBack, isPart := narrow(c.Grammar, args)
-	if isPart {
-		c.Grammar = part
-	}
-	parser, err := c.newParser(kong.Writers(s.Out, s.Err),
+	parser, err := c.newParser(args, kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) { panic(exitPanic(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
 		return nil, err
@@ -89,19 +89,48 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}
-	if isPart {
-		copyBack()
-	}
 	return parsed, nil
 }
 
-func (c Command) newParser(options ...kong.Option) (*kong.Kong, error) {
-	parser, err := kong.New(c.Grammar, append(options, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))))...)
+func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, error) {
+	options = append(options, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))))
+	parser, err := kong.New(c.Grammar, append(options, c.commandOptions(args)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	c.addHelp(parser.Model.Node, "")
 	return parser, nil
+}
+
+// commandOptions has the command that is called, or all if args do not begin with one: kong looks at
+// every option of every command before it parses one, which is most of what a command line costs.
+func (c Command) commandOptions(args []string) (all []kong.Option) {
+	if c.Commands == nil {
+		return nil
+	}
+	commands := reflect.ValueOf(c.Commands).Elem()
+	for i := range commands.NumField() {
+		f := commands.Type().Field(i)
+		name := cmp.Or(f.Tag.Get("name"), dashedName(f.Name))
+		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(), string(f.Tag))
+		if len(args) > 0 && slices.Contains(append(strings.Split(f.Tag.Get("aliases"), ","), name), args[0]) {
+			return []kong.Option{command}
+		}
+		all = append(all, command)
+	}
+	return all
+}
+
+// dashedName returns a field's name as kong writes it.
+func dashedName(field string) string {
+	var b strings.Builder
+	for i, r := range field {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }
 
 func (c Command) addHelp(n *kong.Node, folder string) {

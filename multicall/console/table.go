@@ -2,7 +2,6 @@ package console
 
 import (
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -127,58 +126,4 @@ func cutAtWord(text string, width int) string {
 		end = space
 	}
 	return strings.TrimRight(text[:end], " ") + "…"
-}
-
-// narrow returns a grammar without the commands that are not called, and what copies its
-// fields to the whole one once they are parsed; ok is false unless args begin with a
-// command. Kong looks at every option of every command of a grammar before it parses one,
-// which is most of what a command line costs.
-func narrow(grammar any, args []string) (part any, copyBack func(), ok bool) {
-	whole := reflect.ValueOf(grammar).Elem()
-	if len(args) == 0 {
-		return nil, nil, false
-	}
-	var fields []reflect.StructField
-	for i := range whole.NumField() {
-		f := whole.Type().Field(i)
-		called := isCommand(f) && slices.Contains(commandNames(f), args[0])
-		ok = ok || called
-		if called || !isCommand(f) {
-			fields = append(fields, f)
-		}
-	}
-	if !ok {
-		return nil, nil, false
-	}
-	parsed := reflect.New(reflect.StructOf(fields))
-	return parsed.Interface(), func() {
-		for i, f := range fields {
-			whole.FieldByName(f.Name).Set(parsed.Elem().Field(i))
-		}
-	}, true
-}
-
-func isCommand(f reflect.StructField) bool {
-	_, is := f.Tag.Lookup("cmd")
-	return is
-}
-
-// commandNames are kong's: the field's tag, else its name in lower case with dashes.
-func commandNames(f reflect.StructField) []string {
-	names := strings.Split(f.Tag.Get("aliases"), ",")
-	if name := f.Tag.Get("name"); name != "" {
-		return append(names, name)
-	}
-	return append(names, dashed(f.Name))
-}
-
-func dashed(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && r >= 'A' && r <= 'Z' {
-			b.WriteByte('-')
-		}
-		b.WriteRune(r)
-	}
-	return strings.ToLower(b.String())
 }

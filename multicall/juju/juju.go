@@ -103,7 +103,9 @@ type Provider struct {
 type grammar struct {
 	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV, then the one bootstrapped last."`
 	Model       string `short:"m" placeholder:"NAME" help:"The same, by Juju 3's name for it."`
+}
 
+type commands struct {
 	Bootstrap          bootstrapCmd          `cmd:"" aliases:"add-model" help:"Make an environment and start its background process."`
 	Start              startCmd              `cmd:"" help:"Start the background process again, after a crash or a reboot."`
 	Stop               stopCmd               `cmd:"" help:"End the background process; the state stays, and juju start goes on."`
@@ -198,7 +200,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	args, tail := cutCommand(args)
 	var g grammar
 	names := func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Help: helpFiles, Inserts: helpInserts(), Names: names}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Commands: &commands{}, Help: helpFiles, Inserts: helpInserts(), Names: names}, args)
 	if err != nil {
 		return err
 	}

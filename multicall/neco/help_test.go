@@ -10,22 +10,22 @@ import (
 
 // TestHelpTexts finds the command of each text.
 func TestHelpTexts(t *testing.T) {
-	parser, err := kong.New(&grammar{})
+	parser, err := kong.New(&commands{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := map[string]bool{"help/neco.txt": true} // of neco itself
+	known := map[string]bool{"help/neco.txt": true} // of neco itself
 	var add func(n *kong.Node, folder string)
 	add = func(n *kong.Node, folder string) {
 		for _, c := range n.Children {
 			name := path.Join(folder, c.Name)
-			commands[name+".txt"] = true
+			known[name+".txt"] = true
 			add(c, name)
 		}
 	}
 	add(parser.Model.Node, "help")
 	err = fs.WalkDir(helpFiles, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !commands[name] {
+		if err == nil && !d.IsDir() && !known[name] {
 			t.Errorf("%s is of no command", name)
 		}
 		return err

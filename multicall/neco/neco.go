@@ -38,7 +38,9 @@ var helpFiles embed.FS
 
 type grammar struct {
 	State string `env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,HOST:PORT, or sqlite:PATH."`
+}
 
+type commands struct {
 	Init       initCmd       `cmd:"" help:"Create neco's keys, and with sqlite: the file."`
 	Bootserver bootserverCmd `cmd:"" help:"Register boot servers, unregister them, list them."`
 	Config     configCmd     `cmd:"" help:"Set, get, list and unset the configuration."`
@@ -80,7 +82,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "neco", Grammar: &g, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}, args)
+	parsed, err := console.Parse(s, console.Command{Name: "neco", Grammar: &g, Commands: &commands{}, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}, args)
 	if err != nil {
 		return err
 	}

@@ -16,21 +16,20 @@ type showAllCmd struct{}
 
 func (showAllCmd) Run(got *string) error { *got = "show-all"; return nil }
 
-type narrowGrammar struct {
-	From    string     `short:"f"`
-	Fetch   fetchCmd   `cmd:"" aliases:"get,load"`
+type testCommands struct {
+	Fetch   fetchCmd   `cmd:"" aliases:"get,load" help:"Fetch \"it\": a:b."`
 	ShowAll showAllCmd `cmd:""`
 	LS      showAllCmd `cmd:"" name:"ls"`
 }
 
-// TestNarrow has each command found by its name and its aliases, with what stands beside it,
-// and the whole grammar read where the first word is none.
-func TestNarrow(t *testing.T) {
+// TestCommands has each command found by its name and its aliases, alone, and all where the first
+// word is none.
+func TestCommands(t *testing.T) {
 	for _, tc := range []struct {
-		args   []string
-		narrow bool
-		ran    string
-		from   string
+		args  []string
+		alone bool
+		ran   string
+		from  string
 	}{
 		{[]string{"fetch", "a", "--deep", "-f", "there"}, true, "fetch a", "there"},
 		{[]string{"load", "a"}, true, "fetch a", ""},
@@ -38,13 +37,16 @@ func TestNarrow(t *testing.T) {
 		{[]string{"ls"}, true, "show-all", ""},
 		{[]string{"-f", "x", "ls"}, false, "show-all", "x"},
 	} {
-		var g narrowGrammar
-		if _, _, ok := narrow(&g, tc.args); ok != tc.narrow {
-			t.Errorf("%q: one command is known: %t", tc.args, ok)
+		var g struct {
+			From string `short:"f"`
+		}
+		c := Command{Name: "x", Grammar: &g, Commands: &testCommands{}}
+		if n := len(c.commandOptions(tc.args)); (n == 1) != tc.alone {
+			t.Errorf("%q: kong looks at %d commands", tc.args, n)
 		}
 		var out bytes.Buffer
 		var ran string
-		parsed, err := Parse(Streams{Out: &out, Err: &out}, Command{Name: "x", Grammar: &g}, tc.args)
+		parsed, err := Parse(Streams{Out: &out, Err: &out}, c, tc.args)
 		if err == nil {
 			err = parsed.Run(&ran)
 		}
@@ -52,7 +54,7 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%q: ran %q, from %q: %v %s", tc.args, ran, g.From, err, &out)
 		}
 	}
-	if _, _, ok := narrow(&narrowGrammar{}, []string{"fetc"}); ok {
-		t.Error("fetc is no command")
+	if n := len((Command{Commands: &testCommands{}}).commandOptions([]string{"fetc"})); n != 3 {
+		t.Errorf("fetc is no command, of %d", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"bijou/agent/uniter"
 	"bijou/agent/unitfolder"
+	"bijou/agent/unitlog"
 	"bijou/state"
 	"bijou/state/backoff"
 )
@@ -101,6 +102,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		Socket:      func() (string, error) { return h.makeSocketPath(unit) },
 		Limiter:     h.limiter,
 		Log:         log.With("part", "uniter"),
+		Logs:        h.logs,
 		Fault:       h.Fault,
 		NoteAttempt: h.outages.agentReporter(agent),
 		Loop:        h.Watchdog.Loop(agent),
@@ -121,6 +123,7 @@ type host struct {
 	uuid     string // the environment's
 	sockets  string // the folder of the units' sockets
 	limiter  *uniter.HookLimiter
+	logs     *unitlog.Sender
 	claim    *state.Claim
 	presence *presence
 	election *leaderElection
@@ -138,7 +141,7 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	p.ready, p.onAnnounce, outages.report = o.Ready, outages.partReporter("session"), p.reportTrouble
 	return &host{
 		Options: o, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), claim: claim,
-		presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
+		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
 	}, nil
 }
 
@@ -170,6 +173,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	wg.Go(func() { h.watchClaim(working, stop) })
 	err := work(working)
 	stop(nil)
+	h.logs.Close()
 	h.election.wait()
 	stopAnnouncing()
 	wg.Wait()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,17 +53,36 @@ func (b logBatch) size() (n int) {
 	return n
 }
 
-// AppendLog adds lines to the log of a unit ("wordpress/0") or machine ("machine-0"). It keeps the
-// newest lines, about half a megabyte to four of them; a message above 64 KiB is cut, since the
-// full text is in a file on the machine. One writer for one source; two conflict and are rerun.
-func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
-	for _, part := range splitLines(lines) {
-		err := s.Update(ctx, func(tx *Tx) error { return tx.appendLog(source, part) })
-		if err != nil {
-			return fmt.Errorf("cannot log for %q: %w", source, err)
+// MaxLogsPerUpdate bounds the logs that AppendLogs writes: together their batches stay below what
+// one transaction holds.
+const MaxLogsPerUpdate = 16
+
+// AppendLogs adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their
+// names. Of each it keeps the newest lines, about half a megabyte to four of them; a message above
+// 64 KiB is cut, since the full text is in a file on the machine. One writer for one source; two
+// conflict and are rerun.
+func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error {
+	parts := map[string][][]LogLine{}
+	for source, lines := range logs {
+		parts[source] = splitLines(lines)
+	}
+	for {
+		maps.DeleteFunc(parts, func(_ string, rest [][]LogLine) bool { return len(rest) == 0 })
+		if len(parts) == 0 {
+			return nil
+		}
+		if err := s.Update(ctx, func(tx *Tx) error { return tx.appendLogs(parts) }); err != nil {
+			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
+		}
+		for source, rest := range parts {
+			parts[source] = rest[1:]
 		}
 	}
-	return nil
+}
+
+// AppendLog is AppendLogs for one.
+func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
+	return s.AppendLogs(ctx, map[string][]LogLine{source: lines})
 }
 
 func splitLines(lines []LogLine) (parts [][]LogLine) {
@@ -81,11 +101,35 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	return parts
 }
 
+// appendLogs adds the first part of each. It costs two round trips, however many there are.
+func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
+	var headKeys, batchKeys []string
+	for source := range parts {
+		headKeys = append(headKeys, keys.LogHead(source))
+	}
+	err := tx.keys.Prefetch(headKeys...)
+	heads := make(map[string]logHead, len(parts))
+	for source := range parts {
+		if err != nil {
+			return err
+		}
+		heads[source], err = keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
+		batchKeys = append(batchKeys, keys.LogBatch(source, heads[source].Batch))
+	}
+	err = cmp.Or(err, tx.keys.Prefetch(batchKeys...))
+	for source, rest := range parts {
+		if err != nil {
+			return err
+		}
+		err = tx.appendLog(source, heads[source], rest[0])
+	}
+	return err
+}
+
 // appendLog takes no more lines than fit in one batch.
-func (tx *Tx) appendLog(source string, lines []LogLine) error {
-	head, herr := keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
-	batch, berr := keyspace.LoadOrZero[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
-	if err := cmp.Or(herr, berr); err != nil {
+func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
+	batch, err := keyspace.LoadOrZero[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
+	if err != nil {
 		return err
 	}
 	size := batch.size()

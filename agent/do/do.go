@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return Outcome{Exit: 1}, err
 	}
 	defer dir.remove()
-	r.logs = &logWriter{state: r.State, stderr: r.Streams.Err, logs: map[string]*unitlog.Log{}}
+	r.logs = &logWriter{state: r.State, stderr: r.Streams.Err, sender: unitlog.NewSender(r.State, slog.Default()), logs: map[string]*unitlog.Log{}}
 	defer r.logs.close()
 	return r.serveCommand(ctx, dir)
 }
@@ -207,8 +207,9 @@ type logWriter struct {
 	state  *state.State
 	stderr io.Writer // gets what is about no unit
 
-	mu   sync.Mutex
-	logs map[string]*unitlog.Log
+	mu     sync.Mutex
+	sender *unitlog.Sender
+	logs   map[string]*unitlog.Log
 }
 
 func (w *logWriter) write(source, level, message string) {
@@ -220,7 +221,7 @@ func (w *logWriter) write(source, level, message string) {
 	}
 	log := w.logs[source]
 	if log == nil {
-		log = unitlog.Open(unitlog.Options{Unit: source, State: w.state, Log: slog.Default()})
+		log = w.sender.Open(source, "")
 		w.logs[source] = log
 	}
 	log.Write(level, hookName, message)
@@ -232,4 +233,5 @@ func (w *logWriter) close() {
 		sending.Go(log.Close)
 	}
 	sending.Wait()
+	w.sender.Close()
 }

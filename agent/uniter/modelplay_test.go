@@ -140,7 +140,9 @@ func newLife(t *testing.T, script []byte) *life {
 		statetest.Relate(t, st, "app", s)
 	}
 	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: unitfolder.Folder(t.TempDir())}
-	u := &uniter{Options: o, rawUpdate: st.Update, output: unitlog.Open(unitlog.Options{Unit: o.Unit, State: st, Log: o.Log})}
+	logs := unitlog.NewSender(st, o.Log)
+	t.Cleanup(logs.Close)
+	u := &uniter{Options: o, rawUpdate: st.Update, output: logs.Open(o.Unit, "")}
 	u.Update = u.commit
 	return &life{t: t, st: st, u: u, m: newModel(), script: script}
 }

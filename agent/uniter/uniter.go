@@ -40,6 +40,7 @@ type Options struct {
 	Socket  func() (string, error) // makes the folder of the agent's socket, and returns the socket's path
 	Limiter *HookLimiter
 	Log     *slog.Logger
+	Logs    *unitlog.Sender
 	Fault   func(point string) // nil does nothing
 	// NoteAttempt is called after every failure, with the time of the next attempt, and with
 	// nil after every success.
@@ -100,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, lastHookEnd: time.Now()}
 	u.Update = u.commit
-	u.output = unitlog.Open(unitlog.Options{Unit: o.Unit, Path: o.Folder.Log(), State: o.State, Log: o.Log})
+	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
 	return u.run(ctx)
 }

@@ -1,154 +1,134 @@
 package unitlog
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"os"
+	"log/slog"
+	"sync"
 	"time"
 
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/sanitize"
 )
 
-func (l *Log) sendBatches() {
+// batchDelay is how long lines are waited for to come together, unless some are urgent.
+const batchDelay = 100 * time.Millisecond
+
+// Sender sends the lines of a process's logs to the store, those of many logs in one
+// transaction: a unit whose hooks print nothing costs no commits of its own.
+type Sender struct {
+	State *state.State
+	Log   *slog.Logger
+
+	ctx    context.Context // ends sending
+	cancel context.CancelFunc
+	now    chan struct{} // buffered: one wake-up is as good as many
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []*Log // with lines to be sent
+	running bool
+}
+
+// NewSender returns a sender; Close ends it.
+func NewSender(st *state.State, log *slog.Logger) *Sender {
+	s := &Sender{State: st, Log: log, now: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close ends sending; logs are closed before.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+func (s *Sender) add(logs ...*Log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, logs...)
+	if !s.running && s.ctx.Err() == nil {
+		s.running = true
+		s.wg.Go(s.run)
+	}
+}
+
+func (s *Sender) wake() {
+	select {
+	case s.now <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Sender) run() {
 	var retry backoff.Exponential
 	for {
-		l.awaitBatch()
-		batch := l.nextBatch()
-		if batch == nil {
+		select {
+		case <-time.After(batchDelay):
+		case <-s.now:
+		case <-s.ctx.Done():
+		}
+		logs := s.take()
+		if len(logs) == 0 {
 			return
 		}
-		err := l.State.AppendLog(l.ctx, l.Unit, batch)
+		unsent, err := s.sendEach(logs)
+		s.add(unsent...)
 		switch {
-		case l.ctx.Err() != nil, errors.Is(err, state.ErrStoreGone):
-			return // for ever
+		case s.ctx.Err() != nil:
+			return
+		case errors.Is(err, state.ErrStoreGone):
+			s.cancel()
+			return
 		case err != nil:
-			l.Log.Debug("cannot send the unit's log; it is tried again", "error", err)
-			_ = retry.Wait(l.ctx)
+			s.Log.Debug("cannot send logs; it is tried again", "logs", len(unsent), "error", err)
+			_ = retry.Wait(s.ctx)
 		default:
-			l.throttleSender(l.removeSent(len(batch)))
 			retry.Reset()
 		}
 	}
 }
 
-// awaitBatch waits for lines to come together, unless no more will come.
-func (l *Log) awaitBatch() {
-	select {
-	case <-time.After(batchDelay):
-	case <-l.sendNow:
-	case <-l.ending:
-	case <-l.ctx.Done():
+// take returns nothing when the sender's goroutine is to end.
+func (s *Sender) take() (logs []*Log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.waiting), state.MaxLogsPerUpdate)
+	logs, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	s.running = n > 0
+	if len(s.waiting) > 0 {
+		s.wake()
 	}
+	return logs
 }
 
-// nextBatch returns nil when the sender is to end.
-func (l *Log) nextBatch() []state.LogLine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.pending) == 0 {
-		l.sending = false
-		return nil
+// sendEach sends logs one by one if they cannot be sent together: what is wrong with one of them
+// is not to keep the others.
+func (s *Sender) sendEach(logs []*Log) (unsent []*Log, err error) {
+	if s.send(logs) == nil {
+		return nil, nil
 	}
-	return l.pending[:len(l.pending):len(l.pending)]
-}
-
-// throttleSender pauses after more than one batch was sent at once, unless the log ends.
-func (l *Log) throttleSender(sent int) {
-	if sent <= batchSize {
-		return
-	}
-	select {
-	case <-time.After(time.Duration(sent) * time.Second / maxRate):
-	case <-l.ending:
-	}
-}
-
-// removeSent also adds a line for those that were dropped. It returns how much was sent, in bytes.
-func (l *Log) removeSent(n int) (bytes int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range l.pending[:n] {
-		bytes += lineSize(line)
-	}
-	l.pendingSize -= bytes
-	l.pending = l.pending[n:]
-	if l.dropped > 0 {
-		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them", l.dropped, l.Path)
-		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
-		l.pending = append(l.pending, line)
-		l.pendingSize += lineSize(line)
-		l.dropped = 0
-	}
-	return bytes
-}
-
-// The file is renamed to .1 and begun again when it has more than maxSizeBetweenHooks bytes
-// between two hooks, or more than maxSizeWithinHook within one: what a single hook prints
-// stays together, unless it threatens the disk that others need, too.
-const (
-	maxSizeBetweenHooks = 10 << 20
-	maxSizeWithinHook   = 256 << 20
-)
-
-// logFile has all lines in full.
-type logFile struct {
-	path        string
-	handle      *os.File
-	size        int64
-	hookEnded   bool // what comes is another hook's
-	errorLogged bool // an error of writing was logged
-}
-
-func (f *logFile) rotateAbove(limit int64) error {
-	if f.handle == nil || f.size <= limit {
-		return nil
-	}
-	f.close()
-	return os.Rename(f.path, f.path+".1")
-}
-
-// write hides secrets, since files are copied about. Without a path there is no file.
-func (f *logFile) write(l state.LogLine) error {
-	if f.path == "" {
-		return nil
-	}
-	limit := int64(maxSizeWithinHook)
-	if f.hookEnded {
-		limit = maxSizeBetweenHooks
-	}
-	f.hookEnded = false
-	if err := f.rotateAbove(limit); err != nil {
-		return err
-	}
-	if f.handle == nil {
-		if err := f.openFile(); err != nil {
-			return err
+	for _, l := range logs {
+		if e := s.send([]*Log{l}); e != nil {
+			unsent, err = append(unsent, l), e
 		}
 	}
-	n, err := fmt.Fprintf(f.handle, "%s %s %s: %s\n", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, l.Hook, sanitize.Escape(sanitize.HideSecrets(l.Message)))
-	f.size += int64(n)
-	return err
+	return unsent, err
 }
 
-func (f *logFile) openFile() error {
-	opened, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
-	if err != nil {
+func (s *Sender) send(logs []*Log) error {
+	lines, counts := make(map[string][]state.LogLine, len(logs)), make([]int, len(logs))
+	for i, l := range logs { // one unit may have two, if its agent began again while the store was away
+		batch := l.batch()
+		lines[l.Unit], counts[i] = append(lines[l.Unit], batch...), len(batch)
+	}
+	if err := s.State.AppendLogs(s.ctx, lines); err != nil {
 		return err
 	}
-	info, err := opened.Stat()
-	if err != nil {
-		opened.Close()
-		return err
+	for i, l := range logs {
+		l.removeSent(counts[i])
 	}
-	f.handle, f.size = opened, info.Size()
 	return nil
-}
-
-func (f *logFile) close() {
-	if f.handle != nil {
-		f.handle.Close()
-		f.handle = nil
-	}
 }

@@ -5,8 +5,7 @@
 package unitlog
 
 import (
-	"context"
-	"log/slog"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,48 +13,36 @@ import (
 )
 
 const (
-	batchDelay   = 100 * time.Millisecond // a batch is sent after so long, or once it has
-	batchSize    = 64 << 10               // so many bytes
-	maxPending   = 1 << 20                // bytes that wait for a store that is away or slow; lines beyond are in the file only
-	lineOverhead = 128                    // bytes that a line counts beside its text, which may be empty
+	batchSize    = 64 << 10 // bytes that are sent at once
+	maxPending   = 1 << 20  // bytes that wait for a store that is away or slow; lines beyond are in the file only
+	lineOverhead = 128      // bytes that a line counts beside its text, which may be empty
 )
 
 // maxRate is how many bytes a second a unit that talks without end may send: the store is
 // there for all others, too.
 const maxRate = 1 << 20
 
-// Options say whose log it is, and where it goes.
-type Options struct {
-	Unit  string
-	Path  string // of the file; empty: none
-	State *state.State
-	Log   *slog.Logger
-}
-
 // Log is one unit's log. Its methods may be called from several goroutines.
 type Log struct {
-	Options
-	ctx     context.Context // ends the sender
-	cancel  context.CancelFunc
-	sendNow chan struct{} // buffered: one wake-up is as good as many
-	ending  chan struct{} // closed by Close
-	wg      sync.WaitGroup
+	Unit   string
+	sender *Sender
+	sent   chan struct{} // closed once the log is closed, and nothing is left to be sent
 
 	mu          sync.Mutex
 	file        logFile
 	pending     []state.LogLine // not yet sent
 	pendingSize int             // in bytes
 	dropped     int             // lines that were neither sent nor are pending
-	sending     bool            // a sender runs
+	queued      bool            // the sender has the log, or pause has
+	pause       *time.Timer     // gives the log back to the sender
 	urgent      bool            // Flush is to send at once
 	closed      bool
 }
 
-// Open returns the log of a unit; the file is opened with the first line.
-func Open(o Options) *Log {
-	l := &Log{Options: o, file: logFile{path: o.Path}, sendNow: make(chan struct{}, 1), ending: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	return l
+// Open returns the log of a unit. Path is that of its file, which is opened with the first line;
+// empty: there is none.
+func (s *Sender) Open(unit, path string) *Log {
+	return &Log{Unit: unit, sender: s, file: logFile{path: path}, sent: make(chan struct{})}
 }
 
 // Write adds a line with the present time.
@@ -81,7 +68,7 @@ func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: message}
 	if err := l.file.write(line); err != nil && !l.file.errorLogged {
 		l.file.errorLogged = true
-		l.Log.Error("cannot write the unit's log", "error", err)
+		l.sender.Log.Error("cannot write the unit's log", "unit", l.Unit, "error", err)
 	}
 	l.enqueueLine(line)
 }
@@ -93,12 +80,12 @@ func (l *Log) enqueueLine(line state.LogLine) {
 	}
 	l.pending = append(l.pending, line)
 	l.pendingSize += lineSize(line)
-	if l.pendingSize >= batchSize {
-		l.wakeSender()
+	if !l.queued {
+		l.queued = true
+		l.sender.add(l)
 	}
-	if !l.sending {
-		l.sending = true
-		l.wg.Go(l.sendBatches)
+	if l.pendingSize >= batchSize {
+		l.sender.wake()
 	}
 }
 
@@ -111,32 +98,75 @@ func (l *Log) Flush() {
 	defer l.mu.Unlock()
 	l.file.hookEnded = true
 	if len(l.pending) > 0 && l.urgent {
-		l.wakeSender()
+		l.sender.wake()
 	}
 	l.urgent = false
 }
 
-func (l *Log) wakeSender() {
-	select {
-	case l.sendNow <- struct{}{}:
+func (l *Log) batch() []state.LogLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending[:len(l.pending):len(l.pending)]
+}
+
+// removeSent also adds a line for those that were dropped. More is sent after a pause, if
+// more than one batch was sent at once.
+func (l *Log) removeSent(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bytes := 0
+	for _, line := range l.pending[:n] {
+		bytes += lineSize(line)
+	}
+	l.pendingSize -= bytes
+	l.pending = l.pending[n:]
+	if l.dropped > 0 {
+		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them", l.dropped, l.file.path)
+		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
+		l.pending = append(l.pending, line)
+		l.pendingSize += lineSize(line)
+		l.dropped = 0
+	}
+	switch {
+	case bytes > batchSize && !l.closed:
+		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, l.endPause)
+	case len(l.pending) > 0:
+		l.sender.add(l)
 	default:
+		l.setIdle()
 	}
 }
 
-// Close sends what is pending, as far as that takes no longer than two seconds, and waits
-// for the sender. It is idempotent.
+func (l *Log) endPause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sender.add(l)
+}
+
+func (l *Log) setIdle() {
+	if l.queued = false; l.closed {
+		close(l.sent)
+	}
+}
+
+// Close sends what is pending, as far as that takes no longer than two seconds. It is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
 		l.closed = true
-		close(l.ending)
+		if !l.queued {
+			close(l.sent)
+		} else if l.pause != nil && l.pause.Stop() {
+			l.sender.add(l)
+		}
 	}
 	l.mu.Unlock()
-	timer := time.AfterFunc(2*time.Second, l.cancel)
-	defer timer.Stop()
-	l.wakeSender()
-	l.wg.Wait()
-	l.cancel()
+	l.sender.wake()
+	select {
+	case <-l.sent:
+	case <-time.After(2 * time.Second):
+	case <-l.sender.ctx.Done():
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.close()

@@ -13,11 +13,15 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/store"
 	"bijou/testscripts/statetest"
 )
 
 func open(t *testing.T, st *state.State) *Log {
-	return Open(Options{Unit: "app/0", Path: filepath.Join(t.TempDir(), "hooks.log"), State: st, Log: slog.New(slog.DiscardHandler)})
+	s := NewSender(st, slog.New(slog.DiscardHandler))
+	t.Cleanup(s.Close)
+	return s.Open("app/0", filepath.Join(t.TempDir(), "hooks.log"))
 }
 
 func stored(t *testing.T, st *state.State) []state.LogLine {
@@ -42,7 +46,7 @@ func TestLinesReachFileAndStore(t *testing.T) {
 	if got := len(stored(t, st)); got != 1000 {
 		t.Errorf("%d lines in the store, want 1000", got)
 	}
-	data, err := os.ReadFile(l.Path)
+	data, err := os.ReadFile(l.file.path)
 	if err != nil || strings.Count(string(data), "\n") != 1000 {
 		t.Errorf("%d lines in the file, want 1000; %v", strings.Count(string(data), "\n"), err)
 	}
@@ -58,7 +62,7 @@ func TestTooManyLinesAreInTheFileOnlyAndCounted(t *testing.T) {
 		l.Write("INFO", "install", strings.Repeat("x", 60<<10))
 	}
 	l.Close()
-	data, err := os.ReadFile(l.Path)
+	data, err := os.ReadFile(l.file.path)
 	if err != nil || len(data) < 60*60<<10 {
 		t.Errorf("the file has %d bytes, %v", len(data), err)
 	}
@@ -79,7 +83,7 @@ func TestFileIsRotatedBetweenHooks(t *testing.T) {
 		l.Flush()
 	}
 	l.Close()
-	for _, path := range []string{l.Path, l.Path + ".1"} {
+	for _, path := range []string{l.file.path, l.file.path + ".1"} {
 		if info, err := os.Stat(path); err != nil || info.Size() > maxSizeBetweenHooks+2<<20 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
@@ -93,10 +97,10 @@ func TestOneHooksTextStaysTogether(t *testing.T) {
 	}
 	l.Flush()
 	l.Close()
-	if info, err := os.Stat(l.Path); err != nil || info.Size() < 400*50<<10 {
+	if info, err := os.Stat(l.file.path); err != nil || info.Size() < 400*50<<10 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := os.Stat(l.Path + ".1"); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.file.path + ".1"); !os.IsNotExist(err) {
 		t.Errorf("it was rotated: %v", err)
 	}
 }
@@ -161,7 +165,7 @@ func TestNoMessageForgesARecord(t *testing.T) {
 	said := "a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=s3cr3t"
 	l.Write("INFO", "install", said)
 	l.Close()
-	data, err := os.ReadFile(l.Path)
+	data, err := os.ReadFile(l.file.path)
 	want := `INFO install: a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=(hidden)` + "\n"
 	if err != nil || strings.Count(string(data), "\n") != 1 || !strings.HasSuffix(string(data), want) {
 		t.Errorf("%q, %v", data, err)
@@ -169,4 +173,48 @@ func TestNoMessageForgesARecord(t *testing.T) {
 	if lines := stored(t, st); len(lines) != 1 || lines[0].Message != said {
 		t.Errorf("%v", lines)
 	}
+}
+
+// TestLogsOfManyUnitsShareCommits: those that come together are sent in as few transactions as
+// they fit into, and one that cannot be sent keeps no other.
+func TestLogsOfManyUnitsShareCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := statetest.New(t)
+		s := NewSender(st, slog.New(slog.DiscardHandler))
+		defer s.Close()
+		revision := func() int64 { return statetest.Read(t, st, (*state.View).Revision) }
+		before := revision()
+		const units = 2*state.MaxLogsPerUpdate + 1
+		var logs []*Log
+		var names []string
+		for n := range units {
+			l := s.Open(fmt.Sprint("app/", n), "")
+			if n != 5 {
+				names = append(names, l.Unit)
+			}
+			l.Note("INFO", "install", "done")
+			l.Flush()
+			logs = append(logs, l)
+		}
+		time.Sleep(time.Second)
+		if n := len(stored(t, st)); n != units || revision() != before+3 {
+			t.Errorf("%d lines in %d commits", n, revision()-before)
+		}
+		broken := store.Op{Key: keys.LogHead("app/5"), Value: []byte("nothing that can be read")}
+		if _, err := st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{broken}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range logs[:state.MaxLogsPerUpdate] {
+			l.Note("INFO", "start", "done")
+		}
+		time.Sleep(time.Minute)
+		others := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Sources: names}) })
+		if len(others) != units-1+state.MaxLogsPerUpdate-1 {
+			t.Errorf("%d lines beside a log that cannot be written", len(others))
+		}
+		for _, l := range logs {
+			go l.Close()
+		}
+		time.Sleep(3 * time.Second)
+	})
 }

@@ -1,0 +1,78 @@
+package unitlog
+
+import (
+	"fmt"
+	"os"
+
+	"bijou/state"
+	"bijou/state/sanitize"
+)
+
+// The file is renamed to .1 and begun again when it has more than maxSizeBetweenHooks bytes
+// between two hooks, or more than maxSizeWithinHook within one: what a single hook prints
+// stays together, unless it threatens the disk that others need, too.
+const (
+	maxSizeBetweenHooks = 10 << 20
+	maxSizeWithinHook   = 256 << 20
+)
+
+// logFile has all lines in full.
+type logFile struct {
+	path        string
+	handle      *os.File
+	size        int64
+	hookEnded   bool // what comes is another hook's
+	errorLogged bool // an error of writing was logged
+}
+
+func (f *logFile) rotateAbove(limit int64) error {
+	if f.handle == nil || f.size <= limit {
+		return nil
+	}
+	f.close()
+	return os.Rename(f.path, f.path+".1")
+}
+
+// write hides secrets, since files are copied about. Without a path there is no file.
+func (f *logFile) write(l state.LogLine) error {
+	if f.path == "" {
+		return nil
+	}
+	limit := int64(maxSizeWithinHook)
+	if f.hookEnded {
+		limit = maxSizeBetweenHooks
+	}
+	f.hookEnded = false
+	if err := f.rotateAbove(limit); err != nil {
+		return err
+	}
+	if f.handle == nil {
+		if err := f.openFile(); err != nil {
+			return err
+		}
+	}
+	n, err := fmt.Fprintf(f.handle, "%s %s %s: %s\n", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, l.Hook, sanitize.Escape(sanitize.HideSecrets(l.Message)))
+	f.size += int64(n)
+	return err
+}
+
+func (f *logFile) openFile() error {
+	opened, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := opened.Stat()
+	if err != nil {
+		opened.Close()
+		return err
+	}
+	f.handle, f.size = opened, info.Size()
+	return nil
+}
+
+func (f *logFile) close() {
+	if f.handle != nil {
+		f.handle.Close()
+		f.handle = nil
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -246,7 +245,7 @@ func (r *restore) setAsideUnknown(e home.Environment) error {
 // own, which are newer; there is always one that seals.
 func (r *restore) takeSecretKeys(e home.Environment) error {
 	var ring secret.Keyring
-	if name := archive.SecretKeysName(); slices.Contains(r.archive.Names(name), name) {
+	if name := archive.SecretKeysName(); r.archive.Has(name) {
 		data, err := r.archive.ReadAll(name, maxCredentialSize)
 		if err == nil {
 			ring, err = secretkeys.Parse(data)

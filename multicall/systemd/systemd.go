@@ -54,7 +54,7 @@ func AgentUnitName(e home.Environment, machine string) string {
 // Units makes the unit files of an environment: machine 0's process first, one unit
 // alone (a template), and a provisioner alone.
 func Units(e home.Environment) ([]Unit, error) {
-	return makeUnits(e, "0", map[string]string{
+	return environmentUnits(e, "0", map[string]string{
 		"machine.service": MachineUnitName(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
 		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
 	})
@@ -62,43 +62,33 @@ func Units(e home.Environment) ([]Unit, error) {
 
 // AgentUnits makes the unit file of the process of a machine that is a host of its own.
 func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
-	return makeUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
+	return environmentUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
 }
 
-func makeUnits(e home.Environment, machine string, names map[string]string) ([]Unit, error) {
-	all, err := parseTemplates(e.Dir)
-	if err != nil {
-		return nil, err
-	}
+func environmentUnits(e home.Environment, machine string, names map[string]string) (units []Unit, err error) {
 	owner, err := ownerOf(e.Dir)
-	if err != nil {
-		return nil, err
-	}
-	var units []Unit
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
-		if names[file] == "" {
-			continue
+		if names[file] != "" && err == nil {
+			units, err = appendUnit(units, names[file], file, e.Dir, map[string]any{
+				"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
+				"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnitName(e), "Machine": machine,
+			})
 		}
-		var text strings.Builder
-		err := all.ExecuteTemplate(&text, file, map[string]any{
-			"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
-			"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnitName(e), "Machine": machine,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("cannot make unit file %q: %w", names[file], err)
-		}
-		units = append(units, Unit{Name: names[file], Text: text.String()})
 	}
-	return units, nil
+	return units, err
 }
 
-// parseTemplates refuses a folder that no unit file can name.
-func parseTemplates(folder string) (*template.Template, error) {
+// appendUnit refuses a folder that no unit file can name.
+func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", folder)
 	}
+	var text strings.Builder
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
-	return all, wrap.Error(err, "internal error")
+	if err == nil {
+		err = all.ExecuteTemplate(&text, file, values)
+	}
+	return append(units, Unit{Name: name, Text: text.String()}), wrap.Error(err, "cannot make unit file %q", name)
 }
 
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
@@ -203,22 +193,15 @@ func ReadUnitFiles() string {
 const NecoOwner = "neco"
 
 // NecoUnits makes the unit files of neco's daemons, which lie in the folder bin.
-func NecoUnits(bin string) ([]Unit, error) {
-	all, err := parseTemplates(bin)
-	if err != nil {
-		return nil, err
-	}
-	var units []Unit
+func NecoUnits(bin string) (units []Unit, err error) {
 	for _, d := range []struct{ name, does string }{
 		{"neco-worker", "brings this boot server to new releases"},
 		{"neco-updater", "looks for releases, and leads boot servers to them"},
 	} {
-		var text strings.Builder
-		err := all.ExecuteTemplate(&text, "neco.service", map[string]any{"Mark": madeByPrefix, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)})
-		if err != nil {
-			return nil, fmt.Errorf("cannot make the unit file of %s: %w", d.name, err)
+		values := map[string]any{"Mark": madeByPrefix, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)}
+		if units, err = appendUnit(units, d.name+".service", "neco.service", bin, values); err != nil {
+			return nil, err
 		}
-		units = append(units, Unit{Name: d.name + ".service", Text: text.String()})
 	}
 	return units, nil
 }

@@ -36,7 +36,7 @@ func Demo(s console.Streams) (err error) {
 		out: s.Out, coloured: console.CanColour(s.Out),
 		environ: append(withoutVars(os.Environ(), "NECO_"), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db")),
 	}}
-	if d.releases, err = startReleaseServer(); err != nil {
+	if d.releases, err = startReleaseServer(filepath.Join(dir, "published")); err != nil {
 		return err
 	}
 	defer d.releases.close()
@@ -57,9 +57,9 @@ type demo struct {
 }
 
 func (d *demo) runSteps(ctx context.Context) error {
-	values := strings.NewReplacer("{{dir}}", d.dir, "{{url}}", d.releases.baseURL(), "{{repository}}", repository)
+	values := strings.NewReplacer("{{dir}}", d.dir, "{{url}}", d.releases.url, "{{repository}}", repository)
 	return d.play(ctx, demoScript, values, map[string]verb{
-		"publish": func(_ context.Context, args ...string) error { return d.publishRelease(args[0]) },
+		"publish": func(_ context.Context, args ...string) error { return d.releases.publish(args[0]) },
 		"start":   d.startServers,
 		"await":   d.watchUntil,
 		"status":  d.showStatus,

@@ -14,11 +14,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/renameio/v2"
 )
 
 // repository is the demo's, and demoTimeout how long each part of it may take.
@@ -27,34 +30,30 @@ const (
 	demoTimeout = 2 * time.Minute
 )
 
-// releaseServer answers as GitHub's API does for one repository, and receives alerts besides.
+// releaseServer answers as GitHub's API does for one repository, from files, and receives alerts besides.
 type releaseServer struct {
-	listener net.Listener
-	server   *http.Server
-	serving  sync.WaitGroup
-	alerts   chan string
+	url     string // ends with a slash
+	dir     string // of the files, by their paths
+	server  *http.Server
+	serving sync.WaitGroup
+	alerts  chan string
 
-	mu        sync.Mutex
-	published []map[string]any  // in GitHub's words
-	files     map[string][]byte // by path
+	published []map[string]any // in GitHub's words
 }
 
-func startReleaseServer() (*releaseServer, error) {
+func startReleaseServer(dir string) (*releaseServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve releases: %w", err)
 	}
-	r := &releaseServer{listener: l, alerts: make(chan string, 100), files: map[string][]byte{}}
+	r := &releaseServer{url: "http://" + l.Addr().String() + "/", dir: dir, alerts: make(chan string, 100)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v3/repos/"+repository+"/releases", r.serveList)
-	mux.HandleFunc("GET /files/", r.serveFile)
+	mux.Handle("GET /", http.FileServer(http.Dir(dir)))
 	mux.HandleFunc("POST /alerts", r.receiveAlert)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	r.serving.Go(func() { _ = r.server.Serve(l) }) // until close
 	return r, nil
 }
-
-func (r *releaseServer) baseURL() string { return "http://" + r.listener.Addr().String() + "/" }
 
 func (r *releaseServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -63,24 +62,6 @@ func (r *releaseServer) close() {
 		_ = r.server.Close()
 	}
 	r.serving.Wait()
-}
-
-func (r *releaseServer) serveList(w http.ResponseWriter, _ *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(r.published) // whoever hangs up does not read it
-}
-
-func (r *releaseServer) serveFile(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	data, ok := r.files[req.URL.Path]
-	r.mu.Unlock()
-	if !ok {
-		http.NotFound(w, req)
-		return
-	}
-	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
 }
 
 // receiveAlert drops alerts of updates that begin, which the demo shows anyway.
@@ -94,30 +75,31 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func (d *demo) publishRelease(version string) error {
+// publish has the release listed once its files are there.
+func (r *releaseServer) publish(version string) error {
 	plan := makeManifest(version)
 	tarball, err := packTarball(plan)
 	if err != nil {
 		return fmt.Errorf("cannot make a release: %w", err)
 	}
 	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
-	d.releases.addRelease(version, map[string][]byte{
+	var assets []map[string]any
+	for name, data := range map[string][]byte{
 		name: tarball, "manifest.yaml": []byte(plan),
 		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
-	})
-	return nil
-}
-
-func (r *releaseServer) addRelease(version string, files map[string][]byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var assets []map[string]any
-	for name, data := range files {
-		path := "/files/" + version + "/" + name
-		r.files[path] = data
-		assets = append(assets, map[string]any{"name": name, "size": len(data), "browser_download_url": "http://" + r.listener.Addr().String() + path})
+	} {
+		path := "files/" + version + "/" + name
+		err = errors.Join(err, r.writeFile(path, data))
+		assets = append(assets, map[string]any{"name": name, "size": len(data), "browser_download_url": r.url + path})
 	}
 	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
+	list, jerr := json.Marshal(r.published)
+	return errors.Join(err, jerr, r.writeFile("api/v3/repos/"+repository+"/releases", list))
+}
+
+func (r *releaseServer) writeFile(path string, data []byte) error {
+	path = filepath.Join(r.dir, path)
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), renameio.WriteFile(path, data, 0o644))
 }
 
 // packTarball does not compress: the tarball does not leave this machine.

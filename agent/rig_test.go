@@ -125,8 +125,8 @@ func (r *rig) noted(unit string) (lines []string) {
 	return lines
 }
 
-// patience is three times what a busy machine needs.
-const patience = 45 * time.Second
+// patience is three times what a busy machine needs, with the race detector.
+const patience = 2 * time.Minute
 
 // receive waits for a word.
 func receive[T any](t testing.TB, what string, from <-chan T) (word T) {

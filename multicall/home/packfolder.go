@@ -2,15 +2,16 @@ package home
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"bijou/state/durable"
+	"bijou/state/untar"
 )
 
 // PortableState returns the state's URL as it holds in a copy of the environment's folder,
@@ -90,55 +91,12 @@ func UnpackFolder(r io.Reader, dir string) error {
 	if err := errors.Join(removeAll(beside), durable.MkdirAll(beside, 0o755)); err != nil {
 		return err
 	}
-	if err := unpackInto(r, beside); err != nil {
+	err := untar.Into(context.Background(), beside, r, true)
+	if err == nil {
+		err = durable.Sync(beside)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot unpack into %q: %w", dir, err)
 	}
 	return errors.Join(os.Rename(beside, dir), durable.Sync(filepath.Dir(dir)))
-}
-
-func unpackInto(r io.Reader, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for t := tar.NewReader(r); ; {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return durable.Sync(dir)
-		}
-		if err == nil {
-			err = unpackFile(root, h, t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func unpackFile(root *os.Root, h *tar.Header, content io.Reader) (err error) {
-	name := strings.TrimSuffix(h.Name, "/")
-	switch h.Typeflag {
-	case tar.TypeDir:
-		err = root.Mkdir(name, h.FileInfo().Mode().Perm()|0o700) // it may be read-only, and is to be filled
-	case tar.TypeSymlink:
-		err = root.Symlink(h.Linkname, name)
-	case tar.TypeReg:
-		err = unpackRegular(root, name, h, content)
-	default:
-		err = fmt.Errorf("%q is neither a file, nor a folder or link", h.Name)
-	}
-	if err == nil && os.Geteuid() == 0 {
-		err = root.Lchown(name, h.Uid, h.Gid)
-	}
-	return err
-}
-
-func unpackRegular(root *os.Root, name string, h *tar.Header, content io.Reader) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, content)
-	return errors.Join(err, file.Chmod(h.FileInfo().Mode().Perm()), file.Sync(), file.Close())
 }

@@ -23,12 +23,10 @@ type necoUpdaterGrammar struct {
 // RunUpdater is the applet neco-updater.
 func RunUpdater(c applet.Call) int {
 	var g necoUpdaterGrammar
-	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
-		return serveUpdater(ctx, d, g)
-	})
+	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-func serveUpdater(ctx context.Context, d daemon.Daemon, g necoUpdaterGrammar) error {
+func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {
 		return err

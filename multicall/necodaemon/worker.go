@@ -49,12 +49,10 @@ type necoWorkerGrammar struct {
 // RunWorker is the applet neco-worker.
 func RunWorker(c applet.Call) int {
 	var g necoWorkerGrammar
-	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, func(ctx context.Context, d daemon.Daemon) error {
-		return serveWorker(ctx, d, g)
-	})
+	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-func serveWorker(ctx context.Context, d daemon.Daemon, g necoWorkerGrammar) error {
+func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	lrn, err := g.rackNumber()
 	if err != nil {
 		return err
@@ -135,7 +133,7 @@ func ownPackage(dir, version string) string {
 
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
-func (g necoWorkerGrammar) rackNumber() (int, error) {
+func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	if g.LRN != "" {
 		lrn, err := record.ParseLRN(g.LRN)
 		if err != nil {

@@ -34,13 +34,13 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if slowest.Step < 0 {
 		return s.finishRequest(now)
 	}
-	if missing := s.missingServers(now); !slices.Equal(missing, s.Current.Missing) {
+	if missing := s.serversSince(s.Absent, absenceTimeout, now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
 	if slowest.Step > s.Gate.OpenStep(*s.Current) {
 		return s.decideGate(now, slowest)
 	}
-	if lost := s.lostServers(now); len(lost) > 0 {
+	if lost := s.serversSince(s.HandingOver, lostTimeout, now); len(lost) > 0 {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
 			record.ListServers(lost), s.Current.Version))
 	}
@@ -99,22 +99,14 @@ func (s Snapshot) slowestRecord() (low record.Status) {
 
 func (s Snapshot) lateServers() []int { return s.serversBehind(s.slowestRecord().Step + 1) }
 
-func (s Snapshot) missingServers(now time.Time) (missing []int) {
+// serversSince returns the request's servers for which something has lasted for so long.
+func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, now time.Time) (all []int) {
 	for _, lrn := range s.Current.Servers {
-		if since, absent := s.Absent[lrn]; absent && !now.Before(since.Add(absenceTimeout)) {
-			missing = append(missing, lrn)
+		if at, lasts := since[lrn]; lasts && !now.Before(at.Add(timeout)) {
+			all = append(all, lrn)
 		}
 	}
-	return missing
-}
-
-func (s Snapshot) lostServers(now time.Time) (lost []int) {
-	for _, lrn := range s.Current.Servers {
-		if since, hands := s.HandingOver[lrn]; hands && !now.Before(since.Add(lostTimeout)) {
-			lost = append(lost, lrn)
-		}
-	}
-	return lost
+	return all
 }
 
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {

@@ -17,9 +17,7 @@ func (w *worker) refresh(ctx context.Context) error {
 	if old == (staleParts{}) {
 		return nil
 	}
-	return w.retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *keyspace.View) error { return w.reload(v, old) })
-	})
+	return w.view(ctx, func(v *keyspace.View) error { return w.reload(v, old) })
 }
 
 // staleParts names the parts that a worker has to read again.
@@ -119,6 +117,11 @@ func (w *worker) noteOutageEnd() {
 func (w *worker) storeCameBack() {
 	w.noteOutageEnd()
 	w.feed.Invalidate()
+}
+
+// view is the store's, tried again while that is away.
+func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error {
+	return w.retryStore(ctx, func() error { return w.o.Store.View(ctx, f) })
 }
 
 // retryStore calls f until the store does not fail any more: a worker whose store is away waits. It

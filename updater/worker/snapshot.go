@@ -87,10 +87,8 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	}
 	for _, lrn := range w.sampleServers() {
 		var other *record.Status
-		err = w.retryStore(ctx, func() (err error) {
-			other, err = keyspace.Read(ctx, w.o.Store, func(v *keyspace.View) (*record.Status, error) {
-				return updater.ReadKey[record.Status](v, keys.Worker(lrn))
-			})
+		err = w.view(ctx, func(v *keyspace.View) (err error) {
+			other, err = updater.ReadKey[record.Status](v, keys.Worker(lrn))
 			return err
 		})
 		if err != nil {
@@ -124,13 +122,11 @@ func (w *worker) sampleServers() []int {
 
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
-	err := w.retryStore(ctx, func() error {
-		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			w.snapshot.Current, err = updater.LoadRequest(v)
-			var aerr error
-			all, aerr = updater.LoadWorkers(v)
-			return cmp.Or(err, aerr, w.readOwnStatus(v))
-		})
+	err := w.view(ctx, func(v *keyspace.View) (err error) {
+		w.snapshot.Current, err = updater.LoadRequest(v)
+		var aerr error
+		all, aerr = updater.LoadWorkers(v)
+		return cmp.Or(err, aerr, w.readOwnStatus(v))
 	})
 	w.snapshot.ObserveWorkers(all, w.clock.Now())
 	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {

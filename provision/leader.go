@@ -76,6 +76,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	} else {
 		problems = []string{listErr.Error()}
 	}
+	l.measure(s)
 	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}

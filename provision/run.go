@@ -54,6 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	measureIdle(o.State.Metrics)
 	for said := ""; ; {
 		err := campaign(ctx, o)
 		switch {
@@ -104,6 +105,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	o.Log.Info("provisioner leads")
+	defer measureIdle(o.State.Metrics)
 	l := &leader{Options: o, update: state.Under(leadership), pool: newJobPool(), recorder: newRecorder(state.Under(leadership)), backoffs: backoffs{}, absentAgents: absentAgents{}}
 	beside.Go(func() { l.recorder.run(ctx) })
 	defer l.pool.wait()

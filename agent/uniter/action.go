@@ -124,6 +124,7 @@ func (u *uniter) commitActionEnd(ctx context.Context, r *runningHook, o actionOu
 }
 
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
+	u.measureHook(r, o.end.Message)
 	h := r.op.Hook
 	defer u.output.Flush()
 	for _, c := range changes {

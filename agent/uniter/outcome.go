@@ -267,6 +267,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 }
 
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
+	u.measureHook(r, failure)
 	name := r.op.Hook.Name
 	defer u.output.Flush()
 	for _, c := range changes {

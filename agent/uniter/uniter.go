@@ -72,6 +72,7 @@ type uniter struct {
 
 	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
 	nextSeq     int64     // of the unit's next state.HookRun
+	measured    []string  // the labels of its state in State.Metrics
 	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
 }
 
@@ -103,6 +104,7 @@ func Run(ctx context.Context, o Options) error {
 	u.Update = u.commit
 	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
+	defer u.clearMetrics()
 	return u.run(ctx)
 }
 
@@ -160,6 +162,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	u.measureUnit(snap)
 	if !snap.Gone {
 		u.Nominate(snap.Unit.Life == state.Alive)
 	}

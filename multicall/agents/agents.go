@@ -53,11 +53,11 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		return err
 	}
 	defer hold.Release()
-	s, err := g.openState(ctx)
+	s, closeState, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	claimant, err := daemon.NewClaimant(dir)
 	if err != nil {
 		return err
@@ -155,11 +155,11 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err 
 	if err != nil {
 		return err
 	}
-	s, err := g.openState(ctx)
+	s, closeState, err := g.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
 	if err != nil {
 		return err
@@ -185,7 +185,8 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err 
 }
 
 type provisionerGrammar struct {
-	Env string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	Env     string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
 // RunProvisioner is the applet provisioner.
@@ -195,16 +196,16 @@ func RunProvisioner(c applet.Call) int {
 }
 
 func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) (err error) {
-	p := daemonFlags{Env: g.Env}
+	p := daemonFlags{Env: g.Env, Metrics: g.Metrics}
 	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, err := p.openState(ctx)
+	s, closeState, err := p.openState(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, closeState()) }()
 	if err := refuseCopy(ctx, s, e); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/durable"
+	"bijou/state/metrics"
 	"bijou/state/wrap"
 )
 
@@ -23,10 +24,11 @@ var helpFiles embed.FS
 // daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
 // parts of one by themselves.
 type daemonFlags struct {
-	Env   string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
-	State string `placeholder:"URL" help:"The environment's state; default: as --env says."`
-	Dir   string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
-	Tools string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
+	Env     string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	State   string `placeholder:"URL" help:"The environment's state; default: as --env says."`
+	Dir     string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
+	Tools   string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
+	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
 // loadEnvironment fills in what the environment's folder says. Where that names another
@@ -71,11 +73,21 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 }
 
 // openState waits for a store that is away: whoever started the daemon may not be there to
-// do it again.
-func (p *daemonFlags) openState(ctx context.Context) (s *state.State, err error) {
+// do it again. Metrics, if they are wanted, are served until what it returns closes the state.
+func (p *daemonFlags) openState(ctx context.Context) (s *state.State, closeState func() error, err error) {
 	err = daemon.RetryWhileAway(ctx, func() (err error) {
 		s, err = state.Open(ctx, p.State)
 		return err
 	})
-	return s, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Metrics != "" {
+		s.Metrics = metrics.NewRegistry()
+	}
+	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, func() error { stop(); return s.Close() }, nil
 }

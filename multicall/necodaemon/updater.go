@@ -10,6 +10,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/host"
 	"bijou/updater/leader"
@@ -35,10 +36,10 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
-	metrics := &leader.Metrics{}
-	return serve(ctx, g.State, g.Metrics, metrics, func(store *keyspace.Space) error {
+	measured := metrics.NewRegistry()
+	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
-		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: metrics, Ready: d.Notifier.NotifyReady}
+		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: measured, Ready: d.Notifier.NotifyReady}
 		return daemon.RunRoles(ctx, []daemon.Role{
 			func(ctx context.Context) error { return leader.Run(ctx, o) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },

@@ -8,15 +8,11 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +22,7 @@ import (
 	"bijou/multicall/neco"
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/activity"
 	"bijou/updater/host"
@@ -74,23 +71,23 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
 	}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
-	metrics := &worker.Metrics{}
-	return serve(ctx, g.State, g.Metrics, metrics, func(store *keyspace.Space) error {
+	measured := metrics.NewRegistry()
+	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		claimant, err := daemon.NewClaimant(g.Dir)
 		if err != nil {
 			return err
 		}
 		return worker.Run(ctx, worker.Options{
 			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
-			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: metrics, Ready: d.Notifier.NotifyReady,
+			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: measured, Ready: d.Notifier.NotifyReady,
 		})
 	})
 }
 
 // serve calls f with the store, once that answers, and serves metrics meanwhile. It goes on
 // as the executable that was installed if f ends for that.
-func serve(ctx context.Context, url, address string, m io.WriterTo, f func(store *keyspace.Space) error) error {
-	stop, err := serveMetrics(address, m)
+func serve(ctx context.Context, url, address string, m *metrics.Registry, f func(store *keyspace.Space) error) error {
+	stop, err := daemon.ServeMetrics(address, m)
 	if err != nil {
 		return err
 	}
@@ -219,26 +216,6 @@ func awaitSource(ctx context.Context, source *release.Source) error {
 			return err
 		}
 	}
-}
-
-// serveMetrics serves Prometheus until stop is called; without an address, nothing.
-func serveMetrics(address string, m io.WriterTo) (stop func(), err error) {
-	if address == "" {
-		return func() {}, nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve metrics: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = m.WriteTo(w) // whoever hangs up does not read it
-	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.Serve(l) }) // until stop
-	return func() { _ = s.Close(); serving.Wait() }, nil
 }
 
 // executableReexec continues as the executable that was installed at this process's path.

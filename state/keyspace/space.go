@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/state/metrics"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 )
@@ -20,6 +21,10 @@ import (
 type Space struct {
 	store  store.Store
 	guards []Guard
+
+	// Metrics has how long the store takes, and what its users measure. It is set before the space is
+	// shared; nil: nothing is measured.
+	Metrics *metrics.Registry
 }
 
 // Guard makes commits conditional on a key being absent. It costs them nothing but the comparison.

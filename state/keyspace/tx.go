@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/metrics"
 	"bijou/state/store"
 )
 
@@ -71,7 +72,9 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, revision int64) error {
 	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
 		return err
 	}
+	begun := time.Now()
 	_, err := s.store.Commit(ctx, t)
+	s.Metrics.Observe(time.Since(begun), "bijou_store_commit_seconds", "result", metrics.Result(err))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return cmp.Or(s.explainConflict(ctx, b), err)

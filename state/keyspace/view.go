@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"bijou/state/metrics"
 	"bijou/state/store"
 )
 
@@ -35,7 +37,11 @@ func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 	return err
 }
 
-func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) error {
+func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error) {
+	begun := time.Now()
+	defer func() {
+		s.Metrics.Observe(time.Since(begun), "bijou_store_view_seconds", "result", metrics.Result(err))
+	}()
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err

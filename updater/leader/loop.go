@@ -128,7 +128,7 @@ func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Acti
 func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Action {
 	now := m.Now(s.Current)
 	m.Update(&s, s.Present, now)
-	l.Metrics.observe(s)
+	measureFleet(l.Metrics, s)
 	return decide.Next(s, now)
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -131,7 +132,7 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 			continue
 		}
 		failed := to.send(ctx, config, a)
-		p.Metrics.countDelivery(failed)
+		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed))
 		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)

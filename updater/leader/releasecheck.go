@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/decide"
@@ -120,7 +121,10 @@ func (c *releaseChecker) close() {
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	f, err := c.queryReleases(ctx)
 	c.lastCheck = time.Now()
-	c.Metrics.countCheck(err)
+	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err))
+	if err == nil {
+		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
+	}
 	if ctx.Err() != nil {
 		return nil
 	}

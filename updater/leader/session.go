@@ -11,6 +11,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/decide"
 	"bijou/updater/keys"
@@ -20,15 +21,16 @@ import (
 // Options configure one updater's process.
 type Options struct {
 	Store   *keyspace.Space
-	Version string   // of this program
-	Form    string   // release.Deb or release.Tarball: how this program is installed
-	Metrics *Metrics // may be nil
-	Ready   func()   // called once it campaigns; may be nil
+	Version string            // of this program
+	Form    string            // release.Deb or release.Tarball: how this program is installed
+	Metrics *metrics.Registry // may be nil
+	Ready   func()            // called once it campaigns; may be nil
 }
 
 // Run campaigns, and leads once it is elected, until ctx is done. Failures are
 // logged and retried; it returns an error only if the store is gone for good.
 func Run(ctx context.Context, o Options) error {
+	startMetrics(o.Metrics)
 	if err := retryUntilDone(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
 		return err
 	}
@@ -104,8 +106,8 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		return err
 	}
 	slog.Info("leading", "version", o.Version)
-	o.Metrics.setLeading(true)
-	defer o.Metrics.setLeading(false)
+	o.Metrics.Set(1, leadsMetric)
+	defer o.Metrics.Set(0, leadsMetric)
 	err = runLeader(ctx, leader{Options: o, leadership: leadership, afterOutage: time.Since(lost) < decide.StallGrace})
 	slog.Info("leading no more", "error", err)
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/github"
 	"bijou/testscripts/updatertest"
@@ -26,7 +27,7 @@ import (
 type rig struct{ *updatertest.Rig }
 
 // updater runs one until the test ends, or stop is called.
-func (r rig) updater(m *Metrics) (stop func()) {
+func (r rig) updater(m *metrics.Registry) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	store := r.Open()
 	done := make(chan error, 1)
@@ -166,7 +167,7 @@ func TestDelivery(t *testing.T) {
 			}
 			return tx.Put(keys.Alert("7-1-stopped"), record.Alert{ID: "7-1-stopped", Kind: record.AlertStopped, Message: "why", At: updatertest.T0()})
 		})
-		m := &Metrics{}
+		m := metrics.NewRegistry()
 		r.updater(m)
 		want := []string{"/slack :x: neco: why", "/hook 7-1-stopped"}
 		r.Eventually("both places", func() bool { return cmp.Equal(want, box.all()) })
@@ -183,9 +184,9 @@ func TestDelivery(t *testing.T) {
 			t.Error(diff)
 		}
 		var text strings.Builder
-		if _, err := m.WriteTo(&text); err != nil || !strings.Contains(text.String(), "neco_updater_leader 1\n") ||
+		if m.Write(&text); !strings.Contains(text.String(), "neco_updater_leader 1\n") ||
 			!strings.Contains(text.String(), `neco_updater_alerts_total{result="failed"} 2`) {
-			t.Error(text.String(), err)
+			t.Error(text.String())
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/keys"
@@ -31,8 +32,8 @@ type Options struct {
 	// FinishInstallation finishes what an installation has left half-way on this server. No task is
 	// begun meanwhile, for a minute at most. May be nil.
 	FinishInstallation func(ctx context.Context) error
-	Metrics            *Metrics // may be nil
-	Ready              func()   // called once it works as its LRN, or was refused; may be nil
+	Metrics            *metrics.Registry // may be nil
+	Ready              func()            // called once it works as its LRN, or was refused; may be nil
 
 	Claimant keyspace.Claimant // this process, for the claim of its LRN
 }
@@ -75,9 +76,7 @@ type worker struct {
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
-	if o.Metrics == nil {
-		o.Metrics = &Metrics{}
-	}
+	measureSnapshot(o.Metrics, Snapshot{})
 	lock, err := lockFolder(o.Dir)
 	if err != nil {
 		return err
@@ -147,7 +146,7 @@ func unlessDone(ctx context.Context, err error) error {
 }
 
 func (w *worker) execute(ctx context.Context, t Task) error {
-	w.o.Metrics.observe(w.snapshot)
+	measureSnapshot(w.o.Metrics, w.snapshot)
 	switch t.Job {
 	case Write:
 		return w.writeStatus(ctx, t.Status)

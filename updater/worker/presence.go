@@ -5,19 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"bijou/state/backoff"
 	"bijou/state/digest"
 	"bijou/state/keyspace"
+	"bijou/state/metrics"
 	"bijou/updater"
 	"bijou/updater/keys"
-	"bijou/updater/metrics"
 	"bijou/updater/record"
 )
 
@@ -203,33 +201,20 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 
 func hashHolder(h keyspace.Holder) string { return digest.Of([]byte(h.Host + ":" + h.Folder))[:12] }
 
-// Metrics counts what a worker does.
-type Metrics struct{ step, busy, done, failed atomic.Int64 }
+// docs/monitoring.md says what each metric is.
+const (
+	stepMetric  = "neco_worker_step"
+	busyMetric  = "neco_worker_busy"
+	tasksMetric = "neco_worker_steps_total"
+)
 
-func (m *Metrics) observe(s Snapshot) {
+func measureSnapshot(r *metrics.Registry, s Snapshot) {
 	step := 0
 	if s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current) && !s.Status.Finished {
 		step = s.Status.Step
 	}
-	m.step.Store(int64(step))
-	m.busy.Store(metrics.BoolValue(s.Busy))
-}
-
-func (m *Metrics) countTask(err error) {
-	if err != nil {
-		m.failed.Add(1)
-	} else {
-		m.done.Add(1)
-	}
-}
-
-// WriteTo writes the metrics in Prometheus's text format.
-func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
-	var b metrics.Exposition
-	b.Add("gauge", "neco_worker_step", "The step of the update that runs; 0 is none.", "", m.step.Load())
-	b.Add("gauge", "neco_worker_busy", "1 while a step or an installation runs.", "", m.busy.Load())
-	b.Add("counter", "neco_worker_steps_total", "Steps and installations that have ended, by result.", `{result="done"}`, m.done.Load())
-	b.Add("counter", "neco_worker_steps_total", "", `{result="failed"}`, m.failed.Load())
-	n, err := io.WriteString(w, b.String())
-	return int64(n), err
+	r.Set(float64(step), stepMetric)
+	r.Set(metrics.BoolValue(s.Busy), busyMetric)
+	r.Add(0, tasksMetric, "result", Done)
+	r.Add(0, tasksMetric, "result", Failed)
 }

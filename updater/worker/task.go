@@ -71,7 +71,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 		j.WaitedFor = others.servers
 	}
 	slog.Info("ends", "what", j.Name, "error", err)
-	w.o.Metrics.countTask(err)
+	w.o.Metrics.Add(1, tasksMetric, "result", j.Phase)
 	w.snapshot.Journal = j
 	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
 		slog.Error("what is done will be done again after a restart", "error", err)

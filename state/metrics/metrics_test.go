@@ -1,0 +1,66 @@
+package metrics
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWrite has each kind written as Prometheus reads it, and of what was replaced or removed nothing.
+func TestWrite(t *testing.T) {
+	r := NewRegistry()
+	r.Set(2, "units", "unit", "x/1", "state", `a "b"`)
+	r.Set(1, "units", "unit", "x/10")
+	r.Set(1.5, "units", "unit", "y/0")
+	r.Add(0, "tries_total")
+	r.Add(1, "tries_total", "result", Result(nil))
+	r.Observe(5*time.Millisecond, "hooks_seconds", "hook", "start")
+	r.Observe(time.Hour, "hooks_seconds", "hook", "start")
+	r.Remove("units", "unit", "y/0")
+	r.Remove("units", "unit", "none")
+	for value := range 2 {
+		part := NewRegistry()
+		part.Set(float64(value), "fleet", "lrn", strings.Repeat("1", 2-value))
+		r.Replace(part)
+	}
+	var none *Registry
+	none.Set(1, "units")
+	none.Add(1, "units")
+	none.Remove("units")
+	none.Observe(1, "units")
+	none.Replace(r)
+	var text strings.Builder
+	r.Write(&text)
+	want := `# HELP hooks_seconds
+# TYPE hooks_seconds histogram
+hooks_seconds_bucket{hook="start",le="0.001"} 0
+hooks_seconds_bucket{hook="start",le="0.005"} 1
+hooks_seconds_bucket{hook="start",le="0.025"} 1
+hooks_seconds_bucket{hook="start",le="0.1"} 1
+hooks_seconds_bucket{hook="start",le="0.5"} 1
+hooks_seconds_bucket{hook="start",le="2.5"} 1
+hooks_seconds_bucket{hook="start",le="10"} 1
+hooks_seconds_bucket{hook="start",le="60"} 1
+hooks_seconds_bucket{hook="start",le="300"} 1
+hooks_seconds_bucket{hook="start",le="1800"} 1
+hooks_seconds_bucket{hook="start",le="+Inf"} 2
+hooks_seconds_sum{hook="start"} 3600.005
+hooks_seconds_count{hook="start"} 2
+# HELP tries_total
+# TYPE tries_total counter
+tries_total 0
+tries_total{result="done"} 1
+# HELP units
+# TYPE units gauge
+units{unit="x/1",state="a \"b\""} 2
+units{unit="x/10"} 1
+# HELP fleet
+# TYPE fleet gauge
+fleet{lrn="1"} 1
+`
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -48,6 +48,14 @@ func (inv *Invocation) Print(value any) error {
 	return nil
 }
 
+// PrintResult prints what was asked for, unless that has failed.
+func (inv *Invocation) PrintResult(value any, err error) error {
+	if err != nil {
+		return err
+	}
+	return inv.Print(value)
+}
+
 // FormatFor returns the format in which the value is printed: the classic dialect prints a dictionary as JSON unless asked otherwise.
 func (inv *Invocation) FormatFor(value any) string {
 	if inv.Format != "" {

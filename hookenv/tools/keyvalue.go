@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bijou/hookenv"
+	"bijou/state/wrap"
 )
 
 // withPairs returns the Prepare of a tool that takes KEY=VALUE or --file and nothing else, and is
@@ -103,18 +104,12 @@ func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map
 			changes[key] = nil
 		}
 	}
-	if err := inv.Hook.SetLeaderSettings(ctx, changes); err != nil {
-		return fmt.Errorf("cannot write leadership settings: %w", err)
-	}
-	return nil
+	return wrap.Error(inv.Hook.SetLeaderSettings(ctx, changes), "cannot write leadership settings")
 }
 
 func printLeadership(ctx context.Context, inv *hookenv.Invocation) error {
 	leads, err := inv.Hook.IsLeader(ctx)
-	if err != nil {
-		return fmt.Errorf("leadership status unknown: %w", err)
-	}
-	return inv.Print(leads)
+	return inv.PrintResult(leads, wrap.Error(err, "leadership status unknown"))
 }
 
 func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -164,14 +159,11 @@ func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 			return err
 		}
 		config, err := inv.Hook.Config(ctx)
-		if err != nil {
-			return err
+		if key != "" {
+			return inv.PrintResult(inv.ConvertFloats(config[key]), err)
 		}
-		if key == "" {
-			printed := maps.Clone(config)
-			maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
-			return inv.Print(inv.ConvertFloats(printed))
-		}
-		return inv.Print(inv.ConvertFloats(config[key]))
+		printed := maps.Clone(config)
+		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
+		return inv.PrintResult(inv.ConvertFloats(printed), err)
 	}
 }

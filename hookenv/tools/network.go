@@ -41,11 +41,7 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	if err != nil {
 		return err
 	}
-	answer, err := g.selectValues(inv, binding, network)
-	if err != nil {
-		return err
-	}
-	return inv.Print(answer)
+	return inv.PrintResult(g.selectValues(inv, binding, network))
 }
 
 func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error) {
@@ -152,9 +148,5 @@ func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}
-	address, err := inv.Hook.Address(ctx, setting == "public-address")
-	if err != nil {
-		return err
-	}
-	return inv.Print(address)
+	return inv.PrintResult(inv.Hook.Address(ctx, setting == "public-address"))
 }

@@ -156,10 +156,7 @@ func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat()
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		ports, err := inv.Hook.Ports(ctx)
-		if err != nil {
-			return err
-		}
-		return inv.Print(formatPorts(ports, endpoints))
+		return inv.PrintResult(formatPorts(ports, endpoints), err)
 	}
 }
 

@@ -164,16 +164,13 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
-	if err != nil {
-		return err
-	}
 	ids := []string{}
 	for _, r := range relations {
 		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
 			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
 		}
 	}
-	return inv.Print(ids)
+	return inv.PrintResult(ids, err)
 }
 
 func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
@@ -203,10 +200,8 @@ func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
-		if _, err := inv.Hook.Relation(ctx, id); err != nil {
-			return err
-		}
-		return inv.Print(map[string]any{"uuid": inv.Facts.Model})
+		_, err = inv.Hook.Relation(ctx, id)
+		return inv.PrintResult(map[string]any{"uuid": inv.Facts.Model}, err)
 	}
 }
 

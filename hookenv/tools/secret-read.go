@@ -12,6 +12,7 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/state/secret"
+	"bijou/state/wrap"
 )
 
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -73,10 +74,7 @@ func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
 		for _, info := range infos {
 			ids = append(ids, info.ID)
 		}
-		if err != nil {
-			return err
-		}
-		return inv.Print(ids)
+		return inv.PrintResult(ids, err)
 	}
 }
 
@@ -145,13 +143,10 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat(hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		spec, err := inv.Hook.CloudSpec(ctx)
-		if err != nil {
-			return fmt.Errorf("cannot access cloud credentials: %w", err)
-		}
 		if inv.FormatFor(spec) != hookenv.FormatJSON {
 			spec = cloudSpecForYAML(spec)
 		}
-		return inv.Print(spec)
+		return inv.PrintResult(spec, wrap.Error(err, "cannot access cloud credentials"))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
+	"bijou/state/wrap"
 )
 
 func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -54,10 +55,7 @@ func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 			ids = append(ids, s.ID)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return inv.Print(ids)
+	return inv.PrintResult(ids, err)
 }
 
 func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
@@ -70,10 +68,7 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 		}
 		counts[name] += max(count, 1)
 	}
-	if err := inv.Hook.AddStorage(ctx, counts); err != nil {
-		return fmt.Errorf("cannot add storage: %w", err)
-	}
-	return nil
+	return wrap.Error(inv.Hook.AddStorage(ctx, counts), "cannot add storage")
 }
 
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {

@@ -72,10 +72,18 @@ func (v *View) Storages() (all []Storage, err error) {
 	return all, err
 }
 
-// UnitStorages reads the storages that a unit has, by name and number. A unit without any costs
+// UnitStorages reads the storages that units have, by name and number. A unit without any costs
 // no round trip after PrefetchUnit.
-func (v *View) UnitStorages(unit string) (all []Storage, err error) {
-	ids, _, err := keyspace.Load[[]string](v.keys, keys.UnitStorage(unit))
+func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
+	var lists, ids []string
+	for _, unit := range units {
+		lists = append(lists, keys.UnitStorage(unit))
+	}
+	err = v.keys.Prefetch(lists...)
+	for _, key := range lists {
+		of, _, lerr := keyspace.Load[[]string](v.keys, key)
+		ids, err = append(ids, of...), errors.Join(err, lerr)
+	}
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type statusCmd struct {
 	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
 	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
 	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
+	Storage   bool     `help:"Tabular: storage, too."`
 	UTC       bool     `name:"utc" help:"Times are UTC's instead of this host's."`
 	Secrets   bool     `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
 	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
@@ -66,6 +67,13 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: c.Globs, Secrets: c.Secrets})
 	if err == nil && c.Format == "json" {
 		s.Environment, err = v.Environment()
+	}
+	switch {
+	case err != nil || !c.Storage && c.Format != "json":
+	case len(c.Globs) > 0:
+		s.Storage, err = v.UnitStorages(slices.Collect(maps.Keys(allUnits(s)))...)
+	default:
+		s.Storage, err = v.Storages()
 	}
 	return s, err
 }
@@ -106,7 +114,11 @@ func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	case "yaml":
 		return writeStatusYAML(w, s)
 	case "json":
-		text, err := json.Marshal(newJujuStatus(s))
+		view := newJujuStatus(s)
+		if c.Watch {
+			view.Controller = nil // its time would make a change of nothing
+		}
+		text, err := json.Marshal(view)
 		if err == nil {
 			_, err = io.WriteString(w, sanitize.EscapeJSON(string(text))+"\n")
 		}
@@ -114,7 +126,7 @@ func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	case "dot":
 		return writeDot(w, s)
 	}
-	return statusTables{status: s, coloured: coloured, relations: c.Relations}.write(w)
+	return statusTables{status: s, coloured: coloured, relations: c.Relations, storage: c.Storage}.write(w)
 }
 
 // watch prints the status again after each change, until the operator interrupts it or

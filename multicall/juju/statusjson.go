@@ -3,6 +3,7 @@ package juju
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"bijou/state"
 	"bijou/state/charm"
@@ -22,6 +23,8 @@ type jujuStatus struct {
 	Model        jujuModel                  `json:"model"`
 	Machines     map[string]jujuMachine     `json:"machines"`
 	Applications map[string]jujuApplication `json:"applications"`
+	Storage      map[string]any             `json:"storage,omitempty"`
+	Controller   map[string]string          `json:"controller,omitempty"`
 	status.Status
 }
 
@@ -38,6 +41,18 @@ type jujuMachine struct {
 	status.Machine `yaml:",inline"`
 	Agent          status.Info `json:"juju-status" yaml:"juju-status"`
 	Instance       status.Info `json:"machine-status" yaml:"machine-status"`
+	IPAddresses    []string    `json:"ip-addresses,omitempty" yaml:"ip-addresses,omitempty"`
+	Base           jujuBase    `json:"base" yaml:"base"`
+}
+
+type jujuBase struct {
+	Name    string `json:"name" yaml:"name"`
+	Channel string `json:"channel" yaml:"channel"` // its version
+}
+
+func newJujuBase(series string) jujuBase {
+	name, version := charm.BaseOfSeries(series)
+	return jujuBase{name, version}
 }
 
 type jujuApplication struct {
@@ -49,6 +64,7 @@ type jujuApplication struct {
 	Status        status.Info               `json:"application-status"`
 	Relations     map[string][]jujuRelation `json:"relations,omitempty"`
 	Units         map[string]jujuUnit       `json:"units,omitempty"` // a subordinate's are with their principals
+	Base          jujuBase                  `json:"base"`
 }
 
 type jujuRelation struct {
@@ -68,6 +84,10 @@ func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
 		Model:    jujuModel{s.Environment.Name, "iaas", controllerName, s.Environment.Provider, charm.JujuVersion, status.Info{Current: "available"}},
 		Machines: map[string]jujuMachine{}, Applications: map[string]jujuApplication{}, Status: s,
+		Controller: map[string]string{"timestamp": time.Now().Format("15:04:05Z07:00")},
+	}
+	if len(s.Storage) > 0 {
+		view.Storage = newStorageInfos(s.Storage)
 	}
 	for id, m := range s.Machines {
 		view.Machines[id] = newJujuMachine(m)
@@ -95,7 +115,10 @@ func newJujuStatus(s status.Status) jujuStatus {
 
 func newJujuMachine(m status.Machine) jujuMachine {
 	agent := status.Info{Current: string(m.State), Version: m.Agent, Life: m.Life}
-	view := jujuMachine{Machine: m, Agent: agent, Instance: status.Info{Current: "running"}}
+	view := jujuMachine{Machine: m, Agent: agent, Instance: status.Info{Current: "running"}, Base: newJujuBase(m.Series)}
+	if m.DNSName != "" {
+		view.IPAddresses = []string{m.DNSName}
+	}
 	switch m.State {
 	case state.MachineRunning:
 		view.Agent.Current = "started"
@@ -111,7 +134,7 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
 		Service: s, Charm: charm.ShortURL(s.Charm), Origin: "local", CharmName: url.Name, CharmRevision: url.Revision, Status: s.StatusInfo(),
-		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{},
+		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: newJujuBase(s.Series),
 	}
 	for name, u := range s.Units {
 		view.Units[name] = newJujuUnit(u, all)

@@ -21,6 +21,7 @@ type statusTables struct {
 	status    status.Status
 	coloured  bool
 	relations bool // every unit of every relation, instead of one line a relation
+	storage   bool
 }
 
 func (t statusTables) write(w io.Writer) error {
@@ -28,8 +29,12 @@ func (t statusTables) write(w io.Writer) error {
 	if t.relations {
 		related = relationUnitTable
 	}
+	tables := []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)}
+	if t.storage {
+		tables = append(tables, storageTable(t.status.Storage))
+	}
 	var before string
-	for _, table := range []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)} {
+	for _, table := range tables {
 		if table.Empty() {
 			continue
 		}

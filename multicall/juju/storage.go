@@ -80,17 +80,27 @@ func (c storageCmd) Run(o *operator) error {
 		o.note("No storage to display.")
 		return nil
 	}
+	return o.printTable(c.Format, newStorageInfos(all), storageTable(all))
+}
+
+func newStorageInfos(all []state.Storage) map[string]any {
 	infos := map[string]storageInfo{}
-	t := console.NewTable("UNIT", "STORAGE ID", "TYPE", "POOL", "SIZE", "STATUS", "MESSAGE")
 	for _, s := range all {
 		infos[s.ID] = newStorageInfo(s)
+	}
+	return map[string]any{"storage": infos}
+}
+
+func storageTable(all []state.Storage) *console.Table {
+	t := console.NewTable("UNIT", "STORAGE ID", "TYPE", "POOL", "SIZE", "STATUS", "MESSAGE")
+	for _, s := range all {
 		message := s.Location
 		if s.Unit == "" {
 			message = "on machine " + s.Machine
 		}
 		t.Add("", s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
 	}
-	return o.printTable(c.Format, map[string]any{"storage": infos}, t)
+	return t
 }
 
 type showStorageCmd struct {

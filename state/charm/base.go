@@ -59,16 +59,31 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	return bases
 }
 
-// series returns the code name, as of os-release(5); of a version that has none, or whose is not
-// known here, what providers say of such a system ("fedora40").
-func (b baseYAML) series() string {
-	version, _, _ := strings.Cut(b.Channel, "/")
-	known := map[string]string{
+// codeNames are of systems and their versions, as of os-release(5).
+func codeNames() map[string]string {
+	return map[string]string{
 		"ubuntu12.04": "precise", "ubuntu14.04": "trusty", "ubuntu16.04": "xenial", "ubuntu18.04": "bionic", "ubuntu20.04": "focal", "ubuntu22.04": "jammy",
 		"ubuntu23.10": "mantic", "ubuntu24.04": "noble", "ubuntu24.10": "oracular", "ubuntu25.04": "plucky", "ubuntu25.10": "questing",
 		"ubuntu26.04": "resolute", "debian10": "buster", "debian11": "bullseye", "debian12": "bookworm", "debian13": "trixie",
 	}
-	if name, ok := known[b.Name+version]; ok {
+}
+
+// BaseOfSeries returns the system and version that a code name stands for, as ubuntu and 24.04; a
+// series that is not known here is a system without a version.
+func BaseOfSeries(series string) (name, version string) {
+	for base, codeName := range codeNames() {
+		if i := strings.IndexAny(base, "123456789"); codeName == series {
+			return base[:i], base[i:]
+		}
+	}
+	return series, ""
+}
+
+// series returns the code name; of a version that has none, or whose is not known here, what
+// providers say of such a system ("fedora40").
+func (b baseYAML) series() string {
+	version, _, _ := strings.Cut(b.Channel, "/")
+	if name, ok := codeNames()[b.Name+version]; ok {
 		return name
 	}
 	return b.Name + strings.ReplaceAll(version, ".", "")

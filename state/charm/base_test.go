@@ -72,6 +72,17 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
+func TestBaseOfSeries(t *testing.T) {
+	for series, want := range map[string]string{"noble": "ubuntu@24.04", "bookworm": "debian@12", "fedora40": "fedora40@"} {
+		if name, version := BaseOfSeries(series); name+"@"+version != want {
+			t.Errorf("%s: %s %s", series, name, version)
+		}
+	}
+	if got := SeriesOfBase("ubuntu@24.04"); got != "noble" {
+		t.Errorf("ubuntu@24.04 is %s", got)
+	}
+}
+
 // A tree of which charmcraft would make a charm gets the file that charmcraft would add.
 func TestSourceTree(t *testing.T) {
 	program := map[string]string{"metadata.yaml": "name: tiny", "src/charm.py": "#!/usr/bin/python3\n"}

@@ -20,8 +20,9 @@ type Status struct {
 	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
 	// Unmatched are patterns that have matched nothing, as they were given.
 	Unmatched []string `yaml:"-" json:"-"`
-	// Environment is whose status it is, where the reader has added it.
+	// Environment is whose status it is, and Storage its storage, where the reader has added them.
 	Environment state.Environment `yaml:"-" json:"-"`
+	Storage     []state.Storage   `yaml:"-" json:"-"`
 }
 
 // Machine is a machine in Status.

@@ -22,7 +22,7 @@ var demoScript string
 
 // Demo runs `neco demo`.
 func Demo(s console.Streams) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	// The servers end with the thread that has started them, so also if this
 	// process is killed: it must be one that stays.

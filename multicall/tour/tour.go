@@ -34,7 +34,7 @@ type Quickstart struct {
 
 // Run shows the tour and removes what it made, interrupted or not.
 func (q Quickstart) Run(s console.Streams) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	dir, err := os.MkdirTemp("", "bijou-quickstart-")
 	if err != nil {
@@ -185,7 +185,9 @@ func (s presenter) paintText(c console.Colour, text string) string {
 }
 
 func (s presenter) runApplet(ctx context.Context, applet string, args ...string) error {
-	fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " ")))
+	if _, err := fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " "))); err != nil {
+		s.out = io.Discard // nobody reads any more, which would end what is called, too
+	}
 	cmd := s.newCommand(ctx, applet, args...)
 	cmd.Stdout, cmd.Stderr = s.out, s.out
 	return wrap.Error(cmd.Run(), "cannot run %s %s", applet, args[0])

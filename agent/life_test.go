@@ -56,6 +56,9 @@ func TestPairFromInstallToStop(t *testing.T) {
 			units := statetest.Read(r.t, r.st, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
 			return len(units) == 0
 		})
+		r.eventually("the log has what changed", func() bool {
+			return strings.Contains(r.logs(), `setting changed: "user"=`) && strings.Contains(r.logs(), `setting changed: "password"=`)
+		})
 		r.end()
 
 		want := strings.Split("install,config-changed,start,db-relation-joined mysql/0 [mysql/0],db-relation-changed mysql/0 [mysql/0]", ",")

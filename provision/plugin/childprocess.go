@@ -36,9 +36,9 @@ type childProcess struct {
 	waiter         sync.WaitGroup
 }
 
-// drainTimeout bounds how long the pipes of a process that has ended are still read: what it has
-// started may hold them open for good.
-const drainTimeout = 500 * time.Millisecond
+// drainTimeout bounds how long the end of a process is waited for that closes its connection, and how
+// long the pipes of one that has ended are still read: what it has started may hold them open for good.
+const drainTimeout = 2 * time.Second
 
 func (p *childProcess) Start(context.Context) error {
 	outR, outW, err := os.Pipe()

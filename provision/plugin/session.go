@@ -145,7 +145,7 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	select {
 	case <-s.process.exited:
 		return s.transientError(fmt.Sprintf("it ended unexpectedly (%s)", s.exitReason()))
-	case <-time.After(time.Second):
+	case <-time.After(drainTimeout):
 	}
 	if s.conn.Conn.GetState() == connectivity.Ready {
 		return statusToError(err)

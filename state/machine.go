@@ -78,11 +78,12 @@ func (v *View) PrefetchMachine(id string) error {
 // Machines reads all machines, by number.
 func (v *View) Machines() ([]Machine, error) {
 	machines, err := keyspace.LoadChildren(v.keys, keys.Machines, func(m *Machine, id string) { m.ID = id })
-	slices.SortFunc(machines, func(a, b Machine) int { return compareIDs(a.ID, b.ID) })
+	slices.SortFunc(machines, func(a, b Machine) int { return CompareIDs(a.ID, b.ID) })
 	return machines, err
 }
 
-func compareIDs(a, b string) int {
+// CompareIDs orders what has numbers for names by these.
+func CompareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))

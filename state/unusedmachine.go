@@ -107,7 +107,7 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 			ids = append(ids, kv.Key[len(keys.UnusedMachines):])
 		}
 	}
-	slices.SortFunc(ids, compareIDs)
+	slices.SortFunc(ids, CompareIDs)
 	return ids, nil
 }
 

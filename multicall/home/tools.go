@@ -1,6 +1,7 @@
 package home
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,21 +23,13 @@ import (
 // with a link for each applet, and returns VERSION-SHA8. It works when the
 // binary's own file is gone already (go run removes it), and may be repeated.
 func InstallTools(dir, version string, applets []string) (name string, err error) {
-	binary, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return "", fmt.Errorf("cannot open the running binary: %w", err)
-	}
-	defer binary.Close()
-	sum, _, err := digest.OfReader(binary)
+	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
+	sum := digest.Of(binary)
 	name = version + "-" + sum[:8]
-	const failure = "cannot copy the running binary"
-	if _, err := binary.Seek(0, io.SeekStart); err != nil {
-		return "", fmt.Errorf("%s: %w", failure, err)
-	}
-	return name, keepTools(dir, Fetched{name, sum, applets}, binary, failure)
+	return name, keepTools(dir, Fetched{name, sum, applets}, bytes.NewReader(binary), "cannot copy the running binary")
 }
 
 // Fetched is a binary that comes from elsewhere.

@@ -106,7 +106,7 @@ func quoteDot(text string) string {
 func relationNames(s status.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
 		return compareErrorFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
-			compareNumbers(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
+			state.CompareIDs(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
 	})
 }
 

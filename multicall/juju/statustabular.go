@@ -80,7 +80,7 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 	}
 	t := console.NewTable(append([]string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}, more...)...)
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
-		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), compareNumbers(a, b))
+		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), state.CompareIDs(a, b))
 	})
 	for _, id := range ids {
 		m := s.Machines[id]
@@ -219,10 +219,4 @@ func rowState(u status.Unit) string {
 		return "error"
 	}
 	return u.State
-}
-
-func compareNumbers(a, b string) int {
-	an, _ := strconv.Atoi(a)
-	bn, _ := strconv.Atoi(b)
-	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
 }

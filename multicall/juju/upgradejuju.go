@@ -80,7 +80,7 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 
 func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	now, _, _ := strings.Cut(e.Tools, "-")
-	isOlder := slices.CompareFunc(strings.Split(version, "."), strings.Split(now, "."), compareNumbers) < 0
+	isOlder := slices.CompareFunc(strings.Split(version, "."), strings.Split(now, "."), state.CompareIDs) < 0
 	if c.AllowDowngrade || !isOlder {
 		return nil
 	}

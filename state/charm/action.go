@@ -95,7 +95,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 		return Action{}, err
 	}
 	a := Action{Description: raw.Description, Params: Schema{
-		Types: stringsYAML{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
+		Types: Strings{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
 	}}
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)

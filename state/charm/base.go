@@ -48,7 +48,7 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor
 		if len(targets) == 0 {
-			targets = stringsYAML{name}
+			targets = Strings{name}
 		}
 		for _, target := range targets { // "arm64", "ubuntu@24.04:arm64"
 			i := strings.LastIndexByte(target, ':')

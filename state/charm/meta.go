@@ -40,7 +40,7 @@ type Meta struct {
 type metaYAML struct {
 	Meta           `yaml:",inline"`
 	Subordinate    boolYAML                `yaml:"subordinate"`
-	Series         stringsYAML             `yaml:"series"`
+	Series         Strings                 `yaml:"series"`
 	Revision       *int                    `yaml:"revision"`
 	HookDialect    string                  `yaml:"hook-dialect"`
 	MinJujuVersion string                  `yaml:"min-juju-version"`
@@ -53,7 +53,7 @@ type metaYAML struct {
 	Base           string                  `yaml:"base"`
 	Bases          []baseYAML              `yaml:"bases"`
 	Platforms      map[string]struct {
-		BuildFor stringsYAML `yaml:"build-for"`
+		BuildFor Strings `yaml:"build-for"`
 	} `yaml:"platforms"`
 }
 
@@ -96,7 +96,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 		signs = append(signs, "containers")
 	}
 	signs = append(signs, raw.Extensions...)
-	if slices.Equal(raw.Series, stringsYAML{"kubernetes"}) {
+	if slices.Equal(raw.Series, Strings{"kubernetes"}) {
 		signs = append(signs, "series kubernetes")
 	}
 	if len(signs) == 0 {
@@ -191,12 +191,13 @@ func (m *Meta) Supports(series string) bool {
 	return len(m.Series) == 0 || slices.Contains(m.Series, series)
 }
 
-type stringsYAML []string
+// Strings is a list that may be written as a single text.
+type Strings []string
 
 // UnmarshalYAML takes a text or a list of them.
-func (s *stringsYAML) UnmarshalYAML(n *yaml.Node) error {
+func (s *Strings) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
-		*s = stringsYAML{n.Value}
+		*s = Strings{n.Value}
 		return nil
 	}
 	return n.Decode((*[]string)(s))

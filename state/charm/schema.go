@@ -21,7 +21,7 @@ const maxDepth = 32
 // Schema is the part of JSON Schema that charms use, for one parameter of an action.
 // Unknown keywords are ignored, as the standard has it.
 type Schema struct {
-	Types       stringsYAML       `json:"types,omitempty" yaml:"type"` // one of these; none: anything
+	Types       Strings           `json:"types,omitempty" yaml:"type"` // one of these; none: anything
 	Title       string            `json:"title,omitempty" yaml:"title"`
 	Description string            `json:"description,omitempty" yaml:"description"`
 	Default     any               `json:"default,omitempty" yaml:"default"`

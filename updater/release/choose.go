@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"bijou/state/lazyregexp"
 	"bijou/updater/record"
 )
 
@@ -138,28 +139,13 @@ const maxVersion = 64
 
 // ParseVersion reads a version.
 func ParseVersion(s string) (Version, error) {
-	if !isVersion(s) {
+	if len(s) > maxVersion || !versionPattern.MatchString(s) {
 		return Version{}, fmt.Errorf("cannot take %q for a version: it is numbers with dots between them, and perhaps a hyphen and a number, as in 2018.11.07-1", s)
 	}
 	return Version{s}, nil
 }
 
-// isVersion wants digits, with single dots between them and at most one hyphen, behind
-// which there is no dot.
-func isVersion(s string) bool {
-	digit, hyphen := false, false
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			digit = true
-		case !digit || hyphen || c != '.' && c != '-':
-			return false
-		default:
-			digit, hyphen = false, c == '-'
-		}
-	}
-	return digit && len(s) <= maxVersion
-}
+var versionPattern = lazyregexp.New(`\A[0-9]+(\.[0-9]+)*(-[0-9]+)?\z`)
 
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }

@@ -39,7 +39,7 @@ type Application struct {
 	Series      string               `yaml:"series,omitempty"`
 	Base        string               `yaml:"base,omitempty"`
 	NumUnits    int                  `yaml:"num_units,omitempty"`
-	To          list                 `yaml:"to,omitempty"`
+	To          charm.Strings        `yaml:"to,omitempty"`
 	Expose      *bool                `yaml:"expose,omitempty"`
 	Trust       *bool                `yaml:"trust,omitempty"`
 	Constraints *string              `yaml:"constraints,omitempty"`
@@ -69,17 +69,6 @@ type document struct {
 	Relations    []yaml.Node          `yaml:"relations"`
 
 	Rest map[string]yaml.Node `yaml:",inline"`
-}
-
-type list []string
-
-// UnmarshalYAML takes a text, too, as a list of one.
-func (l *list) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*l = list{n.Value}
-		return nil
-	}
-	return n.Decode((*[]string)(l))
 }
 
 // parser gathers a bundle from its files, and all that is wrong with it.
@@ -221,7 +210,7 @@ func (p *parser) include(n *yaml.Node) error {
 
 // addRelation takes a pair of endpoints, or one endpoint with a list of others.
 func (p *parser) addRelation(n *yaml.Node) {
-	var ends []list
+	var ends []charm.Strings
 	if err := charm.DecodeYAML(n, &ends); err != nil || len(ends) != 2 || len(ends[0]) != 1 || len(ends[1]) == 0 {
 		p.refuse("%s: line %d: a relation is a list of two: an endpoint, and another or a list of others", p.path, n.Line)
 		return

@@ -79,7 +79,9 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	for _, unit := range units {
 		lists = append(lists, keys.UnitStorage(unit))
 	}
-	err = v.keys.Prefetch(lists...)
+	if len(units) > 1 { // that of one was prefetched with it
+		err = v.keys.Prefetch(lists...)
+	}
 	for _, key := range lists {
 		of, _, lerr := keyspace.Load[[]string](v.keys, key)
 		ids, err = append(ids, of...), errors.Join(err, lerr)

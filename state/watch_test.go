@@ -61,7 +61,7 @@ func TestWatch(t *testing.T) {
 // events collects n keys, and what else comes before a last one that is made here.
 func events(t *testing.T, st *state.State, after int64, scope state.Scope, n int) (keys []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w, err := st.Watch(ctx, after, scope, state.WatchEnvironment())
 	if err != nil {

@@ -185,7 +185,7 @@ func grows(t *testing.T, path string) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, await.Poll{Limit: 15 * time.Second}, what, ok)
+	await.Until(t, await.Poll{Limit: time.Minute}, what, ok)
 }
 
 func readPID(t *testing.T, path string) int {

@@ -16,7 +16,7 @@ import (
 )
 
 // testTimeout bounds the wait for what should come at once.
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // leaveSocket leaves what a killed server leaves.
 func leaveSocket(t *testing.T, path string) {

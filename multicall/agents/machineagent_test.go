@@ -123,7 +123,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 // awaitSteps waits until all of them were noted, after the first so many.
 func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) (got []string) {
 	t.Helper()
-	await.Until(t, await.Poll{Limit: 45 * time.Second}, "the steps are noted", func() string {
+	await.Until(t, await.Poll{Limit: 2 * time.Minute}, "the steps are noted", func() string {
 		got = n.stepsSince(already)
 		missing := slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(got, w) })
 		return await.Unless(!missing, "noted %q, want %q in it", got, want)

@@ -44,7 +44,7 @@ func listenNotify(t *testing.T, watchdog string) <-chan string {
 // awaitNotification waits until the manager is told so.
 func awaitNotification(t *testing.T, told <-chan string, want string) {
 	t.Helper()
-	for limit := time.After(30 * time.Second); ; {
+	for limit := time.After(time.Minute); ; {
 		select {
 		case words := <-told:
 			if strings.Contains(words+"\n", want+"\n") {

@@ -75,7 +75,7 @@ func TestCancellationCrosses(t *testing.T) {
 	if _, err := c.Start(ctx, fakeSpec("wait"), n); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	await.Until(t, await.Poll{Limit: 30 * time.Second}, "the provider was told", func() bool {
+	await.Until(t, await.Poll{Limit: time.Minute}, "the provider was told", func() bool {
 		_, err := os.Stat(filepath.Join(s.env.Dir, "told"))
 		return err == nil
 	})

@@ -31,7 +31,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, await.Poll{Limit: 30 * time.Second}, "another answers", func() bool {
+	await.Until(t, await.Poll{Limit: time.Minute}, "another answers", func() bool {
 		_, err := c.Instances(t.Context())
 		if err != nil && !errors.Is(err, provider.ErrTransient) { // who asks before its end is noticed is told so
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestChangedSettingsTakeEffect(t *testing.T) {
 	if i, err := c.Start(t.Context(), fakeSpec(""), io.Discard); err != nil || i.Public != "new" {
 		t.Errorf("instance %+v, error %v", i, err)
 	}
-	await.Until(t, await.Poll{Limit: 30 * time.Second}, "the old process is gone", func() bool { return !before.Alive() })
+	await.Until(t, await.Poll{Limit: time.Minute}, "the old process is gone", func() bool { return !before.Alive() })
 }
 
 func TestTroubleAtStart(t *testing.T) {

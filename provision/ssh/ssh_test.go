@@ -97,7 +97,7 @@ func crash(t *testing.T, s *server) {
 	t.Helper()
 	dir := s.dir + "/lib/e0a1"
 	check(t, exec.Command("sh", "-c", `kill "$(cat "$0/keep.pid")"`, dir).Run())
-	await.Until(t, await.Poll{Limit: 30 * time.Second}, "the keeper is gone", func() bool {
+	await.Until(t, await.Poll{Limit: time.Minute}, "the keeper is gone", func() bool {
 		return exec.Command("flock", "-n", dir+"/keep.lock", "true").Run() == nil
 	})
 }

@@ -71,7 +71,7 @@ func (p *play) role(unit string) string {
 // eventually waits for a server to be what it should.
 func (p *play) eventually(want string, get func() string) {
 	p.t.Helper()
-	await.Until(p.t, await.Poll{Limit: 30 * time.Second, Pause: 20 * time.Millisecond}, want, func() string {
+	await.Until(p.t, await.Poll{Limit: time.Minute, Pause: 20 * time.Millisecond}, want, func() string {
 		got := get()
 		return await.Unless(got == want, "it is %q", got)
 	})

@@ -63,7 +63,8 @@ func (e example) pattern() *regexp.Regexp {
 
 // followPage is follow PAGE [HEADING]: it runs the commands of a page of docs, or of one section,
 // and holds what they print against the page. What an agent has yet to do, a
-// reader waits for: a command is repeated until it prints what it should.
+// reader waits for: a command is repeated until it prints what it should, for as long and as
+// often as eventually would.
 func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: follow PAGE [HEADING]")
@@ -75,7 +76,7 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ran++
 		what := fmt.Sprintf("%q says that\n$ %sprints (-) what it does not print (+):", e.heading, e.command)
-		await.Until(ts, await.Poll{Limit: 30 * time.Second, Pause: 100 * time.Millisecond}, what, func() string {
+		await.Until(ts, await.Poll{Limit: 30 * time.Second, Pause: 100 * time.Millisecond, Looks: 150}, what, func() string {
 			got, err := runExample(ts, e.command)
 			return await.Unless(e.bare && err == nil || !e.bare && e.pattern().MatchString(got), "%s", cmp.Diff(e.want, got))
 		})

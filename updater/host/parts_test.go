@@ -233,7 +233,7 @@ func TestServiceCommandWithChildren(t *testing.T) {
 		err := s.Start(ctx, "a.service")
 		go func() { // until the program runs
 			defer cancel()
-			_, _ = await.Try(await.Poll{Limit: 30 * time.Second}, func() bool {
+			_, _ = await.Try(await.Poll{Limit: time.Minute}, func() bool {
 				return ctx.Err() != nil || os.Remove(filepath.Join(dir, "stop")) == nil
 			})
 		}()
@@ -247,7 +247,7 @@ func TestServiceCommandWithChildren(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("it waits for the children")
 	}
 }

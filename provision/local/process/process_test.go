@@ -84,7 +84,7 @@ func TestStopKillsTheDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, await.Poll{Limit: 15 * time.Second}, "the process says that it is deaf", func() bool {
+	await.Until(t, await.Poll{Limit: time.Minute}, "the process says that it is deaf", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "deaf"))
 		return err == nil
 	})

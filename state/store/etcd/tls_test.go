@@ -88,7 +88,7 @@ func TestTLSRenewed(t *testing.T) {
 		check(t, c.Members[0].Start())
 	}
 	follows := func(what string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := commitUntilKnown(ctx, s, store.Txn{Ops: []store.Op{{Key: "a"}}}); err != nil {
 			t.Fatalf("%s: %v", what, err)

@@ -57,7 +57,7 @@ func TestUsers(t *testing.T) {
 		"an empty file":         as("/own/env", "bijou", writeSecret(t, "\n", 0o600)),
 		"there is no such file": as("/own/env", "bijou", "/nonexistent"),
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, err := etcd.Open(ctx, url)
 		cancel()
 		if err == nil || ctx.Err() == context.DeadlineExceeded {
@@ -91,7 +91,7 @@ func TestPasswordChanges(t *testing.T) {
 
 	check(t, c.ChangePassword("hunter2"))
 	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		_, err = s.Commit(ctx, store.Txn{Ops: []store.Op{{Key: "k"}}})
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), "wrong user or password") || strings.Contains(err.Error(), "does not answer") {

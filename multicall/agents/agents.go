@@ -39,7 +39,7 @@ func RunMachineAgent(c applet.Call) int {
 
 // serveMachine hosts a provisioner, too, on a machine that manages the environment:
 // machine 0, and others that were added so.
-func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) (err error) {
+func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
 		return err
@@ -53,32 +53,35 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		return err
 	}
 	defer hold.Release()
-	s, closeState, err := g.openState(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeState()) }()
+	return g.withState(ctx, func(s *state.State) error {
+		session := state.NewSharedSession(s, true)
+		defer endSession(ctx, session)
+		h := newHandover(e, g.Tools, d.Call.Applets)
+		o, err := g.agentOptions(d, h, s, dir)
+		if err != nil {
+			return err
+		}
+		machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(g.Machine) })
+		if err != nil {
+			return err
+		}
+		roles := []daemon.Role{func(ctx context.Context) error {
+			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
+		}}
+		if slices.Contains(machine.Jobs, state.JobManage) {
+			roles = append(roles, newProvisionerRole(s, session, e))
+		}
+		return h.run(ctx, s, roles...)
+	})
+}
+
+// agentOptions returns what the agents of a machine and of one unit alone have in common.
+func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State, dir string) (agent.Options, error) {
 	claimant, err := daemon.NewClaimant(dir)
-	if err != nil {
-		return err
-	}
-	session := state.NewSharedSession(s, true)
-	defer endSession(ctx, session)
-	h := newHandover(e, g.Tools, d.Call.Applets)
-	roles := []daemon.Role{func(ctx context.Context) error {
-		return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: agent.Options{
-			State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
-			Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
-		}})
-	}, func(ctx context.Context) error { return h.watch(ctx, s) }}
-	machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(g.Machine) })
-	if err != nil {
-		return err
-	}
-	if slices.Contains(machine.Jobs, state.JobManage) {
-		roles = append(roles, newProvisionerRole(s, session, e))
-	}
-	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, roles)))
+	return agent.Options{
+		State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
+		Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: h.env.SecretKeys(),
+	}, err
 }
 
 // endSession leaves the session to expire if the store is away.
@@ -150,38 +153,29 @@ func RunUnitAgent(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
 }
 
-func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) (err error) {
+func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, closeState, err := g.openState(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeState()) }()
-	record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
-	if err != nil {
-		return err
-	}
-	dir, err := g.makeMachineDir(e, record.Machine)
-	if err != nil {
-		return err
-	}
-	claimant, err := daemon.NewClaimant(dir)
-	if err != nil {
-		return err
-	}
-	h := newHandover(e, g.Tools, d.Call.Applets)
-	return withMovedHint(h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
-		func(ctx context.Context) error {
-			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: agent.Options{
-				State: s, Claimant: claimant, Dir: dir, Tools: g.Tools, Drain: h.drain, Fault: d.Call.Fault,
-				Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: e.SecretKeys(),
-			}})
-		},
-		func(ctx context.Context) error { return h.watch(ctx, s) },
-	})))
+	return g.withState(ctx, func(s *state.State) error {
+		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
+		if err != nil {
+			return err
+		}
+		dir, err := g.makeMachineDir(e, record.Machine)
+		if err != nil {
+			return err
+		}
+		h := newHandover(e, g.Tools, d.Call.Applets)
+		o, err := g.agentOptions(d, h, s, dir)
+		if err != nil {
+			return err
+		}
+		return h.run(ctx, s, func(ctx context.Context) error {
+			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: o})
+		})
+	})
 }
 
 type provisionerGrammar struct {
@@ -195,33 +189,26 @@ func RunProvisioner(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)
 }
 
-func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) (err error) {
+func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) error {
 	p := daemonFlags{Env: g.Env, Metrics: g.Metrics}
 	e, err := p.loadEnvironment()
 	if err != nil {
 		return err
 	}
-	s, closeState, err := p.openState(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeState()) }()
-	if err := refuseCopy(ctx, s, e); err != nil {
-		return err
-	}
-	h := newHandover(e, p.Tools, d.Call.Applets)
-	d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
-	return h.exitError(ctx, daemon.RunRoles(ctx, []daemon.Role{
-		newProvisionerRole(s, nil, e),
-		func(ctx context.Context) error { return h.watch(ctx, s) },
-		func(ctx context.Context) error {
+	return p.withState(ctx, func(s *state.State) error {
+		if err := refuseCopy(ctx, s, e); err != nil {
+			return err
+		}
+		h := newHandover(e, p.Tools, d.Call.Applets)
+		d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
+		return h.run(ctx, s, newProvisionerRole(s, nil, e), func(ctx context.Context) error {
 			select {
 			case <-h.drain:
 			case <-ctx.Done():
 			}
 			return nil
-		},
-	}))
+		})
+	})
 }
 
 // newProvisionerRole opens a session of its own if session is nil.

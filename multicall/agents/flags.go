@@ -72,22 +72,24 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	return dir, wrap.Error(err, "cannot make the machine's folder")
 }
 
-// openState waits for a store that is away: whoever started the daemon may not be there to
-// do it again. Metrics, if they are wanted, are served until what it returns closes the state.
-func (p *daemonFlags) openState(ctx context.Context) (s *state.State, closeState func() error, err error) {
-	err = daemon.RetryWhileAway(ctx, func() (err error) {
+// withState calls f with the environment's state. It waits for a store that is away: whoever started
+// the daemon may not be there to do it again. Metrics, if they are wanted, are served meanwhile.
+func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
+	var s *state.State
+	err := daemon.RetryWhileAway(ctx, func() (err error) {
 		s, err = state.Open(ctx, p.State)
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if p.Metrics != "" {
 		s.Metrics = metrics.NewRegistry()
 	}
 	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics)
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
+	if err == nil {
+		err = f(s)
+		stop()
 	}
-	return s, func() error { stop(); return s.Close() }, nil
+	return errors.Join(err, s.Close())
 }

@@ -21,7 +21,7 @@ func TestOpenWaits(t *testing.T) {
 		{"sqlite:/nonexistent/store", time.Minute, state.ErrNoStore},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), c.limit)
-		_, _, err := (&daemonFlags{State: c.url}).openState(ctx)
+		err := (&daemonFlags{State: c.url}).withState(ctx, func(*state.State) error { return nil })
 		if !errors.Is(err, c.want) || errors.Is(err, state.ErrAway) {
 			t.Errorf("%s: got %v, want %v", c.url, err, c.want)
 		}

@@ -106,11 +106,13 @@ type toolsReexec struct{ folder string }
 
 func (s toolsReexec) Error() string { return "goes on from " + s.folder }
 
-func (h *handover) exitError(ctx context.Context, err error) error {
+// run runs the roles, and watches for the order.
+func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
+	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
 	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
 		return toolsReexec{h.nextFolder}
 	}
-	return err
+	return withMovedHint(err)
 }
 
 // Exec keeps the arguments.

@@ -1,7 +1,6 @@
 package home
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,7 @@ func InstallTools(dir, version string, applets []string) (name string, err error
 	}
 	sum := digest.Of(binary)
 	name = version + "-" + sum[:8]
-	return name, keepTools(dir, Fetched{name, sum, applets}, bytes.NewReader(binary), "cannot copy the running binary")
+	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
 }
 
 // Fetched is a binary that comes from elsewhere.
@@ -45,17 +44,25 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
 	}
-	return keepTools(dir, f, content, fmt.Sprintf("cannot keep tools %q", f.Name))
+	failure := fmt.Sprintf("cannot keep tools %q", f.Name)
+	data, err := io.ReadAll(content) // a slow source is not to be read while forks are blocked
+	if got := digest.Of(data); err == nil && got != f.SHA256 {
+		err = fmt.Errorf("its sha256 is %s, and not %s", got, f.SHA256)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", failure, err)
+	}
+	return keepTools(dir, f, data, failure)
 }
 
-func keepTools(dir string, f Fetched, content io.Reader, failure string) error {
+func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := durable.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
 	if now, _, err := digest.OfFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
-		if err := writeExecutable(content, to, f.SHA256); err != nil {
+		if err := writeExecutable(to, data); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
@@ -95,16 +102,8 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// writeExecutable writes what has the sum beside, syncs and renames. A slow source is read
-// before forks are blocked.
-func writeExecutable(from io.Reader, to, sum string) error {
-	data, err := io.ReadAll(from)
-	if err != nil {
-		return err
-	}
-	if got := digest.Of(data); got != sum {
-		return fmt.Errorf("its sha256 is %s, and not %s", got, sum)
-	}
+// writeExecutable writes beside, syncs and renames.
+func writeExecutable(to string, data []byte) error {
 	defer executable.BlockForks()()
 	f, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())
 	if err != nil {

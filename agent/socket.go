@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bijou/state/digest"
+	"bijou/state/wrap"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,10 +86,7 @@ func makePrivateDir(path string) error {
 	if st.Mode&0o077 == 0 {
 		return nil
 	}
-	if err := os.Chmod(path, 0o700); err != nil {
-		return fmt.Errorf("cannot close the folder of sockets to others: %w", err)
-	}
-	return nil
+	return wrap.Error(os.Chmod(path, 0o700), "cannot close the folder of sockets to others")
 }
 
 func socketPath(dir, unit string) string {

@@ -19,6 +19,7 @@ import (
 
 	"bijou/state/executable"
 	"bijou/state/procstat"
+	"bijou/state/wrap"
 )
 
 // trampoline holds the hook's process back until it is recorded: it waits for a line on descriptor
@@ -159,10 +160,7 @@ func writeRecord(path, id string, pid int) error {
 		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: procstat.BootID()}) // never fails
 		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
-	if err != nil {
-		return fmt.Errorf("cannot note the hook's process: %w", err)
-	}
-	return nil
+	return wrap.Error(err, "cannot note the hook's process")
 }
 
 func overwrite(path string, data []byte) error {

@@ -16,6 +16,7 @@ import (
 	"bijou/hookenv/amp"
 	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
+	"bijou/state/wrap"
 )
 
 // conn is one connection: boxes in, boxes out, in turn.
@@ -223,8 +224,5 @@ func removeStale(path string) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("cannot tell whether %q is served: %w", path, err)
 	}
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("cannot remove the stale socket %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(os.Remove(path), "cannot remove the stale socket %q", path)
 }

@@ -17,6 +17,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/copying"
 	"bijou/state/durable"
+	"bijou/state/wrap"
 )
 
 type migrateStateCmd struct {
@@ -44,10 +45,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if now, lerr := home.Load(e.Dir); err == nil && lerr == nil { // until it is finished the old store's are needed
 		err = now.DropCredentials()
 	}
-	if err != nil {
-		return withMigrationHint(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
-	}
-	return nil
+	return withMigrationHint(wrap.Error(err, "cannot migrate environment %q", e.Name), e)
 }
 
 func withMigrationHint(err error, e home.Environment) error {

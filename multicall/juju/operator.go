@@ -18,6 +18,7 @@ import (
 	"bijou/state"
 	"bijou/state/backoff"
 	"bijou/state/sanitize"
+	"bijou/state/wrap"
 )
 
 // operator is one call of juju.
@@ -165,10 +166,7 @@ func withHint(err error) error {
 // that no reader ever sees half of it; anything else (a pipe, a device) is written to. The
 // name of the process's own stdout or stderr means that stream.
 func writeOutput(o *operator, path string, data []byte) error {
-	if err := replaceOrWrite(o, path, data); err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return nil
+	return wrap.Error(replaceOrWrite(o, path, data), "cannot write %q", path)
 }
 
 func replaceOrWrite(o *operator, path string, data []byte) error {

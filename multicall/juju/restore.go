@@ -18,6 +18,7 @@ import (
 	"bijou/state/secret"
 	"bijou/state/secretkeys"
 	"bijou/state/secrets"
+	"bijou/state/wrap"
 )
 
 type restoreCmd struct {
@@ -79,10 +80,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 			err = errors.Join(err, b.undo())
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
-	}
-	return nil
+	return wrap.Error(err, "cannot restore environment %q", e.Name)
 }
 
 type restore struct {

@@ -42,20 +42,15 @@ type Related struct {
 }
 
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
-	all, err := v.candidateEndpoints(e.String())
+	r, err := v.findRelated(e.String())
+	if err != nil {
+		return charmEndpoint{}, err
+	}
+	all, err := r.candidateEndpoints(e.String())
 	if err != nil {
 		return charmEndpoint{}, err
 	}
 	return all[0], nil
-}
-
-// candidateEndpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
-func (v *View) candidateEndpoints(text string) ([]charmEndpoint, error) {
-	r, err := v.findRelated(text)
-	if err != nil {
-		return nil, err
-	}
-	return r.candidateEndpoints(text)
 }
 
 func (v *View) findRelated(text string) (Related, error) {
@@ -68,6 +63,7 @@ func (v *View) findRelated(text string) (Related, error) {
 	return Related{s, &ch.Meta}, err
 }
 
+// candidateEndpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
 func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
 	s := r.Service

@@ -53,10 +53,10 @@ func (c statusCmd) Run(o *operator) error {
 		return unmatchedError(s.Unmatched)
 	}
 	if c.Output == "" {
-		err = c.write(o.streams.Out, s, console.CanColour(o.streams.Out))
+		err = c.write(o.streams.Out, s, c.layout(o))
 		return errors.Join(err, unmatchedError(s.Unmatched))
 	}
-	text, err := c.render(s, false)
+	text, err := c.render(s, c.layout(o))
 	if err != nil {
 		return err
 	}
@@ -103,13 +103,26 @@ func quoteAll(patterns []string) []string {
 	return all
 }
 
-func (c statusCmd) render(s status.Status, coloured bool) ([]byte, error) {
+// layout says how tables are to look: for whom a terminal is there, or for nobody.
+func (c statusCmd) layout(o *operator) statusTables {
+	out, t := o.streams.Out, statusTables{relations: c.Relations, storage: c.Storage}
+	if c.Output != "" || !console.IsTerminal(out) {
+		return t
+	}
+	t.coloured, t.width = console.CanColour(out), console.SizeOf(out).Width
+	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) { // elsewhere a time is another text
+		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), sanitize.HideSecrets(e.State)}
+	}
+	return t
+}
+
+func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 	var text bytes.Buffer
-	err := c.write(&text, s, coloured)
+	err := c.write(&text, s, t)
 	return text.Bytes(), err
 }
 
-func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
+func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	switch c.Format {
 	case "yaml":
 		return writeStatusYAML(w, s)
@@ -126,7 +139,8 @@ func (c statusCmd) write(w io.Writer, s status.Status, coloured bool) error {
 	case "dot":
 		return writeDot(w, s)
 	}
-	return statusTables{status: s, coloured: coloured, relations: c.Relations, storage: c.Storage}.write(w)
+	t.status = s
+	return t.write(w)
 }
 
 // watch prints the status again after each change, until the operator interrupts it or
@@ -135,7 +149,6 @@ func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
-	coloured := c.Output == "" && console.CanColour(o.streams.Out)
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
 		f.read = func(v *state.View) (func() error, error) {
@@ -143,7 +156,7 @@ func (c statusCmd) watch(o *operator) error {
 			if err != nil {
 				return nil, err
 			}
-			text, err := c.render(status, coloured)
+			text, err := c.render(status, c.layout(o))
 			return func() error { return c.showStatus(o, screen, string(text)) }, err
 		}
 		return f.follow(ctx)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/status"
@@ -24,7 +23,7 @@ func sampleStatus() status.Status {
 		},
 		Services: map[string]status.Service{
 			"blog": {Charm: "local:noble/wordpress-1", Version: "6.4.1", Life: state.Dying, Units: map[string]status.Unit{
-				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &status.Workload{Current: "active", Message: "fine"}, OpenPorts: []string{"80/tcp", "icmp"}},
+				"blog/2": {State: "started", Leader: true, Machine: "0", Workload: &status.Workload{Current: "active", Message: "fine", Since: time.Date(2020, 2, 29, 12, 0, 0, 0, time.Local)}, OpenPorts: []string{"80/tcp", "icmp"}},
 				"blog/10": {State: "start-error", Machine: "0", Info: &status.UnitStateInfo{
 					Hook: "start", Message: "exit code 1", NextRetry: time.Date(2096, 1, 1, 12, 30, 0, 0, time.Local)}},
 			}},
@@ -55,9 +54,9 @@ SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAG
 blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
 db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
 
-UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        MESSAGE
-blog/10   start-error  -         idle        0                              start: exit code 1 (next retry at 12:30:00)
-blog/2 *  started      active    idle        0                 80/tcp,icmp  fine
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        SINCE   MESSAGE
+blog/10   start-error  -         idle        0                                      start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp  Feb 29  fine
 db/0      pending      -         allocating  10
 
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
@@ -75,10 +74,9 @@ func TestTabularOnTerminals(t *testing.T) {
 	s.Services["blog"].Units["blog/2"].Workload.Message = "準備完了 " + strings.Repeat("fine ", 40) + "indeed"
 	for width, want := range map[int]string{80: tabular80, 200: tabular200} {
 		var b strings.Builder
-		for _, table := range []*console.Table{machineTable(s, nil), serviceTable(s), unitTable(s), relationTable(s)} {
-			if err := table.WriteIn(&b, false, width); err != nil {
-				t.Fatal(err)
-			}
+		heading := []string{"default", "0.1.0", "2026-01-01 12:00:00", "etcd://10.1.2.3:2379,10.1.2.4:2379,10.1.2.5:2379/bijou/default"}
+		if err := (statusTables{status: s, width: width, heading: heading}).write(&b); err != nil {
+			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, b.String()); diff != "" {
 			t.Errorf("in %d columns (-want +got):\n%s", width, diff)
@@ -86,40 +84,56 @@ func TestTabularOnTerminals(t *testing.T) {
 	}
 }
 
-const tabular80 = `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+const tabular80 = `ENVIRONMENT  VERSION  TIME                 STORE
+default      0.1.0    2026-01-01 12:00:00  etcd://10.1.2.3:2379,10.1.2.4:2379,1…
+
+MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
 2        error                          noble   no room
 0        running  127.0.0.1  localhost  noble
 10       pending                        noble
+
 SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS
 blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)
     hook failed: start: exit code 1
 db                local:noble/mysql-3      yes      1      waiting
     waiting for its machine and agent
-UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS
-blog/10   start-error  -         idle        0
+
+UNIT      STATE       WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS       SINCE
+blog/10   start-err…  -         idle        0
     start: exit code 1 (next retry at 12:30:00)
-blog/2 *  started      active    idle        0                 80/tcp,icmp
+blog/2 *  started     active    idle        0                 80/tcp,ic…  Feb 29
     準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine…
-db/0      pending      -         allocating  10
+db/0      pending     -         allocating  10
+
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
 relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed:…
 relation-0  ring       db:ring    db:ring   up
+
+* leads its service
 `
 
-const tabular200 = `MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
+const tabular200 = `ENVIRONMENT  VERSION  TIME                 STORE
+default      0.1.0    2026-01-01 12:00:00  etcd://10.1.2.3:2379,10.1.2.4:2379,10.1.2.5:2379/bijou/default
+
+MACHINE  STATE    ADDRESS    INSTANCE   SERIES  MESSAGE
 2        error                          noble   no room
 0        running  127.0.0.1  localhost  noble
 10       pending                        noble
+
 SERVICE  VERSION  CHARM                    EXPOSED  UNITS  STATUS         MESSAGE
 blog     6.4.1    local:noble/wordpress-1  no       2      error (dying)  hook failed: start: exit code 1
 db                local:noble/mysql-3      yes      1      waiting        waiting for its machine and agent
-UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        MESSAGE
-blog/10   start-error  -         idle        0                              start: exit code 1 (next retry at 12:30:00)
-blog/2 *  started      active    idle        0                 80/tcp,icmp  準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine…
+
+UNIT      STATE        WORKLOAD  AGENT       MACHINE  ADDRESS  PORTS        SINCE   MESSAGE
+blog/10   start-error  -         idle        0                                      start: exit code 1 (next retry at 12:30:00)
+blog/2 *  started      active    idle        0                 80/tcp,icmp  Feb 29  準備完了 fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine fine…
 db/0      pending      -         allocating  10
+
 RELATION    INTERFACE  PROVIDER   CONSUMER  STATE  MESSAGE
 relation-3  mysql      db:server  blog:db   error  blog/2: db-relation-changed: exit code 1
 relation-0  ring       db:ring    db:ring   up
+
+* leads its service
 `
 
 func TestTabularRelations(t *testing.T) {

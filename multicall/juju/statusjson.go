@@ -42,17 +42,7 @@ type jujuMachine struct {
 	Agent          status.Info `json:"juju-status" yaml:"juju-status"`
 	Instance       status.Info `json:"machine-status" yaml:"machine-status"`
 	IPAddresses    []string    `json:"ip-addresses,omitempty" yaml:"ip-addresses,omitempty"`
-	Base           jujuBase    `json:"base" yaml:"base"`
-}
-
-type jujuBase struct {
-	Name    string `json:"name" yaml:"name"`
-	Channel string `json:"channel" yaml:"channel"` // its version
-}
-
-func newJujuBase(series string) jujuBase {
-	name, version := charm.BaseOfSeries(series)
-	return jujuBase{name, version}
+	Base           charm.Base  `json:"base" yaml:"base"`
 }
 
 type jujuApplication struct {
@@ -64,7 +54,7 @@ type jujuApplication struct {
 	Status        status.Info               `json:"application-status"`
 	Relations     map[string][]jujuRelation `json:"relations,omitempty"`
 	Units         map[string]jujuUnit       `json:"units,omitempty"` // a subordinate's are with their principals
-	Base          jujuBase                  `json:"base"`
+	Base          charm.Base                `json:"base"`
 }
 
 type jujuRelation struct {
@@ -115,7 +105,7 @@ func newJujuStatus(s status.Status) jujuStatus {
 
 func newJujuMachine(m status.Machine) jujuMachine {
 	agent := status.Info{Current: string(m.State), Version: m.Agent, Life: m.Life}
-	view := jujuMachine{Machine: m, Agent: agent, Instance: status.Info{Current: "running"}, Base: newJujuBase(m.Series)}
+	view := jujuMachine{Machine: m, Agent: agent, Instance: status.Info{Current: "running"}, Base: charm.BaseOfSeries(m.Series)}
 	if m.DNSName != "" {
 		view.IPAddresses = []string{m.DNSName}
 	}
@@ -134,7 +124,7 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
 		Service: s, Charm: charm.ShortURL(s.Charm), Origin: "local", CharmName: url.Name, CharmRevision: url.Revision, Status: s.StatusInfo(),
-		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: newJujuBase(s.Series),
+		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: charm.BaseOfSeries(s.Series),
 	}
 	for name, u := range s.Units {
 		view.Units[name] = newJujuUnit(u, all)

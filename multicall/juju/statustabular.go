@@ -20,8 +20,10 @@ import (
 type statusTables struct {
 	status    status.Status
 	coloured  bool
+	width     int  // the terminal's; 0: nothing is cut
 	relations bool // every unit of every relation, instead of one line a relation
 	storage   bool
+	heading   []string // environment, version, time and store; none: there is no note on stars either
 }
 
 func (t statusTables) write(w io.Writer) error {
@@ -29,7 +31,11 @@ func (t statusTables) write(w io.Writer) error {
 	if t.relations {
 		related = relationUnitTable
 	}
-	tables := []*console.Table{provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)}
+	top := console.NewTable("ENVIRONMENT", "VERSION", "TIME", "STORE")
+	if t.heading != nil {
+		top.Add("", t.heading...)
+	}
+	tables := []*console.Table{top, provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)}
 	if t.storage {
 		tables = append(tables, storageTable(t.status.Storage))
 	}
@@ -42,9 +48,14 @@ func (t statusTables) write(w io.Writer) error {
 			return err
 		}
 		before = "\n"
-		if err := table.Write(w, t.coloured); err != nil {
+		if err := table.WriteIn(w, t.coloured, t.width); err != nil {
 			return err
 		}
+	}
+	leads := func(u status.Unit) bool { return u.Leader }
+	if t.heading != nil && slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), leads) {
+		_, err := io.WriteString(w, "\n* leads its service\n")
+		return err
 	}
 	return nil
 }
@@ -151,7 +162,7 @@ func unitTable(s status.Status) *console.Table {
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
 	})
-	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
+	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "SINCE", "MESSAGE")
 	for _, name := range names {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
@@ -159,9 +170,22 @@ func unitTable(s status.Status) *console.Table {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
 		t.Add(cmp.Or(stateColour(rowState(u)), stateColour(workload.Current)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
-			strings.Join(u.OpenPorts, ","), unitMessage(u, workload.Message))
+			strings.Join(u.OpenPorts, ","), formatSince(u), unitMessage(u, workload.Message))
 	}
 	return t
+}
+
+// formatSince is since when it is as a unit's message says: a time, or a day before.
+func formatSince(u status.Unit) string {
+	trouble, info, said := cmp.Or(u.Trouble, &state.Trouble{}), cmp.Or(u.Info, &status.UnitStateInfo{}), cmp.Or(u.Workload, &status.Workload{})
+	since := cmp.Or(trouble.Since, info.Since, said.Since)
+	switch {
+	case since.IsZero():
+		return ""
+	case time.Since(since) < 12*time.Hour:
+		return since.Local().Format("15:04")
+	}
+	return since.Local().Format("Jan 2")
 }
 
 func runningTable(s status.Status) *console.Table {

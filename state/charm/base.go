@@ -68,15 +68,21 @@ func codeNames() map[string]string {
 	}
 }
 
-// BaseOfSeries returns the system and version that a code name stands for, as ubuntu and 24.04; a
-// series that is not known here is a system without a version.
-func BaseOfSeries(series string) (name, version string) {
+// Base is a system and its version, as ubuntu and 24.04.
+type Base struct {
+	Name    string `json:"name" yaml:"name"`
+	Version string `json:"channel" yaml:"channel"` // Juju's word
+}
+
+// BaseOfSeries returns what a code name stands for; a series that is not known here is a system
+// without a version.
+func BaseOfSeries(series string) Base {
 	for base, codeName := range codeNames() {
 		if i := strings.IndexAny(base, "123456789"); codeName == series {
-			return base[:i], base[i:]
+			return Base{base[:i], base[i:]}
 		}
 	}
-	return series, ""
+	return Base{Name: series}
 }
 
 // series returns the code name; of a version that has none, or whose is not known here, what

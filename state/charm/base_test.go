@@ -74,8 +74,8 @@ func TestPlatforms(t *testing.T) {
 
 func TestBaseOfSeries(t *testing.T) {
 	for series, want := range map[string]string{"noble": "ubuntu@24.04", "bookworm": "debian@12", "fedora40": "fedora40@"} {
-		if name, version := BaseOfSeries(series); name+"@"+version != want {
-			t.Errorf("%s: %s %s", series, name, version)
+		if b := BaseOfSeries(series); b.Name+"@"+b.Version != want {
+			t.Errorf("%s: %v", series, b)
 		}
 	}
 	if got := SeriesOfBase("ubuntu@24.04"); got != "noble" {

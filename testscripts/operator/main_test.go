@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"bijou/testscripts/script"
+	"bijou/testscripts/terminal"
 )
 
-// TestMain makes this binary every applet.
-func TestMain(m *testing.M) { script.Main(m, 2, nil) }
+// TestMain makes this binary every applet, and a terminal.
+func TestMain(m *testing.M) { script.Main(m, 2, map[string]func(){"terminal": terminal.Main}) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
 func TestScripts(t *testing.T) {

@@ -104,7 +104,7 @@ func TestCharmWithoutItsArchiveIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.URL.Revision = 3
-	if err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.AddCharm(c) }); !errors.Is(err, state.ErrExists) {
+	if err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.AddCharm(c) }); !errors.Is(err, state.ErrRevisionTaken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 }
 
 // AddCharm adds a charm whose archive is stored. Adding the same archive under
-// the same URL again is no error; another archive there is ErrExists.
+// the same URL again is no error; another archive there is ErrRevisionTaken.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, ok, err := keyspace.Load[Charm](tx.keys, key)
@@ -46,7 +46,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 		return err
 	}
 	if ok {
-		return refuse(ErrExists, "charm %q exists already with other content", c.URL)
+		return refuse(ErrRevisionTaken, "charm %q exists already with other content", c.URL)
 	}
 	if err := tx.keys.ReferToBlob(c.SHA256); err != nil {
 		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)

@@ -104,10 +104,11 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	return u, errors.Join(tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}), tx.keys.Put(keys.Unit(u.Name), u))
 }
 
-// AddUnits adds n units in batches. On an error it returns those that were added.
-func (s *State) AddUnits(ctx context.Context, service string, n int, p Placement) ([]Unit, error) {
+// AddUnits adds n units in batches, all at one place, or each at its own. On an error it returns
+// those that were added.
+func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Placement) ([]Unit, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "units of " + service + " added", Total: n})
-	return addInBatches(ctx, update, n, func(tx *Tx) (Unit, error) { return tx.AddUnit(service, p) })
+	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) { return tx.AddUnit(service, at[i%len(at)]) })
 }
 
 // SeriesError refuses a charm whose series and those of machines do not meet; it can be forced.

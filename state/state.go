@@ -120,6 +120,8 @@ func UnlessAlive(l Life) Life {
 var (
 	// ErrExists: there is one already, under that name or between those endpoints.
 	ErrExists = errors.New("exists already")
+	// ErrRevisionTaken: another archive has the charm's URL.
+	ErrRevisionTaken = errors.New("the charm's revision is taken by other content")
 	// ErrDead: the entity is dying or dead, so nothing can be added to it.
 	ErrDead = errors.New("is dying")
 	// ErrNoStorage: the charm has no such storage, or allows the unit no more of it.

@@ -183,6 +183,6 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
-	machines, err := addInBatches(ctx, update, n, func(tx *Tx) (Machine, error) { return tx.AddMachine(m) })
+	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) { return tx.AddMachine(m) })
 	return machines, wrap.Error(err, "cannot add machine")
 }

@@ -122,14 +122,14 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 
 // addInBatches adds n entities, batchSize to a transaction. On an error it returns those
 // that were added.
-func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx) (T, error)) ([]T, error) {
+func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
 	for len(all) < n {
 		var batch []T
 		err := update(ctx, func(tx *Tx) error {
 			batch = nil
 			for range min(batchSize, n-len(all)) {
-				one, err := add(tx)
+				one, err := add(tx, len(all)+len(batch))
 				if err != nil {
 					return err
 				}

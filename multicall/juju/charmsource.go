@@ -34,39 +34,30 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
 		return c.readPath(err == nil && info.Mode().IsRegular(), filepath.Join(scratch, "charm"))
 	}
-	if c.repository == "" && !strings.Contains(c.name, ":") {
-		return charm.Found{}, state.Origin{}, console.Hint(
-			fmt.Errorf("cannot find charm %q: there is no such folder", c.name),
-			"give a charm's folder, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
-	}
 	ref, err := charm.ParseRef(c.name)
+	const where = "say where charms are: --repository DIR (or JUJU_REPOSITORY)"
+	switch {
+	case c.repository == "" && !strings.Contains(c.name, ":"):
+		err = console.Hint(fmt.Errorf("cannot find charm %q: there is no such folder", c.name), "give a charm's folder, or "+where)
+	case err == nil && c.repository == "":
+		err = console.Hint(fmt.Errorf("cannot find charm %q: no repository is given", c.name), where)
+	case err == nil && ref.Series != "" && c.series != "" && ref.Series != c.series:
+		err = fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
+	}
 	if err != nil {
 		return charm.Found{}, state.Origin{}, err
-	}
-	if c.repository == "" {
-		return charm.Found{}, state.Origin{}, console.Hint(
-			fmt.Errorf("cannot find charm %q: no repository is given", c.name), "say where charms are: --repository DIR (or JUJU_REPOSITORY)")
 	}
 	dir, err := filepath.Abs(c.repository)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
 	}
-	if ref.Series, err = c.chooseSeries(ref); err != nil {
-		return charm.Found{}, state.Origin{}, err
-	}
+	ref.Series = cmp.Or(ref.Series, c.series)
 	found, err := charm.Repository{Dir: dir}.Find(ref)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
 	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
 	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
-}
-
-func (c charmSource) chooseSeries(ref charm.Ref) (string, error) {
-	if ref.Series != "" && c.series != "" && ref.Series != c.series {
-		return "", fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
-	}
-	return cmp.Or(ref.Series, c.series), nil
 }
 
 // readPath reads a folder, or an archive, which it unpacks into scratch with the checks that a unit makes.
@@ -112,24 +103,18 @@ func (o *operator) storeCharm(s *state.State, found charm.Found, url charm.URL) 
 	defer file.Close()
 	tools := o.parts.HookTools
 	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
-	if err != nil {
-		return state.Charm{}, err
+	if err == nil {
+		err = charm.CheckArchive(file, info.Size, tools)
 	}
-	if err := charm.CheckArchive(file, info.Size, tools); err != nil {
+	if err != nil {
 		return state.Charm{}, err
 	}
 	packed, err := charm.ReadArchive(file, info.Size)
 	if err != nil {
 		return state.Charm{}, err
 	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return state.Charm{}, fmt.Errorf("cannot read the archive: %w", err)
-	}
-	sum, size, err := s.PutBlob(o.ctx, file)
-	if err != nil {
-		return state.Charm{}, err
-	}
-	return state.NewCharm(url, packed, sum, size), nil
+	sum, size, err := s.PutBlob(o.ctx, io.NewSectionReader(file, 0, info.Size))
+	return state.NewCharm(url, packed, sum, size), err
 }
 
 // jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
@@ -231,13 +216,9 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	return u.bumpRevision(t)
 }
 
-func (u *upgrade) isStored(url charm.URL) (stored bool, err error) {
-	err = u.state.View(u.o.ctx, func(v *state.View) error {
-		_, err := v.Charm(url.String())
-		stored = err == nil
-		return state.IgnoreNotFound(err)
-	})
-	return stored, err
+func (u *upgrade) isStored(url charm.URL) (bool, error) {
+	_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(url.String()) })
+	return err == nil, state.IgnoreNotFound(err)
 }
 
 func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {

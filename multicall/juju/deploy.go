@@ -80,8 +80,8 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err := charm.CheckService(service.Name); err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	if service.HookDialect, err = c.parseDialect(); err != nil {
-		return nil, err
+	if service.HookDialect, err = charm.ParseDialect(c.HookDialect); err != nil {
+		return nil, console.Usage(err)
 	}
 	if service.Constraints, err = parseConstraints(c.Constraints...); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	d := &deployment{o: o, found: found, service: service, config: config, series: c.Series, files: files, placement: c.placement()}
+	d := &deployment{o: o, found: found, service: service, config: config, series: c.Series, files: files, placements: c.placements()}
 	if !found.Meta.Subordinate {
 		d.units = c.NumUnits
 	}
@@ -113,17 +113,6 @@ func (c deployCmd) checkJujuVersion() error {
 		return nil
 	}
 	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
-}
-
-func (c deployCmd) parseDialect() (charm.Dialect, error) {
-	if c.HookDialect == "" {
-		return "", nil
-	}
-	d, err := charm.ParseDialect(c.HookDialect)
-	if err != nil {
-		return "", console.Usage(err)
-	}
-	return d, nil
 }
 
 // readOptions reads files of options, and options.
@@ -157,15 +146,15 @@ func readOptions(words []string, schema *charm.Config, service string) (map[stri
 
 // deployment is a service that is to be added.
 type deployment struct {
-	o         *operator
-	state     *state.State
-	found     charm.Found
-	service   state.Service
-	config    map[string]any    // as SetConfig takes it
-	series    string            // of its machines; empty: as charmURL says
-	files     map[string]string // of resources, by name
-	units     int
-	placement state.Placement
+	o          *operator
+	state      *state.State
+	found      charm.Found
+	service    state.Service
+	config     map[string]any    // as SetConfig takes it
+	series     string            // of its machines; empty: as charmURL says
+	files      map[string]string // of resources, by name
+	units      int
+	placements []state.Placement // of all units, or of each
 
 	storage     map[string]charm.Directive // that each unit gets, once it is deployed
 	dialectNote string                     // which dialect, and why, once it is deployed
@@ -178,7 +167,7 @@ func (d *deployment) run() error {
 		return err
 	}
 	err = d.addService(url)
-	for errors.Is(err, errRevisionTaken) {
+	for errors.Is(err, state.ErrRevisionTaken) {
 		url.Revision++ // another charm, or other content of this one, has that revision
 		err = d.addService(url)
 	}
@@ -194,35 +183,23 @@ func (d *deployment) run() error {
 	return nil
 }
 
-// errRevisionTaken means that another archive has the charm URL.
-var errRevisionTaken = errors.New("the charm's revision is taken by other content")
-
 // charmURL takes the series from the operator, else the repository, else as ChooseSeries says.
 func (d *deployment) charmURL() (charm.URL, error) {
-	var env state.Environment
-	err := d.state.View(d.o.ctx, func(v *state.View) (err error) {
-		if env, err = v.Environment(); err != nil {
-			return err
+	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
+		env, err := v.Environment()
+		if _, missing := v.Service(d.service.Name); err == nil && missing == nil {
+			err = fmt.Errorf("there is a service %q already; give another name behind the charm's", d.service.Name)
 		}
-		if _, err := v.Service(d.service.Name); err == nil {
-			return fmt.Errorf("there is a service %q already; give another name behind the charm's", d.service.Name)
-		}
-		return nil
+		return env, err
 	})
-	if err != nil {
-		return charm.URL{}, err
-	}
 	series := cmp.Or(d.series, d.found.Series)
-	if series != "" {
+	if err == nil && series != "" {
 		err = charm.CheckSeries(series)
 	}
 	if err == nil {
 		series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
 	}
-	if err != nil {
-		return charm.URL{}, err
-	}
-	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, nil
+	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
 }
 
 func (o *operator) withForceHint(err error) error {
@@ -236,7 +213,7 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// addService adds charm, service and first unit in one transaction: a placement that is
+// addService adds charm, service and first unit, or all that have places of their own, in one transaction: a placement that is
 // refused leaves no service behind.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.o.storeCharm(d.state, d.found, url)
@@ -249,10 +226,6 @@ func (d *deployment) addService(url charm.URL) error {
 	}
 	d.service.Charm, d.service.Series = url.String(), url.Series
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
-		old, err := tx.Charm(url.String())
-		if err == nil && old.SHA256 != record.SHA256 {
-			return errRevisionTaken
-		}
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
@@ -265,13 +238,16 @@ func (d *deployment) addService(url charm.URL) error {
 		if err := putResources(tx, d.service.Name, resources); err != nil || d.units == 0 {
 			return err
 		}
-		_, err = tx.AddUnit(d.service.Name, d.placement)
+		for _, p := range d.placements {
+			_, aerr := tx.AddUnit(d.service.Name, p)
+			err = errors.Join(err, aerr)
+		}
 		return err
 	})
 }
 
-// addUnits adds the units after the first. A subordinate's come with their principals.
+// addUnits adds the others. A subordinate's come with their principals.
 func (d *deployment) addUnits() error {
-	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-1), d.placement)
+	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-len(d.placements)), d.placements...)
 	return err
 }

@@ -46,10 +46,8 @@ type HookOutcome struct {
 
 // Run runs the command and ends with its exit code.
 func (c doCmd) Run(o *operator) error {
-	if c.HookDialect != "" {
-		if _, err := charm.ParseDialect(c.HookDialect); err != nil {
-			return console.Usage(err)
-		}
+	if _, err := charm.ParseDialect(c.HookDialect); err != nil {
+		return console.Usage(err)
 	}
 	words := trimDashes(c.Command)
 	if len(words) == 0 {

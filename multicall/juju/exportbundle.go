@@ -38,16 +38,17 @@ func (c exportBundleCmd) Run(o *operator) error {
 		} else if err := c.writeFiles(o, s, b, env); err != nil {
 			return fmt.Errorf("cannot write charms: %w", err)
 		}
-		text, err := sanitize.MarshalYAML(b)
-		switch {
-		case err != nil:
-			return fmt.Errorf("internal error: %w", err)
-		case c.Charms != "":
-			return writeOutput(o, filepath.Join(c.Charms, "bundle.yaml"), text)
-		case c.Filename != "":
-			return writeOutput(o, c.Filename, text)
+		file := c.Filename
+		if c.Charms != "" {
+			file = filepath.Join(c.Charms, "bundle.yaml")
 		}
-		_, err = o.streams.Out.Write(text)
+		if file == "" {
+			return o.encode("yaml", b)
+		}
+		text, err := sanitize.MarshalYAML(b)
+		if err == nil {
+			err = writeOutput(o, file, text)
+		}
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -150,10 +151,15 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 // placementFlags say how many new units there are to be, and where.
 type placementFlags struct {
 	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
-	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"."`
+	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
 }
 
-func (p placementFlags) check() error { return checkCount(p.NumUnits, "unit") }
+func (p placementFlags) check() error {
+	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
+		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each", n, formatCount(p.NumUnits, "unit")))
+	}
+	return checkCount(p.NumUnits, "unit")
+}
 
 // maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
 // not to fill the store.
@@ -169,7 +175,12 @@ func checkCount(n int, thing string) error {
 	return nil
 }
 
-func (p placementFlags) placement() state.Placement { return state.Placement{Machine: p.To} }
+func (p placementFlags) placements() (at []state.Placement) {
+	for machine := range strings.SplitSeq(p.To, ",") {
+		at = append(at, state.Placement{Machine: machine})
+	}
+	return at
+}
 
 type addUnitCmd struct {
 	Service string `arg:"" help:"The service."`
@@ -183,7 +194,7 @@ func (c addUnitCmd) Run(o *operator) error {
 		return err
 	}
 	return o.openChosen(func(s *state.State) error {
-		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placement())
+		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placements()...)
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)
 			o.affect(untilIdle, u.Name)

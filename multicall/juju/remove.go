@@ -129,8 +129,9 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 }
 
 type removeUnitCmd struct {
-	Units []string `arg:"" name:"unit" help:"The units."`
-	Force bool     `help:"At once, without hooks, whatever the agent does."`
+	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, services."`
+	NumUnits int      `placeholder:"N" help:"Of each service that many units, the newest."`
+	Force    bool     `help:"At once, without hooks, whatever the agent does."`
 	unitRemovalFlags
 	waitFlags
 }
@@ -149,8 +150,34 @@ func (c removeUnitCmd) Run(o *operator) error {
 				return s.ForceRemoveUnit(ctx, name)
 			}, false}
 		}
-		return c.removeUnits(o, s, k, c.Units)
+		units, err := state.Read(o.ctx, s, c.chooseUnits)
+		if err != nil {
+			return err
+		}
+		return c.removeUnits(o, s, k, units)
 	})
+}
+
+// chooseUnits leaves units out that go already.
+func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
+	if c.NumUnits == 0 {
+		return c.Units, nil
+	}
+	for _, service := range c.Units {
+		_, err := v.Service(service)
+		units, uerr := v.Units(service)
+		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
+		switch {
+		case err != nil || uerr != nil:
+			return nil, errors.Join(err, uerr)
+		case c.NumUnits < 0 || c.NumUnits > len(units):
+			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d", formatCount(c.NumUnits, "unit"), service, len(units))
+		}
+		for _, u := range units[len(units)-c.NumUnits:] {
+			chosen = append(chosen, u.Name)
+		}
+	}
+	return chosen, nil
 }
 
 func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {

@@ -97,7 +97,7 @@ type upgradeTarget struct {
 func (u *upgrade) run() error {
 	for {
 		err := u.commit()
-		if !errors.Is(err, errRevisionTaken) {
+		if !errors.Is(err, state.ErrRevisionTaken) {
 			return err
 		}
 		u.target.url.Revision++ // another service brought another charm of that revision
@@ -143,10 +143,6 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		return errors.Join(err, errServiceMoved)
 	}
 	if u.target.found.Path != "" && record.URL == u.target.url {
-		old, err := tx.Charm(record.URL.String())
-		if err == nil && old.SHA256 != record.SHA256 {
-			return errRevisionTaken
-		}
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}

@@ -20,9 +20,9 @@ const (
 	Modern  Dialect = "modern"
 )
 
-// ParseDialect reads a dialect's name, as operators and charms give it.
+// ParseDialect reads a dialect's name, as operators and charms give it; "" is none.
 func ParseDialect(s string) (Dialect, error) {
-	if d := Dialect(s); d == Classic || d == Modern {
+	if d := Dialect(s); d == "" || d == Classic || d == Modern {
 		return d, nil
 	}
 	return "", fmt.Errorf("unknown hook dialect %q: want classic or modern", s)

@@ -18,37 +18,47 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 		return Uniter{}, err
 	}
 	for _, kv := range kvs {
-		if err := u.decodeRecord(strings.TrimPrefix(kv.Key, prefix), kv); err != nil {
+		if err := u.takeRecord(strings.TrimPrefix(kv.Key, prefix), keyspace.Change{KeyValue: kv}); err != nil {
 			return Uniter{}, err
 		}
 	}
 	return u, nil
 }
 
-// decodeRecord takes the rest of the record's key: "op", "workflow", "relations/3",
-// "relations/3/mysql/0", "services/3/mysql".
-func (u *Uniter) decodeRecord(rest string, kv keyspace.KeyValue) (err error) {
-	switch rest {
-	case "op":
-		op, err := keyspace.Decode[Op](kv)
-		u.Op = &op
-		return err
-	case "workflow":
-		u.Workflow, err = keyspace.Decode[Workflow](kv)
-		return err
+// takeRecord takes a record that is there or gone by now, by the rest of its key: "op", "workflow",
+// "relations/3", "relations/3/mysql/0", "services/3/mysql".
+func (u *Uniter) takeRecord(rest string, c keyspace.Change) (err error) {
+	id, member, ofRelation := parseRelationKey(rest)
+	switch {
+	case rest == "op" && c.Deleted:
+		u.Op = nil
+	case rest == "op":
+		u.Op = &Op{}
+		err = keyspace.DecodeInto(c.KeyValue, u.Op)
+	case rest == "workflow":
+		u.Workflow = Workflow{}
+		if !c.Deleted {
+			err = keyspace.DecodeInto(c.KeyValue, &u.Workflow)
+		}
+	case ofRelation && member == "":
+		err = takeInto(u.Relations, id, c)
+	case ofRelation:
+		if u.Members[id] == nil {
+			u.Members[id] = map[string]MemberState{}
+		}
+		if err = takeInto(u.Members[id], member, c); len(u.Members[id]) == 0 {
+			delete(u.Members, id)
+		}
 	}
-	id, member, ok := parseRelationKey(rest)
-	if !ok {
+	return err
+}
+
+func takeInto[K comparable, V any](records map[K]V, key K, c keyspace.Change) (err error) {
+	if c.Deleted {
+		delete(records, key)
 		return nil
 	}
-	if member == "" {
-		u.Relations[id], err = keyspace.Decode[RelationState](kv)
-		return err
-	}
-	if u.Members[id] == nil {
-		u.Members[id] = map[string]MemberState{}
-	}
-	u.Members[id][member], err = keyspace.Decode[MemberState](kv)
+	records[key], err = keyspace.Decode[V](c.KeyValue)
 	return err
 }
 
@@ -142,39 +152,14 @@ func (tx *Tx) RemoveMember(unit string, id int, member string) error {
 func (w Writes) Apply(unit string, u *Uniter) error {
 	for _, c := range w.changes {
 		rest, own := strings.CutPrefix(c.Key, keys.Uniter(unit))
-		switch {
-		case !own:
-		case c.Deleted:
-			u.dropRecord(rest)
-		default:
-			if err := u.decodeRecord(rest, c.KeyValue); err != nil {
-				return err
-			}
+		if !own {
+			continue
+		}
+		if err := u.takeRecord(rest, c); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (u *Uniter) dropRecord(rest string) {
-	switch rest {
-	case "op":
-		u.Op = nil
-		return
-	case "workflow":
-		u.Workflow = Workflow{}
-		return
-	}
-	id, member, ok := parseRelationKey(rest)
-	switch {
-	case !ok:
-	case member == "":
-		delete(u.Relations, id)
-	default:
-		delete(u.Members[id], member)
-		if len(u.Members[id]) == 0 {
-			delete(u.Members, id)
-		}
-	}
 }
 
 // PrefetchHook brings, in one round trip, the records that change when a hook of a unit begins

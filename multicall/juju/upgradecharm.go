@@ -13,14 +13,17 @@ import (
 )
 
 type upgradeCharmCmd struct {
-	Service     string `arg:"" help:"The service."`
-	Repository  string `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch      string `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
-	Revision    *int   `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force       bool   `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
-	ForceSeries bool   `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
-	Retry       bool   `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
-	DryRun      bool   `help:"Only say what would be done."`
+	Service     string   `arg:"" help:"The service."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
+	Force       bool     `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
+	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
+	Retry       bool     `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
+	Base        string   `placeholder:"BASE" help:"The base of its machines (ubuntu@24.04), which they keep: another one is refused."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options, as deploy takes it, or an option, to be set with it; may be repeated, a later one wins."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
+	DryRun      bool     `help:"Only say what would be done."`
 	waitFlags
 }
 
@@ -57,8 +60,14 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 		}
 		return err
 	})
+	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
+		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series), "deploy another service with: juju deploy --base "+c.Base)
+	}
 	if err == nil {
 		u.target, err = u.findTarget(scratch)
+	}
+	if err == nil {
+		err = u.readGiven()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
@@ -80,6 +89,8 @@ type upgrade struct {
 	service   state.Service
 	current   state.Charm // what the service runs
 	target    upgradeTarget
+	options   map[string]any       // that are set with it
+	resources []state.Resource     // that are given with it
 	upgrading []state.OutdatedUnit // the units that go over, as they were read last
 	skipped   []state.OutdatedUnit // those that do not: in error, and not forced
 }
@@ -114,7 +125,7 @@ func (u *upgrade) commit() error {
 	if same && len(u.upgrading) == 0 {
 		u.noteSkipped()
 		u.o.note("service %q is already running the latest charm", u.service.Name)
-		return nil
+		return u.state.Update(u.o.ctx, u.setGiven)
 	}
 	record := u.current
 	if u.target.found.Path != "" && !same {
@@ -154,7 +165,11 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	for _, b := range u.skipped {
 		spec.Skip = append(spec.Skip, b.Unit)
 	}
-	if err := tx.UpgradeService(u.service.Name, spec); err != nil || !u.cmd.Retry {
+	err := tx.UpgradeService(u.service.Name, spec)
+	if err == nil {
+		err = u.setGiven(tx)
+	}
+	if err != nil || !u.cmd.Retry {
 		return err
 	}
 	for _, b := range u.upgrading {
@@ -166,6 +181,34 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		}
 	}
 	return nil
+}
+
+// readGiven reads options and resources, as the charm has them that is to be.
+func (u *upgrade) readGiven() error {
+	to := u.target.found.Charm
+	if to == nil {
+		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(u.target.url.String()) })
+		if err != nil {
+			return err
+		}
+		to = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
+	}
+	options, err := readOptions(u.cmd.Config, to.Config, u.service.Name)
+	files, ferr := parseResourceFiles(to.Meta, u.cmd.Resource)
+	if err = errors.Join(err, ferr); err != nil || u.cmd.DryRun {
+		return err
+	}
+	u.options = options
+	u.resources, err = u.o.storeResources(u.state, files)
+	return err
+}
+
+func (u *upgrade) setGiven(tx *state.Tx) error {
+	err := putResources(tx, u.service.Name, u.resources)
+	if err == nil && len(u.options) > 0 {
+		_, err = tx.SetConfig(u.service.Name, u.options)
+	}
+	return err
 }
 
 func (u *upgrade) readBehind() error {

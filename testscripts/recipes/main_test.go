@@ -10,7 +10,9 @@ import (
 )
 
 // TestMain makes this binary every applet.
-func TestMain(m *testing.M) { script.Main(m, 2, nil) }
+func TestMain(m *testing.M) {
+	script.Main(m, 2, map[string]func(){"make-secret-due": script.MakeSecretDue})
+}
 
 // TestScripts runs every *.txtar beside it over each store that processes can share, with
 // the folder of the examples in EXAMPLES.

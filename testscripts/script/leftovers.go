@@ -30,8 +30,8 @@ func destroyLeftovers(folder string) {
 // StopLeftovers kills the servers and daemons that test charms started below a
 // BIJOU_HOME, and a failed script left running; a script that passed has none.
 func StopLeftovers(home string) {
-	units := filepath.Join(home, "*", "machines", "*", "units", "*")
-	for _, pattern := range []string{"redis/pid", "daemon.pid"} {
+	units := filepath.Join(home, "*", "machines", "*", "agents", "*")
+	for _, pattern := range []string{"redis/pid", "daemon.pid", "agent.pid"} {
 		files, _ := filepath.Glob(filepath.Join(units, pattern))
 		for _, f := range files {
 			data, _ := os.ReadFile(f)

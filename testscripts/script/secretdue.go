@@ -1,0 +1,42 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/secrets"
+)
+
+// MakeSecretDue is a program of scripts, make-secret-due ID: the rotation of that secret,
+// of the environment default, is due now. The shortest policy is an hour.
+func MakeSecretDue() {
+	if err := makeSecretDue(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func makeSecretDue(id string) error {
+	e, err := home.Load(filepath.Join(os.Getenv("BIJOU_HOME"), "default"))
+	if err != nil {
+		return err
+	}
+	s, err := state.Open(context.Background(), e.State)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Update(context.Background(), func(tx *state.Tx) error {
+		r, err := secrets.Get(tx.View, id)
+		if err != nil {
+			return err
+		}
+		r.RotateAt = time.Now()
+		return secrets.Put(tx, r)
+	})
+}

@@ -1,0 +1,23 @@
+package tools
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPageHasEveryTool wants each tool in the table of docs/charms.md that says which one is
+// for what.
+func TestPageHasEveryTool(t *testing.T) {
+	data, err := os.ReadFile("../../docs/charms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(data), "\n## Which tool for what\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, tool := range All() {
+		if !strings.Contains(section, "`"+tool.Name+"`") {
+			t.Errorf("docs/charms.md does not say what %s is for", tool.Name)
+		}
+	}
+}

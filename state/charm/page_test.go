@@ -1,0 +1,41 @@
+package charm
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPageHasEveryKey wants each key that is read of a charm's files in the tables of
+// docs/charms.md.
+func TestPageHasEveryKey(t *testing.T) {
+	data, err := os.ReadFile("../../docs/charms.md")
+	must(t, err)
+	page, _, _ := strings.Cut(string(data), "\n## Hooks, and their order\n")
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	keys := map[string]bool{}
+	tag := regexp.MustCompile("yaml:\"([a-zA-Z][a-zA-Z-]*)\"`|^\tcase \"([a-z]+)\":$")
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		must(t, err)
+		for line := range strings.Lines(string(code)) {
+			key := tag.FindStringSubmatch(strings.TrimRight(line, "\n"))
+			switch {
+			case key == nil, strings.HasSuffix(file, "_test.go"), key[2] != "" && file != "relation.go":
+			default:
+				keys[key[1]+key[2]] = true // tags, and what relations are read by
+			}
+		}
+	}
+	if len(keys) < 40 {
+		t.Errorf("%d keys were found in the code, fewer than there are", len(keys))
+	}
+	for key := range keys {
+		if !strings.Contains(page, "`"+key) {
+			t.Errorf("docs/charms.md does not explain the key %q", key)
+		}
+	}
+}

@@ -3,55 +3,69 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/VictoriaMetrics/metrics"
 )
 
 // Registry holds the values of metrics. Labels are given in pairs: a name, a value. A nil one holds nothing.
 type Registry struct {
-	values *metrics.Set
+	mu     sync.Mutex
+	series map[[2]string]*series // by the metric's name and the labels
 	part   atomic.Pointer[Registry]
 }
 
-// NewRegistry returns one without values.
-func NewRegistry() *Registry { return &Registry{values: metrics.NewSet()} }
+type series struct {
+	name, labels string
+	kind         string
+	value        float64 // of a histogram: the sum
+	counts       []int   // of a histogram: by bound, the last beyond all of them
+}
 
-func labelled(name string, labels []string) string {
+// NewRegistry returns one without values.
+func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
+
+func (r *Registry) change(kind, name string, labels []string, change func(s *series)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := [2]string{name, joinLabels(labels)}
+	if r.series[key] == nil {
+		r.series[key] = &series{name: name, labels: key[1], kind: kind, counts: make([]int, len(bounds)+1)}
+	}
+	change(r.series[key])
+}
+
+func joinLabels(labels []string) string {
 	var pairs []string
 	for pair := range slices.Chunk(labels, 2) {
 		pairs = append(pairs, fmt.Sprintf("%s=%q", pair[0], pair[1]))
 	}
-	if len(pairs) == 0 {
-		return name
-	}
-	return name + "{" + strings.Join(pairs, ",") + "}"
+	return strings.Join(pairs, ",")
 }
 
 // Set sets a gauge.
 func (r *Registry) Set(value float64, name string, labels ...string) {
-	if r != nil {
-		r.values.GetOrCreateGauge(labelled(name, labels), nil).Set(value)
-	}
+	r.change("gauge", name, labels, func(s *series) { s.value = value })
 }
 
 // Remove removes a gauge.
 func (r *Registry) Remove(name string, labels ...string) {
-	if r != nil {
-		r.values.UnregisterMetric(labelled(name, labels))
-	}
+	r.change("gauge", name, labels, func(s *series) { delete(r.series, [2]string{s.name, s.labels}) })
 }
 
 // Add adds to a counter; 0 has it written before anything is counted.
 func (r *Registry) Add(n int, name string, labels ...string) {
-	if r != nil {
-		r.values.GetOrCreateCounter(labelled(name, labels)).Add(n)
-	}
+	r.change("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
 
 // bounds are a histogram's, in seconds: from a read of a file's store to a hook that installs packages.
@@ -59,9 +73,11 @@ var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
 // Observe counts a duration in a histogram.
 func (r *Registry) Observe(took time.Duration, name string, labels ...string) {
-	if r != nil {
-		r.values.GetOrCreatePrometheusHistogramExt(labelled(name, labels), bounds).Update(took.Seconds())
-	}
+	r.change("histogram", name, labels, func(s *series) {
+		at, _ := slices.BinarySearch(bounds, took.Seconds())
+		s.counts[at]++
+		s.value += took.Seconds()
+	})
 }
 
 // Replace writes another registry's values beside the own ones from now on, in place of those of
@@ -74,12 +90,49 @@ func (r *Registry) Replace(part *Registry) {
 
 // Write writes all values in Prometheus's text format.
 func (r *Registry) Write(w io.Writer) {
-	metrics.ExposeMetadata(true)
-	r.values.WritePrometheus(w)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := ""
+	for _, s := range slices.SortedFunc(maps.Values(r.series), func(a, b *series) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.labels, b.labels))
+	}) {
+		if s.name != last {
+			fmt.Fprintln(w, "# TYPE", s.name, s.kind)
+			last = s.name
+		}
+		s.write(w)
+	}
 	if part := r.part.Load(); part != nil {
-		part.values.WritePrometheus(w)
+		part.Write(w)
 	}
 }
+
+func (s *series) write(w io.Writer) {
+	if s.kind != "histogram" {
+		writeValue(w, s.name, s.labels, s.value)
+		return
+	}
+	total := 0
+	for i, n := range s.counts {
+		le := "+Inf"
+		if i < len(bounds) {
+			le = formatFloat(bounds[i])
+		}
+		total += n
+		writeValue(w, s.name+"_bucket", strings.TrimPrefix(s.labels+`,le="`+le+`"`, ","), float64(total))
+	}
+	writeValue(w, s.name+"_sum", s.labels, s.value)
+	writeValue(w, s.name+"_count", s.labels, float64(total))
+}
+
+func writeValue(w io.Writer, name, labels string, value float64) {
+	if labels != "" {
+		labels = "{" + labels + "}"
+	}
+	fmt.Fprintln(w, name+labels, formatFloat(value))
+}
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Result returns the word of a label for what has succeeded or not.
 func Result(err error) string {

@@ -33,8 +33,7 @@ func TestWrite(t *testing.T) {
 	none.Replace(r)
 	var text strings.Builder
 	r.Write(&text)
-	want := `# HELP hooks_seconds
-# TYPE hooks_seconds histogram
+	want := `# TYPE hooks_seconds histogram
 hooks_seconds_bucket{hook="start",le="0.001"} 0
 hooks_seconds_bucket{hook="start",le="0.005"} 1
 hooks_seconds_bucket{hook="start",le="0.025"} 1
@@ -48,15 +47,12 @@ hooks_seconds_bucket{hook="start",le="1800"} 1
 hooks_seconds_bucket{hook="start",le="+Inf"} 2
 hooks_seconds_sum{hook="start"} 3600.005
 hooks_seconds_count{hook="start"} 2
-# HELP tries_total
 # TYPE tries_total counter
 tries_total 0
 tries_total{result="done"} 1
-# HELP units
 # TYPE units gauge
 units{unit="x/1",state="a \"b\""} 2
 units{unit="x/10"} 1
-# HELP fleet
 # TYPE fleet gauge
 fleet{lrn="1"} 1
 `

@@ -64,20 +64,21 @@ const MaxLogsPerUpdate = 16
 func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error {
 	parts := map[string][][]LogLine{}
 	for source, lines := range logs {
-		parts[source] = splitLines(lines)
-	}
-	for {
-		maps.DeleteFunc(parts, func(_ string, rest [][]LogLine) bool { return len(rest) == 0 })
-		if len(parts) == 0 {
-			return nil
+		if len(lines) > 0 {
+			parts[source] = splitLines(lines)
 		}
+	}
+	for len(parts) > 0 {
 		if err := s.Update(ctx, func(tx *Tx) error { return tx.appendLogs(parts) }); err != nil {
 			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
 		for source, rest := range parts {
-			parts[source] = rest[1:]
+			if parts[source] = rest[1:]; len(rest) == 1 {
+				delete(parts, source)
+			}
 		}
 	}
+	return nil
 }
 
 // AppendLog is AppendLogs for one.

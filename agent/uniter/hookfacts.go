@@ -3,9 +3,11 @@ package uniter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,32 +70,22 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 // hookMembers returns the members after the change that the hook is about: with the unit
 // that joins, without the one that departs, none in broken.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
+	recorded := snap.Uniter.Members[h.Relation]
 	var names []string
-	recorded, present := snap.Uniter.Members[h.Relation], 0
-	isIn := func(name string, m state.MemberState) bool {
+	for _, m := range snap.Relations[h.Relation].Members { // sorted
+		if _, ok := recorded[m.Unit]; ok {
+			names = append(names, m.Unit)
+		}
+	}
+	if len(names) < len(recorded) { // some have gone, and their departed is owed
+		names = slices.Collect(maps.Keys(recorded))
+		charm.SortUnits(names)
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
 		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
 		leaver := name == h.RemoteUnit && h.Kind == hook.Departed
-		return hook.IsUnit(name) && (joiner || m.State == hook.In && !leaver)
-	}
-	for _, p := range snap.Relations[h.Relation].Members { // sorted
-		if m, ok := recorded[p.Unit]; ok {
-			present++
-			if isIn(p.Unit, m) {
-				names = append(names, p.Unit)
-			}
-		}
-	}
-	if present == len(recorded) {
-		return names
-	}
-	names = nil // some have gone, and their departed is owed
-	for name, m := range recorded {
-		if isIn(name, m) {
-			names = append(names, name)
-		}
-	}
-	charm.SortUnits(names)
-	return names
+		return !hook.IsUnit(name) || !joiner && (recorded[name].State != hook.In || leaver)
+	})
 }
 
 func (u *uniter) newContext(f hookFacts) *hookctx.Context {

@@ -16,10 +16,7 @@ const (
 )
 
 func (u *uniter) measureHook(r *runningHook, failure string) {
-	result := "done"
-	if failure != "" {
-		result = "failed"
-	}
+	result := map[bool]string{true: "done", false: "failed"}[failure == ""]
 	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result", result)
 }
 

@@ -144,17 +144,17 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 	return nil
 }
 
-func readMember(v *state.View, s *decide.Snapshot, of memberRef) error {
-	r, known := s.Relations[of.relation]
+func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
+	r, known := s.Relations[of.Relation]
 	if !known {
 		return nil
 	}
-	m, in, err := readMembership(v, of.relation, of.unit)
+	m, in, err := readMembership(v, of.Relation, of.Name)
 	if err != nil {
 		return err
 	}
 	in = in && concernsUnit(s, r, m)
-	i, was := slices.BinarySearchFunc(r.Members, of.unit, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
+	i, was := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
 	switch {
 	case in && was:
 		r.Members[i] = m
@@ -163,7 +163,7 @@ func readMember(v *state.View, s *decide.Snapshot, of memberRef) error {
 	case was:
 		r.Members = slices.Delete(r.Members, i, i+1)
 	}
-	s.Relations[of.relation] = r
+	s.Relations[of.Relation] = r
 	return nil
 }
 

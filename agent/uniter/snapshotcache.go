@@ -22,15 +22,9 @@ import (
 type snapshotCache struct {
 	valid        bool // snap was read, and is current but for what is stale
 	snap         decide.Snapshot
-	staleMembers []memberRef
+	staleMembers []decide.Member
 	staleRest    bool
 	madeHooks    []string // outlasts an invalidation: it is not of the store
-}
-
-// memberRef names one member of a relation.
-type memberRef struct {
-	relation int
-	unit     string
 }
 
 func (c *snapshotCache) invalidate() { *c = snapshotCache{madeHooks: c.madeHooks} }
@@ -40,7 +34,7 @@ func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c
 func (c *snapshotCache) markStale(keys []string) {
 	for _, key := range keys {
 		if id, unit, ok := state.MembershipOf(key); ok {
-			c.staleMembers = append(c.staleMembers, memberRef{id, unit})
+			c.staleMembers = append(c.staleMembers, decide.Member{Relation: id, Name: unit})
 		} else {
 			c.staleRest = true
 		}
@@ -54,30 +48,19 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 		return
 	}
 	for _, key := range w.Keys() {
-		if id, member, ok := state.RelationRecordOf(unit, key); ok {
-			c.noteUncompared(id, member)
+		id, member, ok := state.RelationRecordOf(unit, key)
+		_, isEntered := c.snap.Uniter.Relations[id]
+		switch {
+		case ok && member == "" && !isEntered:
+			c.snap.Uncompared = nil // all who are in it are to be compared
+		case ok:
+			c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
+		case !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key):
+			c.staleRest = true
 		}
 	}
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
-		return
-	}
-	for _, key := range w.Keys() {
-		if !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key) {
-			c.staleRest = true
-		}
-	}
-}
-
-// noteUncompared has a member compared whose record is written, and all members if that of a
-// relation is (then member is empty) which the unit enters.
-func (c *snapshotCache) noteUncompared(relation int, member string) {
-	_, isEntered := c.snap.Uniter.Relations[relation]
-	switch {
-	case member != "":
-		c.snap.Uncompared.Add(relation, member)
-	case !isEntered:
-		c.snap.Uncompared = nil
 	}
 }
 
@@ -176,7 +159,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 		err = readMembers(v, &fresh)
 	default:
 		for _, m := range c.staleMembers {
-			fresh.Uncompared.Add(m.relation, m.unit)
+			fresh.Uncompared.Add(m)
 			err = errors.Join(err, readMember(v, &fresh, m))
 		}
 	}

@@ -45,10 +45,10 @@ func (s *Sender) Close() {
 	s.wg.Wait()
 }
 
-func (s *Sender) add(logs ...*Log) {
+func (s *Sender) add(l *Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting = append(s.waiting, logs...)
+	s.waiting = append(s.waiting, l)
 	if !s.running && s.ctx.Err() == nil {
 		s.running = true
 		s.wg.Go(s.run)
@@ -74,16 +74,14 @@ func (s *Sender) run() {
 		if len(logs) == 0 {
 			return
 		}
-		unsent, err := s.sendEach(logs)
-		s.add(unsent...)
-		switch {
+		switch err := s.sendEach(logs); {
 		case s.ctx.Err() != nil:
 			return
 		case errors.Is(err, state.ErrStoreGone):
 			s.cancel()
 			return
 		case err != nil:
-			s.Log.Debug("cannot send logs; it is tried again", "logs", len(unsent), "error", err)
+			s.Log.Debug("cannot send logs; it is tried again", "error", err)
 			_ = retry.Wait(s.ctx)
 		default:
 			retry.Reset()
@@ -106,16 +104,17 @@ func (s *Sender) take() (logs []*Log) {
 
 // sendEach sends logs one by one if they cannot be sent together: what is wrong with one of them
 // is not to keep the others.
-func (s *Sender) sendEach(logs []*Log) (unsent []*Log, err error) {
+func (s *Sender) sendEach(logs []*Log) (err error) {
 	if s.send(logs) == nil {
-		return nil, nil
+		return nil
 	}
 	for _, l := range logs {
 		if e := s.send([]*Log{l}); e != nil {
-			unsent, err = append(unsent, l), e
+			s.add(l)
+			err = e
 		}
 	}
-	return unsent, err
+	return err
 }
 
 func (s *Sender) send(logs []*Log) error {

@@ -129,23 +129,13 @@ func (l *Log) removeSent(n int) {
 	}
 	switch {
 	case bytes > batchSize && !l.closed:
-		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, l.endPause)
+		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, func() { l.sender.add(l) })
 	case len(l.pending) > 0:
 		l.sender.add(l)
 	default:
-		l.setIdle()
-	}
-}
-
-func (l *Log) endPause() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sender.add(l)
-}
-
-func (l *Log) setIdle() {
-	if l.queued = false; l.closed {
-		close(l.sent)
+		if l.queued = false; l.closed {
+			close(l.sent)
+		}
 	}
 }
 

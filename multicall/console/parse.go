@@ -15,11 +15,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
+
+	"bijou/state/lazyregexp"
 )
 
 // ErrHelped means that help was asked for and printed; nothing else is to be done.
@@ -102,6 +103,9 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	return parser, nil
 }
 
+// innerCapital is where kong sets a dash in a field's name.
+var innerCapital = lazyregexp.New("(.)([A-Z])")
+
 // commandOptions has the command that is called, or all if args do not begin with one: kong looks at
 // every option of every command before it parses one, which is most of what a command line costs.
 func (c Command) commandOptions(args []string) (all []kong.Option) {
@@ -111,7 +115,7 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	commands := reflect.ValueOf(c.Commands).Elem()
 	for i := range commands.NumField() {
 		f := commands.Type().Field(i)
-		name := cmp.Or(f.Tag.Get("name"), dashedName(f.Name))
+		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital.Compiled().ReplaceAllString(f.Name, "$1-$2")))
 		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(), string(f.Tag))
 		if len(args) > 0 && slices.Contains(append(strings.Split(f.Tag.Get("aliases"), ","), name), args[0]) {
 			return []kong.Option{command}
@@ -119,18 +123,6 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 		all = append(all, command)
 	}
 	return all
-}
-
-// dashedName returns a field's name as kong writes it.
-func dashedName(field string) string {
-	var b strings.Builder
-	for i, r := range field {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 func (c Command) addHelp(n *kong.Node, folder string) {

@@ -13,15 +13,18 @@ import (
 const MaxArrivals = 50
 
 // Members names members of relations. Nil is all of them.
-type Members map[int]map[string]bool
+type Members map[Member]bool
+
+// Member is one of a relation.
+type Member struct {
+	Relation int
+	Name     string
+}
 
 // Add adds one, if not all are in it.
-func (m Members) Add(relation int, name string) {
-	if m != nil && m[relation] == nil {
-		m[relation] = map[string]bool{}
-	}
+func (m Members) Add(one Member) {
 	if m != nil {
-		m[relation][name] = true
+		m[one] = true
 	}
 }
 
@@ -56,11 +59,14 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	}
 	recorded = map[string]state.MemberState{}
 	visible := s.visibleMembers(id)
-	for name := range s.Uncompared[id] {
-		if m, ok := s.Uniter.Members[id][name]; ok {
-			recorded[name] = m
+	for m := range s.Uncompared {
+		if m.Relation != id {
+			continue
 		}
-		i, in := slices.BinarySearchFunc(visible, name, func(m state.Member, name string) int { return charm.CompareUnits(m.Unit, name) })
+		if is, ok := s.Uniter.Members[id][m.Name]; ok {
+			recorded[m.Name] = is
+		}
+		i, in := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int { return charm.CompareUnits(m.Unit, name) })
 		if in {
 			present = append(present, visible[i])
 		}

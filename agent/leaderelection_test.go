@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -160,12 +161,14 @@ func TestLeaderHooks(t *testing.T) {
 	})
 }
 
-func TestDeposedLeadersHookFails(t *testing.T) {
+// No operator is asked: it is not the charm's failure.
+func TestDeposedLeadersHookRunsAgain(t *testing.T) {
 	once(t, func(r *rig) {
 		gate, begun := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "begun")
 		wait := fmt.Sprintf(`[ "$(is-leader)$(config-get x)" = True1 ] || exit 0
 leader-set a=1 && state-set b=2 || exit 1
 touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
+		r.manual()
 		files := r.recorder(statetest.Meta("app", ""), hooks(), map[string]string{"config-changed": wait})
 		files["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
 		statetest.AddService(r.t, r.st, files, 2)
@@ -189,8 +192,12 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		if err := os.WriteFile(gate, nil, 0o600); err != nil {
 			r.t.Fatal(err)
 		}
-		r.eventually("the hook has failed", func() bool {
+		r.eventually("the hook runs again", func() bool {
 			return strings.Contains(r.logs(), "its unit does not lead the service any more")
+		})
+		r.eventually("the unit has left", func() bool {
+			err := r.st.View(t.Context(), func(v *state.View) error { _, err := v.Unit(first); return err })
+			return errors.Is(err, state.ErrNotFound)
 		})
 		s := statetest.Read(r.t, r.st, func(v *state.View) (state.Settings, error) { return v.LeaderSettings("app") })
 		if len(s.Values) != 0 {

@@ -159,31 +159,27 @@ func (e Environment) checkSetting(key, value string) error {
 	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingNamePattern.MatchString(name) {
 		return nil
 	}
+	ok, want := false, ""
 	switch key {
 	case AllowOtherSeries, RetryHooks:
-		if value != "true" && value != "false" {
-			return charm.Invalidf("invalid %s %q: want true or false", key, value)
-		}
+		ok, want = value == "true" || value == "false", "true or false"
 	case StatusInterval, HookTimeout:
-		if d, err := time.ParseDuration(value); err != nil || d < 0 {
-			return charm.Invalidf("invalid %s %q: want a duration as 5m or 90s, or 0 for never", key, value)
-		}
+		d, err := time.ParseDuration(value)
+		ok, want = err == nil && d >= 0, "a duration as 5m or 90s, or 0 for never"
 	case HookConcurrency:
-		if n, err := strconv.Atoi(value); err != nil || n < 1 {
-			return charm.Invalidf("invalid %s %q: want a number from 1", key, value)
-		}
+		n, err := strconv.Atoi(value)
+		ok, want = err == nil && n > 0, "a number from 1"
 	case ProviderSHA256:
-		if !sha256Pattern.MatchString(value) {
-			return charm.Invalidf("invalid %s %q: want 64 hexadecimal digits", key, value)
-		}
+		ok, want = sha256Pattern.MatchString(value), "64 hexadecimal digits"
 	case HarvestMode:
-		if !slices.Contains(harvestModes(), value) {
-			return charm.Invalidf("invalid %s %q: want %s", key, value, strings.Join(harvestModes(), ", "))
-		}
+		ok, want = slices.Contains(harvestModes(), value), strings.Join(harvestModes(), ", ")
 	case "name", "uuid", "provider", "default-series":
 		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
 	default:
 		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(settingNames(), ", "), e.Provider)
+	}
+	if !ok {
+		return charm.Invalidf("invalid %s %q: want %s", key, value, want)
 	}
 	return nil
 }

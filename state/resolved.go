@@ -61,11 +61,10 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 	case u.ResolvedRelations[r.ID] != Unresolved:
 		return failed, refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
 	}
-	u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
-	if u.ResolvedRelations == nil {
-		u.ResolvedRelations = map[int]Resolved{}
-	}
-	u.ResolvedRelations[r.ID] = answer
+	answers := map[int]Resolved{}
+	maps.Copy(answers, u.ResolvedRelations)
+	answers[r.ID] = answer
+	u.ResolvedRelations = answers
 	return st.Failure.Hook, tx.keys.Put(keys.Unit(u.Name), u)
 }
 

@@ -42,12 +42,24 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		if errors.Is(err, state.ErrTooLarge) {
 			changes, next, err = u.commitSuccess(ctx, r, false)
 		}
+		if errors.Is(err, state.ErrNotLeader) && !u.ending {
+			u.runAgain(ctx, r)
+			return nil
+		}
 		failure = explainRefusal(r, err)
 	}
 	if failure != "" {
 		next, err = nil, u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
 	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
+}
+
+// runAgain is for a hook that wrote what only the leader may, while the leadership went to another unit:
+// nothing of it is kept, and it is not the charm's failure.
+func (u *uniter) runAgain(ctx context.Context, r *runningHook) {
+	u.logEnd(r, explainRefusal(r, state.ErrNotLeader)+"; it runs again")
+	u.clearRunning()
+	u.spawn(ctx, &runningHook{op: r.op, facts: r.facts, from: r.from, ctx: u.newContext(r.facts), done: make(chan struct{})})
 }
 
 // finishOutcome returns the error of an outcome's commit where that is to be tried again, and

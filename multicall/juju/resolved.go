@@ -44,9 +44,6 @@ func (c resolvedCmd) Run(o *operator) error {
 			return err
 		}
 		failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
-		if c.Relation != "" && errors.Is(err, state.ErrNotFound) {
-			err = errRelationNotFound
-		}
 		return err
 	})
 	if runs != nil {
@@ -96,11 +93,6 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 	}
 	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
-
-// errRelationNotFound is Juju's own text.
-//
-//lint:ignore ST1005 charms and operators know these very words
-var errRelationNotFound = errors.New("Relation not found")
 
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.
 const noteErrorsTimeout = 2 * time.Second

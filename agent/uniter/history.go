@@ -87,6 +87,25 @@ func beginLine(op state.Op) string {
 	return text
 }
 
+func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
+	u.measureHook(r, failure)
+	name := r.op.Hook.Name
+	defer u.output.Flush()
+	for _, c := range changes {
+		u.output.Write("INFO", name, c.String())
+	}
+	switch {
+	case failure != "":
+		u.Log.Error("hook failed", "hook", name, "error", failure)
+	case r.outcome.Missing:
+		u.Log.Debug("the charm has no such hook", "hook", name)
+		return
+	default:
+		u.Log.Info("hook is done", "hook", name)
+	}
+	u.logEnd(r, failure)
+}
+
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
 		return // it has not begun

@@ -278,25 +278,6 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	})
 }
 
-func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
-	u.measureHook(r, failure)
-	name := r.op.Hook.Name
-	defer u.output.Flush()
-	for _, c := range changes {
-		u.output.Write("INFO", name, c.String())
-	}
-	switch {
-	case failure != "":
-		u.Log.Error("hook failed", "hook", name, "error", failure)
-	case r.outcome.Missing:
-		u.Log.Debug("the charm has no such hook", "hook", name)
-		return
-	default:
-		u.Log.Info("hook is done", "hook", name)
-	}
-	u.logEnd(r, failure)
-}
-
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {

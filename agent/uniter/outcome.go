@@ -21,8 +21,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
 	if r.outcome.Interrupted && r.endReason == "" {
-		u.clearRunning()
-		u.releaseTicket()
+		u.leaveInFlight()
 		return nil
 	}
 	u.server.Unregister(r.op.ClientID)
@@ -42,11 +41,12 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		if errors.Is(err, state.ErrTooLarge) {
 			changes, next, err = u.commitSuccess(ctx, r, false)
 		}
-		if errors.Is(err, state.ErrNotLeader) && !u.ending {
-			u.runAgain(ctx, r)
+		failure = explainRefusal(r, err)
+		if errors.Is(err, state.ErrNotLeader) { // not the charm's failure
+			u.logEnd(r, failure+"; it runs again")
+			u.leaveInFlight()
 			return nil
 		}
-		failure = explainRefusal(r, err)
 	}
 	if failure != "" {
 		next, err = nil, u.commitFailure(ctx, r.op, r.runRecord(failure))
@@ -54,12 +54,10 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
 }
 
-// runAgain is for a hook that wrote what only the leader may, while the leadership went to another unit:
-// nothing of it is kept, and it is not the charm's failure.
-func (u *uniter) runAgain(ctx context.Context, r *runningHook) {
-	u.logEnd(r, explainRefusal(r, state.ErrNotLeader)+"; it runs again")
+// leaveInFlight keeps the record that the hook runs: as after a crash, the loop begins it again.
+func (u *uniter) leaveInFlight() {
 	u.clearRunning()
-	u.spawn(ctx, &runningHook{op: r.op, facts: r.facts, from: r.from, ctx: u.newContext(r.facts), done: make(chan struct{})})
+	u.releaseTicket()
 }
 
 // finishOutcome returns the error of an outcome's commit where that is to be tried again, and

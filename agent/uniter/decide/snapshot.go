@@ -172,7 +172,7 @@ const (
 	FromWorkflow Cause = "workflow" // it is the unit's turn
 	FromQueue    Cause = "queue"    // it is taken out of the queue
 	FromFailure  Cause = "failure"  // it failed, and is retried
-	FromCrash    Cause = "crash"    // it was in flight when an agent died
+	FromCrash    Cause = "crash"    // it was in flight when an agent died, or lost the leadership that it wrote by
 	FromOperator Cause = "operator" // it is an action or a command
 )
 

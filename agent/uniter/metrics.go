@@ -6,6 +6,7 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/metrics"
 )
 
 // docs/monitoring.md says what each metric is.
@@ -16,8 +17,7 @@ const (
 )
 
 func (u *uniter) measureHook(r *runningHook, failure string) {
-	result := map[bool]string{true: "done", false: "failed"}[failure == ""]
-	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result", result)
+	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result", metrics.Result(failure == ""))
 }
 
 // measureUnit costs nothing unless somebody measures.

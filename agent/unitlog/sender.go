@@ -45,7 +45,7 @@ func (s *Sender) Close() {
 	s.wg.Wait()
 }
 
-func (s *Sender) add(l *Log) {
+func (s *Sender) addLog(l *Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, l)
@@ -110,7 +110,7 @@ func (s *Sender) sendEach(logs []*Log) (err error) {
 	}
 	for _, l := range logs {
 		if e := s.send([]*Log{l}); e != nil {
-			s.add(l)
+			s.addLog(l)
 			err = e
 		}
 	}

@@ -82,7 +82,7 @@ func (l *Log) enqueueLine(line state.LogLine) {
 	l.pendingSize += lineSize(line)
 	if !l.queued {
 		l.queued = true
-		l.sender.add(l)
+		l.sender.addLog(l)
 	}
 	if l.pendingSize >= batchSize {
 		l.sender.wake()
@@ -129,9 +129,9 @@ func (l *Log) removeSent(n int) {
 	}
 	switch {
 	case bytes > batchSize && !l.closed:
-		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, func() { l.sender.add(l) })
+		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, func() { l.sender.addLog(l) })
 	case len(l.pending) > 0:
-		l.sender.add(l)
+		l.sender.addLog(l)
 	default:
 		if l.queued = false; l.closed {
 			close(l.sent)
@@ -147,7 +147,7 @@ func (l *Log) Close() {
 		if !l.queued {
 			close(l.sent)
 		} else if l.pause != nil && l.pause.Stop() {
-			l.sender.add(l)
+			l.sender.addLog(l)
 		}
 	}
 	l.mu.Unlock()

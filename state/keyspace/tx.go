@@ -74,7 +74,7 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, revision int64) error {
 	}
 	begun := time.Now()
 	_, err := s.store.Commit(ctx, t)
-	s.Metrics.Observe(time.Since(begun), "bijou_store_commit_seconds", "result", metrics.Result(err))
+	s.Metrics.Observe(time.Since(begun), "bijou_store_commit_seconds", "result", metrics.Result(err == nil))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return cmp.Or(s.explainConflict(ctx, b), err)

@@ -40,7 +40,7 @@ func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error) {
 	begun := time.Now()
 	defer func() {
-		s.Metrics.Observe(time.Since(begun), "bijou_store_view_seconds", "result", metrics.Result(err))
+		s.Metrics.Observe(time.Since(begun), "bijou_store_view_seconds", "result", metrics.Result(err == nil))
 	}()
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ type series struct {
 // NewRegistry returns one without values.
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
-func (r *Registry) change(kind, name string, labels []string, change func(s *series)) {
+func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
 	if r == nil {
 		return
 	}
@@ -55,17 +55,17 @@ func joinLabels(labels []string) string {
 
 // Set sets a gauge.
 func (r *Registry) Set(value float64, name string, labels ...string) {
-	r.change("gauge", name, labels, func(s *series) { s.value = value })
+	r.changeSeries("gauge", name, labels, func(s *series) { s.value = value })
 }
 
 // Remove removes a gauge.
 func (r *Registry) Remove(name string, labels ...string) {
-	r.change("gauge", name, labels, func(s *series) { delete(r.series, [2]string{s.name, s.labels}) })
+	r.changeSeries("gauge", name, labels, func(s *series) { delete(r.series, [2]string{s.name, s.labels}) })
 }
 
 // Add adds to a counter; 0 has it written before anything is counted.
 func (r *Registry) Add(n int, name string, labels ...string) {
-	r.change("counter", name, labels, func(s *series) { s.value += float64(n) })
+	r.changeSeries("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
 
 // bounds are a histogram's, in seconds: from a read of a file's store to a hook that installs packages.
@@ -73,7 +73,7 @@ var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
 // Observe counts a duration in a histogram.
 func (r *Registry) Observe(took time.Duration, name string, labels ...string) {
-	r.change("histogram", name, labels, func(s *series) {
+	r.changeSeries("histogram", name, labels, func(s *series) {
 		at, _ := slices.BinarySearch(bounds, took.Seconds())
 		s.counts[at]++
 		s.value += took.Seconds()
@@ -135,11 +135,11 @@ func writeValue(w io.Writer, name, labels string, value float64) {
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Result returns the word of a label for what has succeeded or not.
-func Result(err error) string {
-	if err != nil {
-		return "failed"
+func Result(succeeded bool) string {
+	if succeeded {
+		return "done"
 	}
-	return "done"
+	return "failed"
 }
 
 // BoolValue returns 1 for true.

@@ -15,7 +15,7 @@ func TestWrite(t *testing.T) {
 	r.Set(1, "units", "unit", "x/10")
 	r.Set(1.5, "units", "unit", "y/0")
 	r.Add(0, "tries_total")
-	r.Add(1, "tries_total", "result", Result(nil))
+	r.Add(1, "tries_total", "result", Result(true))
 	r.Observe(5*time.Millisecond, "hooks_seconds", "hook", "start")
 	r.Observe(time.Hour, "hooks_seconds", "hook", "start")
 	r.Remove("units", "unit", "y/0")

@@ -132,7 +132,7 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 			continue
 		}
 		failed := to.send(ctx, config, a)
-		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed))
+		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed == nil))
 		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)

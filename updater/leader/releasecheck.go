@@ -121,7 +121,7 @@ func (c *releaseChecker) close() {
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	f, err := c.queryReleases(ctx)
 	c.lastCheck = time.Now()
-	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err))
+	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
 	}

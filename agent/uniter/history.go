@@ -32,7 +32,7 @@ func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
 	p.orphaned, p.stderr = false, r.lastStderr
 	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
-	if r.outcome.Failure == "" || r.outcome.Code != 0 {
+	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
 		p.Exit = r.outcome.Code
 	}
 	return p

@@ -190,7 +190,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	}
 	if w.until == untilGone {
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-			if len(s.Services[name].Units) == 0 {
+			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 { // or else its relations wait for those
 				now.pending = append(now.pending, name)
 			}
 		}

@@ -3,18 +3,25 @@ package tour
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
+	"bijou/state/executable"
+	"bijou/state/wrap"
 )
 
 //go:embed demo.txt
@@ -91,4 +98,188 @@ func (d *demo) showAlert(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// serverScript stands in for systemctl and podman on a boot server.
+//
+//go:embed demoserver.sh
+var serverScript string
+
+// serverDir has bin/ with what is installed on the server, and var/ with what its worker keeps.
+func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
+
+// startServers starts three servers' daemons with that release, which run until ctx is done. It waits
+// for all workers: an update begins without those that were never seen.
+func (d *demo) startServers(ctx context.Context, release ...string) error {
+	for _, lrn := range []string{"0", "1", "2"} {
+		if err := d.installServer(lrn, release[0]); err != nil {
+			return fmt.Errorf("cannot make boot server %s: %w", lrn, err)
+		}
+		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
+		for _, args := range [][]string{
+			{"neco-updater"},
+			{"neco-worker", "--lrn", lrn, "--dir", filepath.Join(d.serverDir(lrn), "var"), "--services", services},
+		} {
+			if err := d.startDaemon(ctx, lrn, args); err != nil {
+				return fmt.Errorf("cannot start %s of boot server %s: %w", args[0], lrn, err)
+			}
+		}
+	}
+	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
+		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
+	})
+}
+
+func (d *demo) installServer(lrn, release string) error {
+	bin := filepath.Join(d.serverDir(lrn), "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"bijou": binary, "systemctl": []byte(serverScript), "podman": []byte(serverScript)} {
+		if err := writeProgram(filepath.Join(bin, name), data); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(release)), 0o644)
+}
+
+func writeProgram(path string, data []byte) error {
+	defer executable.BlockForks()()
+	return os.WriteFile(path, data, 0o755)
+}
+
+// startDaemon's process re-executes as whatever is installed in its place.
+func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error {
+	bin := filepath.Join(d.serverDir(lrn), "bin")
+	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "bijou"))
+	cmd.Args, cmd.Stdout, cmd.Stderr = args, log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Env = append(withoutVars(d.environ, "PATH="), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	d.daemons.Go(func() { _ = cmd.Wait() })
+	return nil
+}
+
+// stateStopped is the state of `neco status` that ends every wait.
+const stateStopped = "stopped"
+
+// fleetStatus is the part of `neco status --format json` that the demo reads.
+type fleetStatus struct {
+	State   string         `json:"state"`
+	Why     string         `json:"why"`
+	Version string         `json:"version"`
+	Servers []serverStatus `json:"servers"`
+}
+
+type serverStatus struct {
+	LRN    int    `json:"lrn"`
+	Worker string `json:"worker-version"`
+	Status *struct {
+		Version  string `json:"version"`
+		Step     int    `json:"step"`
+		StepName string `json:"step-name"`
+		Finished bool   `json:"finished"`
+		Error    bool   `json:"error"`
+		Message  string `json:"message"`
+	} `json:"status"`
+}
+
+// watchUntil takes a version and the words of a state. It prints each change until the fleet is in
+// that state with the version, and the alert about that.
+func (d *demo) watchUntil(ctx context.Context, args ...string) error {
+	version, state := args[0], strings.Join(args[1:], " ")
+	begun, seen := time.Now(), map[string]string{}
+	late := fmt.Sprintf("the servers were not %s with %s", state, version)
+	err := d.pollStatus(ctx, late, func(f fleetStatus) (bool, error) {
+		lines := f.progressLines(version)
+		for _, name := range slices.Sorted(maps.Keys(lines)) {
+			if line := lines[name]; seen[name] != line {
+				fmt.Fprintf(d.out, "  %5.1f s  %s  %s\n", time.Since(begun).Seconds(), name, d.colourLine(line))
+				seen[name] = line
+			}
+		}
+		switch {
+		case f.State == state && f.Version == version:
+			return true, nil
+		case f.State == stateStopped && f.Version == version:
+			return false, fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.showAlert(ctx)
+}
+
+// pollInterval is the time between two looks at the status.
+const pollInterval = 100 * time.Millisecond
+
+// pollStatus reads the servers' status until done reports so; late is what is not so by then.
+func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetStatus) (bool, error)) error {
+	for begun := time.Now(); time.Since(begun) < demoTimeout; {
+		f, err := d.readStatus(ctx)
+		if err != nil {
+			return err
+		}
+		if ok, err := done(f); ok || err != nil {
+			return err
+		}
+		if err := backoff.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s within %s", late, demoTimeout)
+}
+
+// readStatus accepts exit codes other than 0, by which neco tells the state.
+func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
+	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
+	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
+		return f, fmt.Errorf("cannot run neco status: %w", err)
+	}
+	return f, wrap.Error(json.Unmarshal(out, &f), "cannot read what neco status prints")
+}
+
+// progressLines has none for a server that has not begun.
+func (f fleetStatus) progressLines(version string) map[string]string {
+	lines := map[string]string{}
+	for _, s := range f.Servers {
+		name := fmt.Sprintf("server %d", s.LRN)
+		switch w := s.Status; {
+		case w == nil || w.Version != version:
+		case w.Error:
+			lines[name] = "failed: " + w.Message
+		case w.Finished:
+			lines[name] = "done: runs " + s.Worker
+		case w.Step == 0:
+			lines[name] = w.StepName
+		default:
+			lines[name] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
+		}
+	}
+	return lines
+}
+
+func (d *demo) colourLine(line string) string {
+	switch line[:4] {
+	case "fail":
+		return d.paintText(console.Red, line)
+	case "done":
+		return d.paintText(console.Green, line)
+	}
+	return line
 }

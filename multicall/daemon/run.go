@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -26,6 +28,7 @@ import (
 	"bijou/multicall/systemd"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/metrics"
 )
 
 // Daemon is one daemon that runs.
@@ -245,4 +248,24 @@ func (a agentLog) Write(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// ServeMetrics serves Prometheus until stop is called; without an address, nothing.
+func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		m.Write(w)
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(l) }) // until stop
+	return func() { _ = s.Close(); serving.Wait() }, nil
 }

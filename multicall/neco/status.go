@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -221,4 +222,42 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		all = append(all, *d)
 	}
 	return all
+}
+
+// judgeFleet takes the findings of the leader, which has watched for long enough to know;
+// without a leader it judges by the present moment.
+func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
+	alive := 0
+	for i, server := range d.Servers {
+		inventory := s.Inventories[server.LRN]
+		if server.Alive {
+			alive++
+			d.Servers[i].Seen = &now
+		} else if !inventory.At.IsZero() {
+			d.Servers[i].Seen = &inventory.At
+		}
+	}
+	d.Findings = s.Degraded.Findings
+	runs := s.Current != nil && !s.Current.Ended()
+	switch {
+	case len(s.Servers) == 0 || d.Leader != nil && (runs || len(d.Findings) == 0):
+		d.Findings = nil
+		return
+	case d.State == stopped || runs && alive > 0:
+		return
+	case d.Leader != nil:
+		d.Why = fmt.Sprintf("not all is as the last update left it (%d findings)", len(d.Findings))
+	default:
+		s.Absent = map[int]time.Time{}
+		for _, lrn := range s.Servers {
+			if _, here := s.Present[lrn]; !here {
+				s.Absent[lrn] = time.Time{}
+			}
+		}
+		d.Findings = s.Findings(now)
+		if d.Why = "no neco-updater leads: nothing begins, and no alert is sent"; alive == 0 {
+			d.Why = "no neco-updater and no neco-worker is alive"
+		}
+	}
+	d.State = degraded
 }

@@ -176,3 +176,13 @@ func prefixIfSet(what, text string) string {
 	}
 	return what + text
 }
+
+func (d statusText) formatSeen(s serverDoc) string {
+	switch {
+	case s.Alive:
+		return "now"
+	case s.Seen == nil:
+		return "never"
+	}
+	return formatDuration(d.now.Sub(*s.Seen)) + " ago"
+}

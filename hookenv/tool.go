@@ -49,12 +49,6 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	return flags, run, err
 }
 
-// ParseArgs returns what argv, the tool's name left out, holds beside options.
-func (t Tool) ParseArgs(argv []string) ([]string, error) {
-	flags, _, err := t.parse(argv)
-	return flags.args, err
-}
-
 // WithoutOptions returns the Prepare of a tool that declares no option.
 func WithoutOptions(run Runner) func(*FlagSet) Runner {
 	return func(*FlagSet) Runner { return run }

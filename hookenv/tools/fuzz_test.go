@@ -1,9 +1,14 @@
 package tools
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
 )
 
 // arguments splits a fuzzer's text into argv.
@@ -19,8 +24,8 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		argv := arguments(text)
 		for _, tool := range All() {
-			args, err := tool.ParseArgs(slices.Clone(argv))
-			if err != nil {
+			args, parsed := parseArgs(tool, argv)
+			if !parsed {
 				continue
 			}
 			// What is left stood in argv, in that order.
@@ -38,6 +43,21 @@ func FuzzFlags(f *testing.F) {
 		}
 	})
 }
+
+// parseArgs returns what argv, the tool's name left out, holds beside options. The tool does nothing.
+func parseArgs(tool hookenv.Tool, argv []string) (args []string, parsed bool) {
+	tool.Check = func(inv *hookenv.Invocation) error {
+		args, parsed = inv.Args, true
+		return errors.New("it is parsed only")
+	}
+	tool.Run(context.Background(), noHook{}, hookenv.Call{Argv: append([]string{tool.Name}, argv...)})
+	return args, parsed
+}
+
+// noHook is a hook that nothing is asked of.
+type noHook struct{ hookapi.Hook }
+
+func (noHook) Facts() hookapi.Facts { return hookapi.Facts{} }
 
 func isOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' }
 

@@ -163,6 +163,8 @@ type HookRun struct {
 	Failure  string    `json:"failure,omitempty"` // why it failed
 	Changes  []string  `json:"changes,omitempty"` // settings that it wrote, as sanitize.HideSecrets reads them
 	More     int       `json:"more,omitempty"`    // further changes, not listed
+
+	Said *WorkloadStatus `json:"said,omitempty"` // what it said last of its unit's workload; nil: nothing
 }
 
 const (

@@ -64,6 +64,7 @@ type Context struct {
 	secrets *secretCache // nil: not read
 	storage *unitStorage // nil: not read
 
+	said          *state.WorkloadStatus // of the unit, last; nil: nothing
 	actionResults map[string]any
 	actionFailure *string // why the action says that it has failed
 

@@ -59,13 +59,24 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 			}
 		}
 		w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
-		return c.opts.Update(ctx, func(tx *state.Tx) error {
+		err := c.opts.Update(ctx, func(tx *state.Tx) error {
 			if ofService {
 				return setServiceStatus(tx, c.opts.Facts, w)
 			}
 			return tx.SetUnitStatus(c.opts.Facts.Unit, w)
 		})
+		if err == nil && !ofService {
+			c.said = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
+		}
+		return err
 	})
+}
+
+// Said returns what the hook has said last of its unit's workload; nil: nothing.
+func (c *Context) Said() *state.WorkloadStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said
 }
 
 func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {

@@ -34,7 +34,7 @@ func newRunRecord(op state.Op, failure string) runRecord {
 
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
-	p.orphaned, p.stderr = false, r.lastStderr
+	p.orphaned, p.stderr, p.Said = false, r.lastStderr, r.ctx.Said()
 	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
 	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
 		p.Exit = r.outcome.Code

@@ -192,12 +192,18 @@ type hookHistoryCmd struct {
 
 // Run prints the hooks, the oldest first.
 func (c hookHistoryCmd) Run(o *operator) error {
-	if c.Count < 1 {
-		return console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
+	runs, running, err := c.readHooks(o)
+	if err != nil {
+		return err
 	}
-	var runs []state.HookRun
-	var running *state.RunningHook
-	err := o.view(func(v *state.View) (err error) {
+	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
+}
+
+func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
+	if c.Count < 1 {
+		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
+	}
+	err = o.view(func(v *state.View) (err error) {
 		if err = c.checkUnit(v); err == nil {
 			runs, err = v.HookRuns(c.Unit)
 			runs = runs[max(0, len(runs)-c.Count):]
@@ -207,13 +213,47 @@ func (c hookHistoryCmd) Run(o *operator) error {
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	if !c.Secrets {
 		status.HideHookRuns(runs)
 	}
-	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
+	return runs, running, err
+}
+
+type showStatusLogCmd struct{ hookHistoryCmd }
+
+type pastStatus struct {
+	status.Info `yaml:",inline"`
+	Type        string `json:"type" yaml:"type"` // juju-unit is its agent's
+}
+
+// Run prints what the agent was at and what the charm said, the oldest first.
+func (c showStatusLogCmd) Run(o *operator) error {
+	runs, running, err := c.readHooks(o)
+	if err != nil {
+		return err
+	}
+	all := []pastStatus{}
+	add := func(of, word, message string, since time.Time) {
+		all = append(all, pastStatus{status.Info{Current: word, Message: message, Since: since}, of})
+	}
+	for _, r := range runs {
+		add("juju-unit", "executing", "running "+r.Hook, r.Started)
+		if r.Said != nil {
+			add("workload", r.Said.Status, r.Said.Message, r.Said.Since)
+		}
+		if r.Failure != "" {
+			add("workload", "error", "hook failed: "+r.Hook+": "+r.Failure, r.Ended)
+		}
+	}
+	if running != nil {
+		add("juju-unit", "executing", "running "+running.Name, running.Since)
+	}
+	all = all[max(0, len(all)-c.Count):]
+	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
+	for _, p := range all {
+		t.Add(stateColour(p.Current), p.Since.Local().Format(time.DateTime), p.Type, p.Current, sanitize.FirstLine(p.Message))
+	}
+	return o.printTable(c.Format, all, t)
 }
 
 // checkUnit tells a unit that was removed from one that never was, as long as its log is kept.

@@ -173,6 +173,7 @@ type commands struct {
 	Status          statusCmd          `cmd:"" aliases:"ps,ls" help:"Show machines, services, units and relations."`
 	ShowUnit        showUnitCmd        `cmd:"" aliases:"describe" help:"Show units, and what they and others have said in their relations."`
 	ShowApplication showApplicationCmd `cmd:"" aliases:"show-service" help:"Show services, with their units."`
+	ShowStatusLog   showStatusLogCmd   `cmd:"" help:"Show how a unit's status was lately."`
 	Wait            waitCmd            `cmd:"" help:"Wait until units have settled, are active, or are gone."`
 	Machines        machinesCmd        `cmd:"" aliases:"list-machines" help:"List the machines."`
 	ShowMachine     showMachineCmd     `cmd:"" help:"Show machines, with their units."`

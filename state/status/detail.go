@@ -169,6 +169,9 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 func HideHookRuns(runs []state.HookRun) {
 	for i := range runs {
 		hideSecrets(&runs[i].Failure)
+		if said := runs[i].Said; said != nil {
+			hideSecrets(&said.Message)
+		}
 		for n := range runs[i].Changes {
 			hideSecrets(&runs[i].Changes[n])
 		}

@@ -19,6 +19,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/sanitize"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 	"bijou/state/wrap"
@@ -166,9 +167,13 @@ func refuse(kind error, format string, args ...any) error {
 // IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
 func IgnoreNotFound(err error) error { return wrap.Unless(err, ErrNotFound) }
 
-// truncate cuts a text to at most n bytes, between two characters.
+// truncate cuts a text to at most n bytes, between two characters. Secrets in one that is too long are hidden
+// first: nothing tells that half a URL holds a password.
 func truncate(text string, n int) string {
 	if len(text) <= n {
+		return text
+	}
+	if text = sanitize.HideSecrets(text); len(text) <= n {
 		return text
 	}
 	for n > 0 && !utf8.RuneStart(text[n]) {

@@ -172,6 +172,8 @@ const (
 	maxHookRuns = 50
 	// maxHookRunChanges is how many changes of each.
 	maxHookRunChanges = 20
+	// maxHookRunMessage is how much of what each has said, in bytes.
+	maxHookRunMessage = 1 << 10
 )
 
 // AddHookRun records a hook that has ended, in place of the oldest. Nothing is read: Seq
@@ -179,6 +181,9 @@ const (
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
+	}
+	if s := r.Said; s != nil && len(s.Message) > maxHookRunMessage {
+		r.Said = &WorkloadStatus{Status: s.Status, Message: truncate(s.Message, maxHookRunMessage) + "…", Since: s.Since}
 	}
 	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%maxHookRuns)), r)
 }

@@ -221,9 +221,12 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 
 type showStatusLogCmd struct{ hookHistoryCmd }
 
+// pastStatus has Juju 3's keys, which are not those of a status that lasts.
 type pastStatus struct {
-	status.Info `yaml:",inline"`
-	Type        string `json:"type" yaml:"type"` // juju-unit is its agent's
+	Status  string    `json:"status" yaml:"status"`
+	Message string    `json:"message,omitempty" yaml:"message,omitempty"`
+	Since   time.Time `json:"since" yaml:"since"`
+	Type    string    `json:"type" yaml:"type"` // juju-unit is its agent's
 }
 
 // Run prints what the agent was at and what the charm said, the oldest first.
@@ -233,25 +236,22 @@ func (c showStatusLogCmd) Run(o *operator) error {
 		return err
 	}
 	all := []pastStatus{}
-	add := func(of, word, message string, since time.Time) {
-		all = append(all, pastStatus{status.Info{Current: word, Message: message, Since: since}, of})
-	}
 	for _, r := range runs {
-		add("juju-unit", "executing", "running "+r.Hook, r.Started)
+		all = append(all, pastStatus{"executing", "running " + r.Hook, r.Started, "juju-unit"})
 		if r.Said != nil {
-			add("workload", r.Said.Status, r.Said.Message, r.Said.Since)
+			all = append(all, pastStatus{r.Said.Status, r.Said.Message, r.Said.Since, "workload"})
 		}
 		if r.Failure != "" {
-			add("workload", "error", "hook failed: "+r.Hook+": "+r.Failure, r.Ended)
+			all = append(all, pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
 		}
 	}
 	if running != nil {
-		add("juju-unit", "executing", "running "+running.Name, running.Since)
+		all = append(all, pastStatus{"executing", "running " + running.Name, running.Since, "juju-unit"})
 	}
 	all = all[max(0, len(all)-c.Count):]
 	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
 	for _, p := range all {
-		t.Add(stateColour(p.Current), p.Since.Local().Format(time.DateTime), p.Type, p.Current, sanitize.FirstLine(p.Message))
+		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status, sanitize.FirstLine(p.Message))
 	}
 	return o.printTable(c.Format, all, t)
 }

@@ -266,7 +266,6 @@ func missingCommands() []missing {
 		{"wait-for", "queries to wait for", "juju wait [SERVICE...] --for idle, active or gone"},
 		{"create-backup", "backups of controllers", "juju backup FILE writes an environment's state to a file"},
 		{"scale-application", "number that a service is to have", "juju add-unit SERVICE -n N, or juju remove-unit SERVICE --num-units N"},
-		{"show-status-log", "log of statuses", "juju hook-history UNIT has what ran, juju debug-log --unit UNIT what was said"},
 		{"up", "such command", "juju bootstrap makes an environment, juju deploy CHARM a service"},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 	sqlite3 "modernc.org/sqlite"
@@ -121,46 +123,56 @@ func (c *conn) close() {
 	c.sql.Close()
 }
 
-// connPool has connections for reading: it keeps a few idle ones with their prepared
-// statements, and opens as many as are wanted at once.
+// connPool has connections for reading, with their prepared statements. Reads are short: who
+// finds all in use waits for one, since another would cost more, and SQLite keeps each file that
+// it has opened.
 type connPool struct {
-	sql  *sql.DB
-	mu   sync.Mutex
-	idle []*conn
+	sql          *sql.DB
+	idle         chan *conn
+	misses, puts atomic.Int64 // how often none was idle; how often one was given back
 
+	mu     sync.Mutex
 	closed bool
 }
 
-// maxIdleConns is plenty for the cores of one machine: reads are short.
-const maxIdleConns = 8
+const (
+	maxIdleConns = 8 // plenty for the cores of one machine
+	// If nobody has given one back for so long, all are held for something long, or by who waits.
+	maxStall = 250 * time.Millisecond
+)
+
+func newConnPool() *connPool { return &connPool{idle: make(chan *conn, maxIdleConns)} }
 
 func (p *connPool) get(ctx context.Context) (*conn, error) {
-	if c := p.takeIdle(); c != nil {
+	select {
+	case c := <-p.idle:
 		return c, nil
+	default:
+	}
+	waits := p.misses.Add(1) > maxIdleConns
+	for waits {
+		before := p.puts.Load()
+		select {
+		case c := <-p.idle:
+			return c, nil
+		case <-time.After(maxStall):
+			waits = p.puts.Load() > before
+		case <-ctx.Done():
+			waits = false
+		}
 	}
 	return newConn(ctx, p.sql)
-}
-
-func (p *connPool) takeIdle() *conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.idle)
-	if n == 0 {
-		return nil
-	}
-	c := p.idle[n-1]
-	p.idle = p.idle[:n-1]
-	return c
 }
 
 func (p *connPool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.idle) >= maxIdleConns {
+	p.puts.Add(1)
+	if p.closed || len(p.idle) == maxIdleConns {
 		c.close()
 		return
 	}
-	p.idle = append(p.idle, c)
+	p.idle <- c
 }
 
 func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
@@ -175,10 +187,10 @@ func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.idle {
-		c.close()
+	for len(p.idle) > 0 {
+		(<-p.idle).close()
 	}
-	p.idle, p.closed = nil, true
+	p.closed = true
 	p.sql.Close()
 }
 

@@ -83,7 +83,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers := &connPool{}
+	readers := newConnPool()
 	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,70 @@
+package sqlite_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"bijou/state/store"
+	"bijou/state/store/sqlite"
+)
+
+// TestReadersShareConnections has many readers at once, as when an agent of many units begins.
+func TestReadersShareConnections(t *testing.T) {
+	s := newStore(t)
+	var readers sync.WaitGroup
+	for range 300 {
+		readers.Go(func() {
+			snap := read(t, s, 100)
+			snap.Close()
+		})
+	}
+	readers.Wait()
+	if n := openFiles(t, sqlite.Path(s)); n > 12 {
+		t.Errorf("300 short readers left the file open %d times, want at most 12", n)
+	}
+}
+
+// TestReadersThatHold has more snapshots open than connections are kept: none waits for ever.
+func TestReadersThatHold(t *testing.T) {
+	s := newStore(t)
+	for range 10 {
+		snap := read(t, s, 1)
+		defer snap.Close()
+	}
+}
+
+func newStore(t *testing.T) store.Store {
+	path := filepath.Join(t.TempDir(), "state.db")
+	check(t, sqlite.Create(t.Context(), path))
+	s := openAt(t, path)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// read returns a snapshot from which a key was read so often.
+func read(t *testing.T, s store.Store, times int) store.Snapshot {
+	snap, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	for range times {
+		if _, _, err := snap.Get(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
+	}
+	return snap
+}
+
+// openFiles counts how often this process has the file open.
+func openFiles(t *testing.T, path string) (n int) {
+	links, err := filepath.Glob("/proc/self/fd/*")
+	check(t, err)
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == path {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,172 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/state/backoff"
+	"bijou/state/durable"
+	"bijou/state/executable"
+	"bijou/state/wrap"
+	"bijou/updater/activity"
+)
+
+// installDeb installs a package in a unit of its own, so that a package script that
+// restarts the worker does not kill its own installer. First it finishes what an
+// installation that lost power has left half-way.
+//
+// A package that cannot be installed may have restarted the worker all the same, when dpkg went
+// back to the one before: the first installation of a process takes that one's result.
+func (h *Host) installDeb(ctx context.Context, name, file string) error {
+	d := Detached{
+		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
+		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
+	}
+	err := h.runDpkg(ctx, d)
+	return wrap.Error(err, "cannot install the package of %s", name)
+}
+
+// tryDeb tries the program that the package will put in place of the executable, if it
+// holds one, and checks the manifest beside it.
+func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
+	draft := h.draftDir()
+	defer os.RemoveAll(draft)
+	if err := errors.Join(os.RemoveAll(draft), runCommand(ctx, []string{"dpkg-deb", "--extract", p.File, draft})); err != nil {
+		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	program := filepath.Join(draft, executable)
+	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
+		return h.keepOrigin(p, "")
+	}
+	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
+	if _, err := os.Lstat(manifest); err == nil {
+		if err := checkVersion(manifest, p.Version); err != nil {
+			return err
+		}
+	}
+	if err := tryProgram(ctx, program); err != nil {
+		return err
+	}
+	return h.keepOrigin(p, program)
+}
+
+// FinishInstallation finishes what an installation that lost power has left half-way, if there is
+// dpkg, and anything to finish. It waits for one that still runs; if that is this very thing, begun
+// by the worker before this one, which a package's script has ended, it takes its result: else the
+// two would go on for ever. If power was lost while dpkg put neco's own files in place, dpkg wants
+// them again: from own, the package that this program came from, if it is there.
+func (h *Host) FinishInstallation(ctx context.Context, own string) error {
+	dpkg, err := exec.LookPath("dpkg")
+	if err != nil {
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
+		return nil
+	}
+	d := Detached{Title: "neco-worker finishes installations", Join: true, Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
+	if err := h.runDpkg(ctx, d); err != nil {
+		return fmt.Errorf("cannot finish an installation of before: %w", err)
+	}
+	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
+		return nil
+	}
+	return h.installDeb(ctx, "neco", own)
+}
+
+func needsReinstall(ctx context.Context, name string) bool {
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
+	return err == nil && string(out) == "reinstreq"
+}
+
+// runDpkg runs one command at a time that is dpkg or calls it. While somebody else uses
+// dpkg on this server, as apt may at any time, it tries again.
+func (h *Host) runDpkg(ctx context.Context, d Detached) error {
+	select {
+	case h.dpkgLock <- struct{}{}:
+		defer func() { <-h.dpkgLock }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	d.Name, d.Log = "neco-install", filepath.Join(h.dir, "install.log")
+	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	doing := activity.Begin(ctx, "%s", strings.TrimPrefix(d.Title, "neco-worker "))
+	defer doing.End()
+	for {
+		err := retryHung(ctx, func(ctx context.Context) error { return h.services.RunDetached(ctx, d) })
+		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
+			return err
+		}
+		slog.Warn("waits until nobody else uses dpkg", "error", err)
+		doing.Say("waits until nobody else uses dpkg: %v", err)
+		if backoff.Sleep(ctx, dpkgRetryInterval) != nil {
+			return err
+		}
+	}
+}
+
+const (
+	dpkgLocked        = " lock was locked by another process" // what dpkg says if another one runs
+	dpkgRetryInterval = 5 * time.Second                       // until the next try
+)
+
+// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
+// when others may run the new version already.
+func holdFile(unit string) string {
+	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
+}
+
+func holdUnit(unit string) error {
+	file := holdFile(unit)
+	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
+	return durable.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
+}
+
+func unholdUnit(unit string) error {
+	file := holdFile(unit)
+	err := os.Remove(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return durable.Sync(filepath.Dir(file))
+}
+
+// tryTimeout bounds one trial, also on a slow machine.
+const tryTimeout = 2 * time.Minute
+
+// tryProgram has the program show its plan, and its daemons their help, before it takes
+// anything's place: one for another architecture, or that cannot read the manifest beside
+// it, fails here, where nothing has to be undone.
+func tryProgram(ctx context.Context, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
+		if out, err := tryAs(ctx, program, trial); err != nil {
+			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
+		}
+	}
+	return nil
+}
+
+func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
+	err = executable.Retry(tryTimeout, func() (err error) {
+		c := exec.CommandContext(ctx, program)
+		c.Args, c.WaitDelay = args, killDelay
+		out, err = c.CombinedOutput()
+		return err
+	})
+	return out, err
+}

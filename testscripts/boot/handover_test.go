@@ -20,7 +20,7 @@ func neverComes(w *world, p *parts) {
 	w.hears()
 	p.next()
 	const dropIn = "/etc/systemd/system/neco-worker.service.d/10-broken.conf"
-	w.write("broken", "[Service]\nExecStartPre=/bin/sh -c \"! grep -q 'version: "+p.version+"' /opt/neco/manifest.yaml\"\n", 0o644)
+	w.write("broken", "[Service]\nExecStartPre=/bin/sh -c \"! grep -q 'version: "+p.version+"' /usr/lib/bijou/manifest.yaml\"\n", 0o644)
 	w.put(1, w.path("broken"), dropIn)
 	w.on(1, "systemctl daemon-reload")
 	w.publish(*p)

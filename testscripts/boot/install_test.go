@@ -7,7 +7,7 @@ import (
 )
 
 // install makes three boot servers of three hosts: an etcd that is there already, and
-// neco's first package.
+// neco's first package, which is of the release as .ci/release packs it.
 func (w *world) install(first parts) {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -36,7 +36,7 @@ func (w *world) install(first parts) {
 	for host := range 3 {
 		deb := fmt.Sprintf("neco_%s_amd64.deb", first.version)
 		w.put(host, w.path(deb), "/root/"+deb)
-		w.on(host, "dpkg -i /root/"+deb)
+		w.on(host, "dpkg -i /root/"+deb+" && systemctl enable -q --now neco-worker neco-updater")
 	}
 	w.eventually("all workers were seen, so that the first update is for all", func() bool {
 		var p struct{ Version string }

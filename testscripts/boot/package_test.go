@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"bijou/testscripts/versions"
 )
 
 // parts is what a release brings: the version of each component's stand-in.
@@ -47,11 +50,11 @@ func (w *world) small(name, text string) string {
 	return fmt.Sprintf("{url: \"http://%s:8081/%s\", sha256: %s}", outside, name, w.sum("srv/files/"+name))
 }
 
-// manifest has the nine components of a data centre.
+// manifest has the nine components of a data centre. Who packs it adds its version.
 func (w *world) manifest(p parts) string {
 	w.t.Helper()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "version: %s\ncomponents:\n", p.version)
+	fmt.Fprintln(&b, "components:")
 	add := func(format string, args ...any) { fmt.Fprintf(&b, "  - "+format+"\n", args...) }
 	add("{name: cke, strategy: stop-all, services: [cke.service], artifact: %s}", w.archive("cke", p.cke))
 	add(`{name: vault, strategy: stop-all, services: [vault.service], artifact: %s,
@@ -98,27 +101,12 @@ func unit(name, command string, more ...string) string {
 		name, command, strings.Join(more, "\n"))
 }
 
-// release makes neco's own package of that release, whose script restarts the
-// daemons, and waits for that.
+// release packs neco's own package of that release, as it is released.
 func (w *world) release(p parts) (deb string) {
 	w.t.Helper()
-	dir := "neco-" + p.version
-	w.check(os.RemoveAll(w.path(dir))) // one that is replaced
-	w.write(dir+"/DEBIAN/control", control("neco", p.version), 0o644)
-	w.write(dir+"/DEBIAN/postinst", "#!/bin/sh\nset -e\nsystemctl daemon-reload\nsystemctl enable -q neco-updater.service neco-worker.service\nsystemctl restart neco-updater.service neco-worker.service\n", 0o755)
-	w.write(dir+"/opt/neco/manifest.yaml", w.manifest(p), 0o644)
-	w.run("ln", w.path("bijou"), w.path(dir, "opt/neco/bijou"))
-	w.check(os.MkdirAll(w.path(dir, "usr/bin"), 0o755))
-	for _, name := range []string{"neco", "neco-updater", "neco-worker"} {
-		w.run("ln", "-s", "/opt/neco/bijou", w.path(dir, "usr/bin", name))
-	}
-	for _, name := range []string{"neco-updater", "neco-worker"} {
-		text := strings.Replace(unit(name, name, "EnvironmentFile=/etc/neco/environment"), "/usr/local/bin/", "/usr/bin/", 1)
-		w.write(dir+"/lib/systemd/system/"+name+".service", text, 0o644)
-	}
-	deb = fmt.Sprintf("neco_%s_amd64.deb", p.version)
-	w.run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", w.path(dir), w.path(deb))
-	return deb
+	w.write("manifest.yaml", w.manifest(p), 0o644)
+	r := versions.Release{Version: p.version, Arch: "amd64", Binary: w.path("bijou"), Manifest: w.path("manifest.yaml"), Folder: w.dir}
+	return filepath.Base(r.Debian(w.t))
 }
 
 // publish makes a release and lets the servers find it.

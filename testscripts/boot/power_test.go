@@ -36,7 +36,7 @@ func (w *world) cuts(host int, what string, ok func() bool) {
 
 // unpacks tells if dpkg is writing neco's binary.
 func (w *world) unpacks(host int) bool {
-	_, err := os.Stat(w.fleet.Host(host).Disk("/opt/neco/bijou.dpkg-new"))
+	_, err := os.Stat(w.fleet.Host(host).Disk("/usr/lib/bijou/bijou.dpkg-new"))
 	return err == nil
 }
 

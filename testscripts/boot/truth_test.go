@@ -38,12 +38,12 @@ func replaced(w *world, p *parts) {
 }
 
 // firstImage is of what a server's first release has brought, but for etcd.
-const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1: something was written meanwhile
+const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1: something was written meanwhile
 
 // reimage brings it back, as who reinstalls a server from an old image does; CKE and Vault
 // are not among what that starts.
 const reimage = `units="setup-hw serf ep-agent sabakan neco-worker neco-updater"
-	systemctl stop cke vault $units && rm -rf /opt/[!e]* /opt/ep-agent /var/lib/neco /var/lib/dpkg &&
+	systemctl stop cke vault $units && rm -rf /opt/[!e]* /opt/ep-agent /usr/lib/bijou /var/lib/neco /var/lib/dpkg &&
 	tar -C / -xf /root/image.tar && systemctl daemon-reload && systemctl start $units`
 
 // reinstalled: a server comes back from the image of its first release, and on another one a

@@ -109,6 +109,9 @@ func (w *world) whole(p parts) {
 		if v := w.on(host, "dpkg-query -W -f '${Version}' neco"); v != p.version {
 			w.t.Errorf("host %d has %s of neco", host, v)
 		}
+		if v := w.on(host, "dpkg --verify neco"); v != "" {
+			w.t.Errorf("host %d: neco's package is not whole: %s", host, v)
+		}
 		if v := w.on(host, "cd /opt; cat cke/version vault/version sabakan/version serf/version ep-agent/version | tr '\\n' ' '"); v != strings.Join([]string{p.cke, p.vault, p.sabakan, p.serf, p.deb}, " ") {
 			w.t.Errorf("host %d has %s", host, v)
 		}

@@ -1,9 +1,6 @@
 package systemd
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,8 +15,10 @@ func TestPackage(t *testing.T) {
 	need.Long(t)
 	fleet.Need(t)
 	w := &world{t, fleet.New(t, 1).Host(0)}
-	first := makePackage(t, versions.Current(t), "1.0-1")
-	second := makePackage(t, buildVersion(t, "1.0-2"), "1.0-2")
+	release := versions.Release{Version: "1.0-1", Arch: "amd64", Binary: versions.Current(t), Folder: t.TempDir()}
+	first := release.Debian(t)
+	release.Version, release.Binary = "1.0-2", versions.Build(t, []string{"BIJOU_LDFLAGS=-X bijou/multicall/applet.Version=1.0-2"})
+	second := release.Debian(t)
 	w.host.Put(t, first, "/root/first.deb")
 	w.host.Put(t, second, "/root/second.deb")
 	w.host.Put(t, "../../multicall/tour/charms", "/root/charms")
@@ -29,9 +28,13 @@ func TestPackage(t *testing.T) {
 	w.on("dpkg -i /root/first.deb")
 	w.on("for name in juju neco machine-agent neco-worker; do command -v $name || exit 1; done; /usr/lib/bijou/relation-get --help")
 	w.on("systemctl cat neco-worker neco-updater; ! systemctl is-enabled neco-worker")
+	w.on("ls " + strings.Join(completions, " "))
 	w.on("juju bootstrap; juju deploy /root/charms/mysql; juju deploy /root/charms/wordpress; juju add-relation wordpress mysql; juju wait --timeout 2m")
 	w.on("mkdir -p /root/state; echo NECO_STATE=sqlite:/root/state/neco.db >/etc/neco/environment; echo 0 >/etc/neco/rack")
 	w.on("neco --state sqlite:/root/state/neco.db init; systemctl enable -q --now neco-worker neco-updater")
+	if said := w.on(askBash); said != "wordpress/0" {
+		t.Errorf("bash completes the name of a unit to %q", said)
+	}
 	w.on(`systemd-run -q --unit work -E HOME=/root bash -ec 'for i in $(seq 60); do juju set wordpress blog-title="title $i"; sleep 0.1; done'`)
 
 	w.on("dpkg -i /root/second.deb")
@@ -40,6 +43,9 @@ func TestPackage(t *testing.T) {
 		t.Errorf("the version is %s", said)
 	}
 	w.on("juju upgrade-juju")
+	if said := w.on(askBash); said != "wordpress/0" {
+		t.Errorf("after the upgrade bash completes the name of a unit to %q", said)
+	}
 	w.eventually("systemctl is-active work", "inactive")
 	w.on("juju wait --timeout 2m")
 	w.eventually("cat $(find /root/.bijou -name wp-config.php)", "title 60")
@@ -52,7 +58,17 @@ func TestPackage(t *testing.T) {
 	if after := w.files(); after != before {
 		t.Errorf("left behind:\n%s", w.on("diff /root/before /root/after || true"))
 	}
+	w.refused("ls " + strings.Join(completions, " ") + " | grep .")
 }
+
+// completions are where shells look for them.
+var completions = []string{
+	"/usr/share/bash-completion/completions/juju", "/usr/share/zsh/vendor-completions/_bijou", "/usr/share/fish/vendor_completions.d/juju.fish",
+}
+
+// askBash loads what there is for juju, as bash-completion does, and asks for units.
+const askBash = `source /usr/share/bash-completion/completions/juju
+	COMP_WORDS=(juju remove-unit wordp) COMP_CWORD=2; _bijou; echo "${COMPREPLY[@]}"`
 
 // files lists what the host's disk holds, but for what dpkg and the journal keep for themselves.
 func (w *world) files() string {
@@ -60,27 +76,4 @@ func (w *world) files() string {
 	w.on("[ ! -e /root/before ] || list=/root/after; find / -xdev -not -path '/var/lib/dpkg/*' -not -path '/var/log/*' -not -path '/var/cache/*' -not -path '/tmp/*' -not -path '/proc/*' -not -path '/sys/*' " +
 		"-not -path '/run/*' -not -path '/dev/*' -not -path '/var/lib/systemd/*' -not -path '/var/tmp/systemd-private-*' -not -path /root/before -not -path /root/after -not -name '*.dpkg-*' | sort >${list:-/root/before}")
 	return w.on("cat $(ls -t /root/before /root/after 2>/dev/null | head -1)")
-}
-
-// makePackage packs a binary as .ci/release does.
-func makePackage(t *testing.T, binary, version string) (deb string) {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.Command("../../.ci/package", version, "amd64", binary, "../../updater/release/manifest.yaml", filepath.Join(dir, "common"), dir)
-	cmd.Env = append(os.Environ(), "DPKG_DEB_COMPRESSOR_TYPE=gzip", "DPKG_DEB_COMPRESSOR_LEVEL=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return filepath.Join(dir, "neco_"+version+"_amd64.deb")
-}
-
-func buildVersion(t *testing.T, version string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "bijou")
-	cmd := exec.Command("../../.ci/build", binary)
-	cmd.Env = append(os.Environ(), "BIJOU_LDFLAGS=-X bijou/multicall/applet.Version="+version)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
 }

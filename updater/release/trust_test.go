@@ -5,10 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/crypto/blake2b"
+
+	"bijou/testscripts/need"
 )
 
 // A public key, and signatures over "test" that minisign itself made with it,
@@ -39,6 +44,53 @@ func TestVerifyKnownSignatures(t *testing.T) {
 			if _, err := key.Verify([]byte("Test"), []byte(sig)); err == nil {
 				t.Error("other data was accepted")
 			}
+		}
+	}
+}
+
+// TestVerifyMinisign has minisign itself make a key, and sign sums as .ci/release does, and in its old way.
+func TestVerifyMinisign(t *testing.T) {
+	minisign, err := exec.LookPath("minisign")
+	if err != nil {
+		need.Skip(t, "minisign", "minisign is not installed: nothing is signed by it")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(minisign, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("minisign %v: %v: %s", args, err, out)
+		}
+	}
+	read := func(name string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	sums := fmt.Appendf(nil, "%x  neco_1.2-1_amd64.deb\n", sha256.Sum256(nil))
+	if err := os.WriteFile(filepath.Join(dir, SumsFile), sums, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("-G", "-W", "-p", "key.pub", "-s", "key")
+	key, err := ParsePublicKey(string(read("key.pub")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range []string{"-H", "-l"} {
+		run("-S", way, "-s", "key", "-m", SumsFile, "-x", SignatureFile, "-t", "bijou 1.2-1")
+		sig := read(SignatureFile)
+		if comment, err := key.Verify(sums, sig); err != nil || comment != "bijou 1.2-1" {
+			t.Errorf("%s: %q, %v", way, comment, err)
+		}
+		if _, err := Trust(&key, sums, sig); err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+		if _, err := Trust(&key, append(sums, '\n'), sig); err == nil {
+			t.Errorf("%s: other sums were trusted", way)
 		}
 	}
 }

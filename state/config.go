@@ -77,7 +77,7 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, err := convertOption(&ch.Config, name, changes[name])
 		if err == nil && ch.Config.Options[name].Secret {
-			err = tx.checkSecretOption(service, name, value, isNew)
+			err = tx.CheckSecretOption(service, name, value, isNew)
 		}
 		if err != nil {
 			return nil, err
@@ -93,9 +93,9 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
 }
 
-// checkSecretOption wants the URI of a secret that is there and, unless the service is new,
+// CheckSecretOption wants the URI of a secret that is there and, unless the service is new,
 // that it was granted.
-func (tx *Tx) checkSecretOption(service, name string, value any, isNew bool) error {
+func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
 	uri, _ := value.(string)
 	if uri == "" {
 		return nil
@@ -104,14 +104,11 @@ func (tx *Tx) checkSecretOption(service, name string, value any, isNew bool) err
 	if err != nil || !strings.HasPrefix(uri, secret.Scheme) {
 		return charm.Invalidf("option %q is of the type secret: want a secret's URI, as juju add-secret prints it", name)
 	}
-	if _, there, err := tx.keys.Get(keys.Secret(id)); err != nil || !there {
+	if _, there, err := v.keys.Get(keys.Secret(id)); err != nil || !there {
 		return cmp.Or(err, refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id))
 	}
-	if isNew {
-		return nil
-	}
-	index, _, err := keyspace.Load[struct{ Granted []string }](tx.keys, keys.ServiceSecrets(service))
-	if err != nil || slices.Contains(index.Granted, id) {
+	index, err := keyspace.LoadOrZero[struct{ Granted []string }](v.keys, keys.ServiceSecrets(service))
+	if isNew || err != nil || slices.Contains(index.Granted, id) {
 		return err
 	}
 	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s", name, service, id, id, service)

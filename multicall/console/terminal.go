@@ -48,15 +48,11 @@ type Size struct{ Width, Height int }
 
 // SizeOf returns the size of the terminal that the stream is; 80 by 24 if it does not say.
 func SizeOf(stream any) Size {
-	size := Size{Width: 80, Height: 24}
-	f, ok := stream.(*os.File)
-	if !ok {
-		return size
-	}
+	f, _ := stream.(*os.File) // nil has no size
 	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
-		size = Size{Width: w, Height: h}
+		return Size{Width: w, Height: h}
 	}
-	return size
+	return Size{Width: 80, Height: 24}
 }
 
 // Fit cuts a text to the terminal: lines that would be wrapped, and those below its foot,
@@ -121,13 +117,14 @@ const (
 	maxBarWidth = 40
 )
 
-// Progress shows how far long work is: a bar on a terminal, else a line now and then.
+// Progress shows how far long work is: a bar on a terminal, else a line now and then, if it has gone on.
 // Short work is not mentioned. It is for one goroutine.
 type Progress struct {
 	w        io.Writer
 	now      func() time.Time
 	begun    time.Time // of what is going on now; zero: nothing is
 	lastLine time.Time // the last line elsewhere than on a terminal
+	lastDone int       // what it said; -1: nothing
 	what     string
 	barShown bool // a bar stands on the terminal
 }
@@ -142,15 +139,16 @@ func (p *Progress) At(what string, done, total int) {
 	now := p.now()
 	if p.what != what || p.begun.IsZero() {
 		p.End()
-		p.what, p.begun, p.lastLine = what, now, now
+		p.what, p.begun, p.lastLine, p.lastDone = what, now, now, -1
 	}
 	switch {
 	case done >= total:
 		p.End()
-	case CanRedraw(p.w):
-		p.drawBar(now, done, total)
-	case now.Sub(p.lastLine) >= lineInterval:
-		p.lastLine = now
+	case CanRedraw(p.w) && now.Sub(p.begun) >= progressDelay:
+		p.barShown = true
+		io.WriteString(p.w, "\r"+formatBar(what, done, total, SizeOf(p.w).Width)+"\x1b[K")
+	case now.Sub(p.lastLine) >= lineInterval && done != p.lastDone:
+		p.lastLine, p.lastDone = now, done
 		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
 	}
 }
@@ -161,14 +159,6 @@ func (p *Progress) End() {
 		io.WriteString(p.w, "\r\x1b[K")
 	}
 	p.barShown, p.begun = false, time.Time{}
-}
-
-func (p *Progress) drawBar(now time.Time, done, total int) {
-	if now.Sub(p.begun) < progressDelay {
-		return
-	}
-	p.barShown = true
-	io.WriteString(p.w, "\r"+formatBar(p.what, done, total, SizeOf(p.w).Width)+"\x1b[K")
 }
 
 // formatBar returns "units added [####    ] 50 of 100"; without room for a bar the words
@@ -201,15 +191,14 @@ func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil
 	}
-	before := s.shown
+	if !s.shown {
+		separator = ""
+	}
 	s.shown, s.last = true, text
 	if CanRedraw(s.w) {
 		return s.redraw(Fit(text, SizeOf(s.w)))
 	}
-	if before {
-		text = separator + text
-	}
-	_, err := io.WriteString(s.w, text)
+	_, err := io.WriteString(s.w, separator+text)
 	return err
 }
 

@@ -138,7 +138,12 @@ func TestProgressElsewhere(t *testing.T) {
 		p.At("units", done*10, 100)
 		c.at = c.at.Add(2 * time.Second)
 	}
-	if diff := cmp.Diff("units: 30 of 100\nunits: 60 of 100\nunits: 90 of 100\n", out.String()); diff != "" {
+	p.At("units", 0, 1)
+	for range 11 { // it stands still
+		c.at = c.at.Add(lineInterval)
+		p.At("units", 0, 1)
+	}
+	if diff := cmp.Diff("units: 30 of 100\nunits: 60 of 100\nunits: 90 of 100\nunits: 0 of 1\n", out.String()); diff != "" {
 		t.Error(diff)
 	}
 }

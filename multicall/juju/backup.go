@@ -14,6 +14,7 @@ import (
 	"bijou/state/archive"
 	"bijou/state/copying"
 	"bijou/state/progress"
+	"bijou/state/wrap"
 )
 
 type backupCmd struct {
@@ -71,7 +72,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	}
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
-	h.Lacks = []string{"what hooks have made outside of units' folders: packages, databases, files of hosts", "what storage holds", "the provider's own files and keys"}
+	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "what storage holds", "the provider's own files and keys"}
 	b.header = h
 	if err := errors.Join(b.addCredentials(w), b.addSecretKeys(w)); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 		return err
 	}
 	if !b.cmd.WithCredentials {
-		b.header.Lacks = append(b.header.Lacks, "credentials of the state's URL; --with-credentials takes them along")
+		b.header.Lacks = append(b.header.Lacks, "credentials of the state's URL (--with-credentials takes them along)")
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
@@ -112,12 +113,10 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 func (b *backup) addSecretKeys(w *archive.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
 	case err != nil:
-		return err
+		return wrap.Unless(err, os.ErrNotExist)
 	case !b.cmd.WithCredentials:
-		b.header.Lacks = append(b.header.Lacks, "the keys that open secrets; --with-credentials takes them along")
+		b.header.Lacks = append(b.header.Lacks, "the keys that open secrets (--with-credentials takes them along)")
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "the keys that open secrets")
@@ -129,7 +128,7 @@ func (b *backup) addSecretKeys(w *archive.Writer) error {
 
 func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 	if !b.cmd.WithUnits {
-		b.header.Lacks = append(b.header.Lacks, "units' folders; --with-units takes along those of this host")
+		b.header.Lacks = append(b.header.Lacks, "units' folders (--with-units takes along those of this host)")
 		return nil
 	}
 	units, err := state.Read(b.o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })

@@ -32,6 +32,9 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --dry-run and --format only: what else there is stands in it, or in an overlay"))
 	}
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
+		if err := s.View(o.ctx, b.CheckSecrets); err != nil {
+			return err
+		}
 		steps := b.Plan()
 		if err := o.showSteps(c.Format, steps); err != nil || c.DryRun {
 			return err

@@ -124,7 +124,7 @@ func (w *settleWaiter) wait() error {
 	case len(w.seen.unmatched) > 0:
 		return unmatchedError(w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
-		return fmt.Errorf("in error: %s", listReasons(w.seen.failed))
+		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)), "juju status says what each has said last, when it is tried again, and which command tells more")
 	case len(w.seen.pending) == 0 && !w.changed.IsZero():
 		return nil
 	case w.o.ctx.Err() != nil && w.changed.IsZero():

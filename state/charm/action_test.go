@@ -62,7 +62,7 @@ func TestActionParameters(t *testing.T) {
 		{"defaults", "backup", with(nil), defaults, ""},
 		{"as JSON Schema spells it", "spelled", nil, map[string]any{"ttl": "8760h"}, ""},
 		{"required", "backup", nil, nil, `"filename" is required`},
-		{"unknown", "backup", with(map[string]any{"x": 1}), nil, `unknown parameter "x": there are anything, filename, level,`},
+		{"unknown", "backup", with(map[string]any{"x": 1}), nil, `unknown parameter "x": known are anything, filename, level,`},
 		{"of another type", "backup", with(map[string]any{"level": "many"}), nil, `"level": "many" is not of type integer`},
 		{"no whole number", "backup", with(map[string]any{"level": 1.5}), nil, `not of type integer`},
 		{"too small", "backup", with(map[string]any{"level": 0}), nil, `"level": 0 is too small: at least 1`},

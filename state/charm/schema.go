@@ -1,6 +1,7 @@
 package charm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, known := s.Properties[name]
 		if !known && bool(s.Closed) {
-			return fmt.Errorf("unknown parameter %s: %s", joinPath(at, name), s.allowedNames())
+			return fmt.Errorf("unknown parameter %s: known are %s", joinPath(at, name), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "), "none"))
 		}
 		if known {
 			if err := p.checkValue(joinPath(at, name), v[name]); err != nil {
@@ -186,13 +187,6 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 		}
 	}
 	return nil
-}
-
-func (s Schema) allowedNames() string {
-	if len(s.Properties) == 0 {
-		return "there are none"
-	}
-	return "there are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
 func (s Schema) addDefaults(v map[string]any) map[string]any {

@@ -29,7 +29,7 @@ func TestDigests(t *testing.T) {
 		why    string
 	}{
 		"they are known":                 {both(published("1.2", "new"), newer), Start, "1.2"},
-		"of another release":             {both(published("1.1", "old"), newer), Wait, "it is not known yet which files release 1.2 consists of"},
+		"of another release":             {both(published("1.1", "old"), newer), Wait, "the leader has yet to look which files release 1.2 consists of"},
 		"up to date":                     {published("1.1", "old"), Wait, "up to date"},
 		"replaced":                       {published("1.1", "new"), Wait, "the files of release 1.1 were replaced"},
 		"replaced, and a server added":   {both(published("1.1", "new"), added), Wait, "the files of release 1.1 were replaced"},

@@ -210,7 +210,7 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	case r != nil && r.Sums != "" && release.Same(r.Version, to):
 		return r.Digests, "" // what servers have may be published no more
 	}
-	return d, "it is not known yet which files release " + to + " consists of"
+	return d, "the leader has yet to look which files release " + to + " consists of"
 }
 
 // Replaced explains that the files of the release that servers have, or were asked to take, are

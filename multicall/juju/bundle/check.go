@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/wrap"
 
 	"gopkg.in/yaml.v3"
 )
@@ -108,6 +110,20 @@ func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) 
 		}
 		used[to] = true
 	}
+}
+
+// CheckSecrets refuses options that are to become secrets which are not there, or were not granted.
+func (c *Comparison) CheckSecrets(v *state.View) error {
+	var errs []error
+	for _, name := range c.names {
+		w := c.wanted[name]
+		for _, option := range slices.Sorted(maps.Keys(w.options)) {
+			if value := w.options[option]; w.Config.Options[option].Secret && value != w.have.Options[option] {
+				errs = append(errs, wrap.Error(v.CheckSecretOption(name, option, value, !w.isThere), "application %q", name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func isNull(n *yaml.Node) bool {

@@ -137,10 +137,6 @@ type entry struct {
 	done  chan error // buffered: whoever waited may have gone
 }
 
-func newRecorder(update state.Updater) *recorder {
-	return &recorder{update, make(chan entry, maxBatch)}
-}
-
 // record blocks until it is written, or ctx is done. A machine that is gone meanwhile is no error.
 // It may be called from several goroutines.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {

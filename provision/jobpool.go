@@ -52,10 +52,6 @@ type outcome struct {
 	err    error
 }
 
-func newJobPool() *jobPool {
-	return &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
-}
-
 // takeOutcomes returns how jobs have ended since it was called last. What is planned next rests on
 // what is read after it.
 func (p *jobPool) takeOutcomes() []outcome {

@@ -106,7 +106,9 @@ func campaign(ctx context.Context, o Options) error {
 	defer cancel()
 	o.Log.Info("provisioner leads")
 	defer measureIdle(o.State.Metrics)
-	l := &leader{Options: o, update: state.Under(leadership), pool: newJobPool(), recorder: newRecorder(state.Under(leadership)), backoffs: backoffs{}, absentAgents: absentAgents{}}
+	l := &leader{Options: o, update: state.Under(leadership), backoffs: backoffs{}, absentAgents: absentAgents{}}
+	l.pool = &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
+	l.recorder = &recorder{l.update, make(chan entry, maxBatch)}
 	beside.Go(func() { l.recorder.run(ctx) })
 	defer l.pool.wait()
 	defer cancel()

@@ -201,11 +201,9 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.EnterRelation:
 		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
 	case decide.RunHook:
-		if u.ticket == nil {
-			u.ticket = u.Limiter.request()
-		}
+		u.ticket = u.Limiter.request(u.ticket, snap.CountOwed())
 		if !u.ticket.isGranted() {
-			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket)
+			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 		}
 		err := u.beginHook(ctx, s, snap)
 		if err != nil {

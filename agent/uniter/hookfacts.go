@@ -3,11 +3,9 @@ package uniter
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,21 +69,30 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 // that joins, without the one that departs, none in broken.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
-	var names []string
-	for _, m := range snap.Relations[h.Relation].Members { // sorted
-		if _, ok := recorded[m.Unit]; ok {
-			names = append(names, m.Unit)
+	names, known := make([]string, 0, len(recorded)), 0
+	addMember := func(name string, is state.MemberState) {
+		isIn := is.State == hook.In
+		if name == h.RemoteUnit {
+			isIn = h.Kind == hook.Joined || isIn && h.Kind != hook.Departed
+		}
+		if isIn && hook.IsUnit(name) {
+			names = append(names, name)
 		}
 	}
-	if len(names) < len(recorded) { // some have gone, and their departed is owed
-		names = slices.Collect(maps.Keys(recorded))
+	for _, m := range snap.Relations[h.Relation].Members { // sorted
+		if is, ok := recorded[m.Unit]; ok {
+			known++
+			addMember(m.Unit, is)
+		}
+	}
+	if known < len(recorded) { // some have gone, and their departed is owed
+		names = names[:0]
+		for name, is := range recorded {
+			addMember(name, is)
+		}
 		charm.SortUnits(names)
 	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		joiner := name == h.RemoteUnit && h.Kind == hook.Joined
-		leaver := name == h.RemoteUnit && h.Kind == hook.Departed
-		return !hook.IsUnit(name) || !joiner && (recorded[name].State != hook.In || leaver)
-	})
+	return names
 }
 
 func (u *uniter) newContext(f hookFacts) *hookctx.Context {

@@ -1,22 +1,28 @@
 package uniter
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
 
-// HookLimiter limits how many hooks run at a time on one machine, first come, first served.
-// Its methods may be called from several goroutines.
+// HookLimiter limits how many hooks run at a time on one machine, first come, first served. Of several
+// slots one goes to the unit that owes most hooks: its own run one after the other, and would be the
+// last to be done if they waited for those of all others, too. Its methods may be called from several goroutines.
 type HookLimiter struct {
-	mu      sync.Mutex
-	limit   int
-	inUse   int
-	queue   []ticket
-	drained chan struct{} // not nil: no slot is granted any more; closed once none is in use
+	mu        sync.Mutex
+	limit     int
+	inUse     int
+	queue     []*ticket
+	preferred *ticket       // has the slot of the unit that owes most
+	drained   chan struct{} // not nil: no slot is granted any more; closed once none is in use
 }
 
-// ticket is a request for a slot, closed once it is granted.
-type ticket chan struct{}
+// ticket is a request for a slot.
+type ticket struct {
+	granted chan struct{} // closed once it is
+	owed    int           // hooks of the unit, when it asked last; of the limiter's mu
+}
 
 // NewHookLimiter returns a limiter with that many slots.
 func NewHookLimiter(size int) *HookLimiter { return &HookLimiter{limit: size} }
@@ -48,12 +54,16 @@ func (l *HookLimiter) closeIfDrained() {
 	}
 }
 
-// request returns a ticket that must be released, granted or not.
-func (l *HookLimiter) request() ticket {
+// request says how many hooks the unit owes by now. It returns the unit's ticket, a new one if t is nil,
+// which must be released, granted or not.
+func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := make(ticket)
-	l.queue = append(l.queue, t)
+	if t == nil {
+		t = &ticket{granted: make(chan struct{})}
+		l.queue = append(l.queue, t)
+	}
+	t.owed = owed
 	l.grantFree()
 	return t
 }
@@ -63,20 +73,26 @@ func (l *HookLimiter) request() ticket {
 const maxHooksInTurn = 2
 
 // mayContinue reports whether who has a slot may keep it for another hook, after that many.
-func (l *HookLimiter) mayContinue(hooks int) bool {
+func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.drained == nil && l.inUse <= l.limit && (hooks < maxHooksInTurn || len(l.queue) == 0)
+	if l.drained != nil || l.inUse > l.limit {
+		return false
+	}
+	owesMore := func(other *ticket) bool { return other.owed > t.owed-hooks }
+	return hooks < maxHooksInTurn || len(l.queue) == 0 || l.preferred == t && !slices.ContainsFunc(l.queue, owesMore)
 }
 
-func (l *HookLimiter) release(t ticket) {
+func (l *HookLimiter) release(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.queue, t); i >= 0 {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return
 	}
-	l.inUse--
+	if l.inUse--; l.preferred == t {
+		l.preferred = nil
+	}
 	l.closeIfDrained()
 	l.grantFree()
 }
@@ -84,13 +100,19 @@ func (l *HookLimiter) release(t ticket) {
 // grantFree is called with l.mu held.
 func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
-		close(l.queue[0])
-		l.queue = l.queue[1:]
+		next := l.queue[0]
+		if l.limit > 1 && l.preferred == nil {
+			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) }) // the first of equals
+			l.preferred = next
+		}
+		i := slices.Index(l.queue, next)
+		l.queue = slices.Delete(l.queue, i, i+1)
+		close(next.granted)
 		l.inUse++
 	}
 }
 
-func (t ticket) isGranted() bool { return isClosed(t) }
+func (t *ticket) isGranted() bool { return isClosed(t.granted) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -1,6 +1,7 @@
 package uniter
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,7 +9,7 @@ import (
 
 func TestHookLimiter(t *testing.T) {
 	s := NewHookLimiter(1)
-	tickets := []ticket{s.request(), s.request(), s.request(), s.request()}
+	tickets := []*ticket{s.request(nil, 1), s.request(nil, 1), s.request(nil, 1), s.request(nil, 1)}
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -35,14 +36,42 @@ func TestHookLimiter(t *testing.T) {
 // TestTurns: who has a slot keeps it for a second hook, and for others while nobody waits.
 func TestTurns(t *testing.T) {
 	s := NewHookLimiter(1)
-	first := s.request()
-	alone := []bool{s.mayContinue(1), s.mayContinue(2)}
-	second := s.request()
-	beside := []bool{s.mayContinue(1), s.mayContinue(2)}
+	first := s.request(nil, 1)
+	alone := []bool{s.mayContinue(first, 1), s.mayContinue(first, 2)}
+	second := s.request(nil, 1)
+	beside := []bool{s.mayContinue(first, 1), s.mayContinue(first, 2)}
 	s.release(first)
 	s.release(second)
 	s.Drain()
-	if diff := cmp.Diff([][]bool{{true, true}, {true, false}, {false}}, [][]bool{alone, beside, {s.mayContinue(1)}}); diff != "" {
+	if diff := cmp.Diff([][]bool{{true, true}, {true, false}, {false}}, [][]bool{alone, beside, {s.mayContinue(first, 1)}}); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWhoOwesMost has one slot of two, before others that have waited longer, keeps it while it owes
+// more than they do, and never has the other slot: a hub is not the last to be done.
+func TestWhoOwesMost(t *testing.T) {
+	s := NewHookLimiter(2)
+	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the slot for who owes most
+	early, hub, second := s.request(nil, 2), s.request(nil, 1), s.request(nil, 40)
+	s.request(hub, 50) // it has heard of more
+	s.release(running[0])
+	granted := func() []bool { return []bool{early.isGranted(), hub.isGranted(), second.isGranted()} }
+	if got, want := granted(), []bool{false, true, false}; !slices.Equal(got, want) {
+		t.Errorf("the preferred slot is free: granted %v, want %v", got, want)
+	}
+	if got, want := []bool{s.mayContinue(hub, 10), s.mayContinue(hub, 11)}, []bool{true, false}; !slices.Equal(got, want) {
+		t.Errorf("40 hooks are owed by another: may continue after 10 and 11: %v, want %v", got, want)
+	}
+	s.release(running[1])
+	if got, want := granted(), []bool{true, true, false}; !slices.Equal(got, want) {
+		t.Errorf("the other slot is free: granted %v, want %v", got, want)
+	}
+	s.release(hub)
+	if got, want := granted(), []bool{true, true, true}; !slices.Equal(got, want) {
+		t.Errorf("the preferred slot is free again: granted %v, want %v", got, want)
+	}
+	if s.mayContinue(early, maxHooksInTurn) != true {
+		t.Error("nobody waits: the turn goes on")
 	}
 }

@@ -236,7 +236,7 @@ func (u *uniter) clearRunning() {
 
 // mayContinue reports whether another hook may begin with the commit which ends the one in flight.
 func (u *uniter) mayContinue(ctx context.Context) bool {
-	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.hooksInTurn) || u.checkSocket() != nil {
+	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.checkSocket() != nil {
 		return false
 	}
 	_, err := u.takeSnapshot(ctx)

@@ -65,7 +65,7 @@ type uniter struct {
 	watch       wake.Watch
 	cache       snapshotCache
 	running     *runningHook // nil: no hook is in flight
-	ticket      ticket       // of Limiter; nil: none was requested
+	ticket      *ticket      // of Limiter; nil: none was requested
 	hooksInTurn int          // that have begun with the ticket
 	ending      bool         // no hook begins any more
 	lastHookEnd time.Time
@@ -199,8 +199,8 @@ func (u *uniter) releaseTicket() {
 }
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is
-// zero), and when t is granted (unless it is nil).
-func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until time.Time, t ticket) error {
+// zero), and when granted is closed (unless it is nil).
+func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until time.Time, granted <-chan struct{}) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))
@@ -214,7 +214,7 @@ func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until 
 	u.Loop.MarkUnbounded()
 	select {
 	case <-u.watch.Events():
-	case <-t:
+	case <-granted:
 	case <-ended:
 	case <-timeout:
 	case <-ctx.Done():

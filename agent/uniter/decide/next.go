@@ -220,6 +220,17 @@ func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 	}
 }
 
+// CountOwed returns about how many hooks the unit owes for the members of its relations.
+func (s *Snapshot) CountOwed() (n int) {
+	for id, r := range s.Relations {
+		n += max(0, len(r.Members)-len(s.Uniter.Members[id])) // not in the queue yet
+	}
+	for range s.pendingEntries {
+		n++
+	}
+	return n
+}
+
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}

@@ -141,8 +141,6 @@ const (
 	maxStall = 250 * time.Millisecond
 )
 
-func newConnPool() *connPool { return &connPool{idle: make(chan *conn, maxIdleConns)} }
-
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:

@@ -83,7 +83,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers := newConnPool()
+	readers := &connPool{idle: make(chan *conn, maxIdleConns)}
 	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
 	}

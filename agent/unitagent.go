@@ -94,12 +94,15 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 	}()
 	agent := state.UnitAgent(unit)
 	return uniter.Run(ctx, uniter.Options{
-		State:       h.State,
-		Unit:        unit,
-		Update:      h.presence.updaterFor(agent),
-		Folder:      unitfolder.Of(h.Dir, unit),
-		Tools:       h.Tools,
-		Socket:      func() (string, error) { return h.makeSocketPath(unit) },
+		State:  h.State,
+		Unit:   unit,
+		Update: h.presence.updaterFor(agent),
+		Folder: unitfolder.Of(h.Dir, unit),
+		Tools:  h.Tools,
+		Socket: func() (string, error) {
+			dir, err := makeSocketDir(h.uuid, h.Dir)
+			return socketPath(dir, unit), err
+		},
 		Limiter:     h.limiter,
 		Log:         log.With("part", "uniter"),
 		Logs:        h.logs,
@@ -155,11 +158,6 @@ func hookConcurrency(env state.Environment) int {
 		return runtime.NumCPU()
 	}
 	return 1
-}
-
-func (h *host) makeSocketPath(unit string) (string, error) {
-	dir, err := makeSocketDir(h.uuid, h.Dir)
-	return socketPath(dir, unit), err
 }
 
 // runWhileClaimed announces the agents while work runs them. It ends them once another

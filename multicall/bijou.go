@@ -174,7 +174,7 @@ func printOverview(s console.Streams) error {
 	own.Add("", "bijou version", "print the version")
 	applets, later := console.NewTable("APPLET", ""), []string{}
 	for _, a := range Applets() {
-		if isHookTool(a.Name) && !tools.Supported(a.Name) {
+		if slices.Contains(hookToolNames(), a.Name) && !tools.Supported(a.Name) {
 			later = append(later, a.Name)
 			continue
 		}
@@ -191,5 +191,3 @@ func printOverview(s console.Streams) error {
 	_, err := fmt.Fprintf(s.Out, "\nHook tools that say that they are not supported: %s\n", strings.Join(later, ", "))
 	return err
 }
-
-func isHookTool(name string) bool { return slices.Contains(hookToolNames(), name) }

@@ -45,7 +45,7 @@ func Main(argv []string, o Options) int {
 	}
 	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
 	// under a name that is none is a slip.
-	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && isBijouArg(argv[0]) {
+	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && (Has(argv[0]) || strings.HasPrefix(argv[0], "-")) {
 		c.Name = "bijou"
 		return runBijou(c)
 	}
@@ -62,10 +62,6 @@ func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)
 	return err == nil
-}
-
-func isBijouArg(arg string) bool {
-	return Has(arg) || strings.HasPrefix(arg, "-")
 }
 
 func reportUnknown(c applet.Call, name string) int {

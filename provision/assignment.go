@@ -35,8 +35,9 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		switch {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
+		case known && r.machines[owner].Unmanaged && len(r.instances[i.ID]) == 0:
+			a.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
 		case known && r.machines[owner].Unmanaged:
-			a.noteHosted(i, r)
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
 		case state.IsMachineID(owner, want.Next):
@@ -163,11 +164,5 @@ func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true
 		a.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id, i.Environment)
-	}
-}
-
-func (a *assignment) noteHosted(i provider.Instance, r recordIndex) {
-	if len(r.instances[i.ID]) == 0 {
-		a.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
 	}
 }

@@ -96,7 +96,8 @@ func TestUniterRecords(t *testing.T) {
 			t.Error(d)
 		}
 		statetest.Update(t, st, func(tx *state.Tx) error {
-			return errors.Join(tx.ClearOp("wordpress/0"), tx.RemoveMember("wordpress/0", r.ID, "mysql/1"))
+			tx.RemoveMember("wordpress/0", r.ID, "mysql/1")
+			return tx.ClearOp("wordpress/0")
 		})
 		want.Op = nil
 		delete(want.Members[r.ID], "mysql/1")

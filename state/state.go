@@ -90,7 +90,7 @@ func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, err
 }
 
 // OpenIn returns the environment that is in the store, unchecked.
-func OpenIn(st store.Store) *State { return &State{keyspace.New(st, guards()...)} }
+func OpenIn(st store.Store) *State { return &State{keyspace.New(st, keys.IsOfAgent, guards()...)} }
 
 // Keys returns the keys themselves, for the packages below state.
 func (v *View) Keys() *keyspace.View { return v.keys }

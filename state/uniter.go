@@ -143,9 +143,8 @@ func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error
 }
 
 // RemoveMember removes a unit's record of a member.
-func (tx *Tx) RemoveMember(unit string, id int, member string) error {
+func (tx *Tx) RemoveMember(unit string, id int, member string) {
 	tx.keys.Remove(keys.MemberState(unit, id, member))
-	return nil
 }
 
 // Apply brings a unit's records, as they were read before, up to date in place.

@@ -41,25 +41,18 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 }
 
 // recordArrivals relies on the snapshot: only the unit's loop writes the records of the queue.
-func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
+func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) (err error) {
 	if len(arrivals) == 0 {
 		return nil
 	}
-	err := tx.PrefetchHook(unit, state.NoRelation, "")
 	for _, a := range arrivals {
-		if err != nil {
-			return err
-		}
 		if a.Forget {
-			err = tx.RemoveMember(unit, a.Relation, a.Member)
+			tx.RemoveMember(unit, a.Relation, a.Member)
 		} else {
-			err = tx.PutMember(unit, a.Relation, a.Member, a.State)
+			err = errors.Join(err, tx.PutMember(unit, a.Relation, a.Member, a.State))
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) })
+	return errors.Join(err, tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) }))
 }
 
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
@@ -167,9 +160,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		}
 		members := slices.Sorted(maps.Keys(records.Members[relation]))
 		for _, member := range members[:min(len(members), decide.MaxArrivals)] {
-			if err := tx.RemoveMember(u.Unit, relation, member); err != nil {
-				return err
-			}
+			tx.RemoveMember(u.Unit, relation, member)
 		}
 		if len(members) > decide.MaxArrivals {
 			return nil
@@ -201,7 +192,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.EnterRelation:
 		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
 	case decide.RunHook:
-		u.ticket = u.Limiter.request(u.ticket, snap.CountOwed())
+		u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
 		if !u.ticket.isGranted() {
 			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 		}

@@ -156,15 +156,7 @@ func (u *uniter) measureUnit(s decide.Snapshot) {
 	if u.State.Metrics == nil {
 		return
 	}
-	queued := 0
-	for _, members := range s.Uniter.Members {
-		for _, m := range members {
-			if m.Pending != "" {
-				queued++
-			}
-		}
-	}
-	u.State.Metrics.Set(float64(queued), queueMetric, "unit", u.Unit)
+	u.State.Metrics.Set(float64(s.CountQueued()), queueMetric, "unit", u.Unit)
 	now := []string{"unit", u.Unit, "state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending), "workload", cmp.Or(s.Unit.Status.Status, "unknown")}
 	if !slices.Equal(now, u.measured) {
 		u.State.Metrics.Set(1, unitMetric, now...)

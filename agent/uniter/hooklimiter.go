@@ -21,7 +21,7 @@ type HookLimiter struct {
 // ticket is a request for a slot.
 type ticket struct {
 	granted chan struct{} // closed once it is
-	owed    int           // hooks of the unit, when it asked last; of the limiter's mu
+	owed    int           // hooks in the unit's queue when it asked last; of the limiter's mu
 }
 
 // NewHookLimiter returns a limiter with that many slots.
@@ -54,7 +54,7 @@ func (l *HookLimiter) closeIfDrained() {
 	}
 }
 
-// request says how many hooks the unit owes by now. It returns the unit's ticket, a new one if t is nil,
+// request says how many hooks are in the unit's queue by now. It returns the unit's ticket, a new one if t is nil,
 // which must be released, granted or not.
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()

@@ -230,7 +230,8 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		m = hook.Done(m, seen)
 	}
 	if hook.IsForgotten(m) {
-		return tx.RemoveMember(unit, h.Relation, name)
+		tx.RemoveMember(unit, h.Relation, name)
+		return nil
 	}
 	return tx.PutMember(unit, h.Relation, name, m)
 }

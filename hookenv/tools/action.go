@@ -14,11 +14,6 @@ import (
 // resultKey matches one part of a key.
 var resultKey = lazyregexp.New(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
 
-// The agent itself sets these results of an action.
-func reservedResults() []string {
-	return []string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}
-}
-
 func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 	results, err := parseResults(inv.Args)
 	if err != nil || len(results) == 0 {
@@ -39,7 +34,7 @@ func parseResults(words []string) (map[string]any, error) {
 			return nil, fmt.Errorf("cannot set %q: %w", path, err)
 		}
 		keys := strings.Split(path, ".")
-		if slices.Contains(reservedResults(), keys[0]) {
+		if slices.Contains([]string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}, keys[0]) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
 		}
 		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {

@@ -109,7 +109,7 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 	if err != nil {
 		return 0, err
 	}
-	if ref.name != "" && !hasName(relation, ref.name) {
+	if ref.name != "" && !slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name }) {
 		if h.Facts().Dialect != hookapi.Modern {
 			return 0, errNoRelation
 		}
@@ -228,10 +228,6 @@ func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 		return hookapi.End{}, false
 	}
 	return r.Ends[i], true
-}
-
-func hasName(r hookapi.Relation, name string) bool {
-	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Name == name })
 }
 
 // A relation's modern id depends on the service that sees it.

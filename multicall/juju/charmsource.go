@@ -196,8 +196,8 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
 	if c.Revision != nil {
 		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
-		stored, err := u.isStored(url)
-		if stored || err != nil {
+		_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(url.String()) })
+		if err == nil || state.IgnoreNotFound(err) != nil {
 			return upgradeTarget{url: url, origin: u.service.Origin}, err
 		}
 	}
@@ -214,11 +214,6 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 		return t, nil
 	}
 	return u.bumpRevision(t)
-}
-
-func (u *upgrade) isStored(url charm.URL) (bool, error) {
-	_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(url.String()) })
-	return err == nil, state.IgnoreNotFound(err)
 }
 
 func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -15,12 +14,6 @@ import (
 // systemdManager is the manager on a host that systemd manages: each container is a transient
 // service of its own, which systemctl shows and journalctl follows.
 type systemdManager struct{}
-
-// By sd_booted(3).
-func isSystemdHost() bool {
-	_, err := os.Lstat("/run/systemd/system")
-	return err == nil
-}
 
 func unitName(id string) string { return "bijou-" + id + ".service" }
 

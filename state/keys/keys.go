@@ -200,23 +200,26 @@ func ServiceUniters(s string) string { return Uniters + s + "/" }
 // Uniter is the prefix of what a unit's agent keeps.
 func Uniter(u string) string { return Uniters + u + "/" }
 
+// IsOfAgent reports whether hardly anybody but the agent that runs a unit or machine writes the key.
+func IsOfAgent(key string) bool {
+	return strings.HasPrefix(key, Uniters) || strings.HasPrefix(key, Units) || strings.HasPrefix(key, LogHeads)
+}
+
 // Op is uniters/<u>/op: Op.
 func Op(u string) string { return Uniter(u) + "op" }
 
 // Workflow is uniters/<u>/workflow: Workflow.
-func Workflow(u string) string             { return Uniter(u) + "workflow" }
-func relationStatesPrefix(u string) string { return Uniter(u) + "relations/" }
+func Workflow(u string) string { return Uniter(u) + "workflow" }
 
 // RelationState is uniters/<u>/relations/<n>: RelationState.
-func RelationState(u string, id int) string      { return relationStatesPrefix(u) + strconv.Itoa(id) }
+func RelationState(u string, id int) string      { return Uniter(u) + "relations/" + strconv.Itoa(id) }
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
-func serviceStatesPrefix(u string) string        { return Uniter(u) + "services/" }
 
 // MemberState is uniters/<u>/relations/<n>/<member>: MemberState. It is apart for a service, whose own settings the unit is told of: binaries
 // that do not know of those take everything below memberStatesPrefix for units.
 func MemberState(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
-		return serviceStatesPrefix(u) + strconv.Itoa(id) + "/" + m
+		return Uniter(u) + "services/" + strconv.Itoa(id) + "/" + m
 	}
 	return memberStatesPrefix(u, id) + m
 }
@@ -228,12 +231,11 @@ func UnitHistory(unit string) string { return historyPrefix + unit + "/" }
 func HookRun(unit string, slot int) string { return UnitHistory(unit) + strconv.Itoa(slot) }
 
 // LogHead is logs/<u>: how far the log of a unit or machine is.
-func LogHead(source string) string          { return LogHeads + source }
-func logBatchesPrefix(source string) string { return logPrefix + source + "/" }
+func LogHead(source string) string { return LogHeads + source }
 
 // LogBatch is log/<u>/<seq>: lines of it.
 func LogBatch(source string, seq int64) string {
-	return fmt.Sprintf("%s%010d", logBatchesPrefix(source), seq)
+	return fmt.Sprintf("%s%s/%010d", logPrefix, source, seq)
 }
 
 // CutInt parses a key's last part; ok is false if more follows the prefix.

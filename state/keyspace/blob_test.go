@@ -10,7 +10,7 @@ import (
 )
 
 func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
-	s := New(memstore.New())
+	s := New(memstore.New(), nil)
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {
@@ -33,7 +33,7 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 
 // A lease that the store has ended, while its process thinks otherwise.
 func TestExpiredLeaseIsALostSession(t *testing.T) {
-	s := New(memstore.New())
+	s := New(memstore.New(), nil)
 	defer s.Close()
 	session, err := s.NewSession(t.Context())
 	if err != nil {
@@ -53,7 +53,7 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 
 // A blob that was swept between its PutBlob and the commit that refers to it.
 func TestReferenceToASweptBlob(t *testing.T) {
-	s := New(memstore.New())
+	s := New(memstore.New(), nil)
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestReferenceToASweptBlob(t *testing.T) {
 
 // A sweep and a commit that refers to the blob at the same moment: one fails.
 func TestSweepMeetsAReference(t *testing.T) {
-	s := New(memstore.New())
+	s := New(memstore.New(), nil)
 	defer s.Close()
 	sum, _, err := s.PutBlob(t.Context(), strings.NewReader("charm"))
 	if err != nil {

@@ -19,30 +19,70 @@ type txBuffer struct {
 	writes map[string]store.Op
 	blobs  map[string][]byte // by sum: to be in the store before the commit
 	fence  store.Cond        // of a claim; without a key there is none
-}
 
-func newTxBuffer() *txBuffer {
-	return &txBuffer{
-		reads:  map[string]store.KV{},
-		lists:  map[string][]store.KV{},
-		writes: map[string]store.Op{},
-		blobs:  map[string][]byte{},
-	}
+	space    *Space
+	recalled map[string]bool // reads that are from the space's memory
 }
 
 func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
 	}
-	kv, ok, err := v.snap.Get(v.ctx, key)
-	if err != nil {
-		return store.KV{}, err
+	kv, ok := b.space.recall(key)
+	if ok {
+		b.recalled[key] = true
+	} else {
+		var err error
+		if kv, ok, err = v.snap.Get(v.ctx, key); err != nil {
+			return store.KV{}, err
+		}
 	}
 	if !ok {
 		kv = store.KV{Key: key}
 	}
 	b.reads[key] = kv
 	return kv, nil
+}
+
+// errRecalled: what a run of an update has come to rests on what was recalled, and no commit has shown that
+// it is so. It runs again, and reads.
+var errRecalled = errors.New("keys are to be read again")
+
+// recall returns a key as an update has read or written it last, if hardly anybody else writes it. That is
+// safe, as the commit is conditional on what is read: what is older than the store is then forgotten.
+func (s *Space) recall(key string) (kv store.KV, ok bool) {
+	value, ok := s.memory.Load(key)
+	if ok {
+		kv = value.(store.KV)
+	}
+	return kv, ok
+}
+
+// remember is told what was committed at a revision.
+func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
+	for _, op := range ops { // what was read of these is outdated
+		if b.reads[op.Key] = (store.KV{Key: op.Key, Value: op.Value, Revision: revision}); op.Delete {
+			b.reads[op.Key] = store.KV{}
+		}
+	}
+	for key, kv := range b.reads {
+		switch {
+		case s.isOwn == nil || !s.isOwn(key):
+		case kv.Revision == 0:
+			s.memory.Delete(key)
+		default:
+			s.memory.Store(key, kv)
+		}
+	}
+}
+
+// forget returns err, or errRecalled if anything that was read was recalled.
+func (s *Space) forget(b *txBuffer, err error) error {
+	for key := range b.recalled {
+		s.memory.Delete(key)
+		err = errRecalled
+	}
+	return err
 }
 
 func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
@@ -101,7 +141,7 @@ func (b *txBuffer) buildTxn(revision int64) store.Txn {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.reads)) {
-		if _, covered := coveringPrefix(key, b.lists); !covered {
+		if _, covered := coveringPrefix(key, b.lists); !covered || b.recalled[key] {
 			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: b.reads[key].Revision})
 		}
 	}

@@ -37,7 +37,7 @@ func (d *compactedSnapshot) Get(ctx context.Context, key string) (store.KV, bool
 }
 
 func TestARevisionThatIsDroppedMeanwhileIsReadAnew(t *testing.T) {
-	s := New(&compactingStore{Store: memstore.New(), times: 2})
+	s := New(&compactingStore{Store: memstore.New(), times: 2}, nil)
 	defer s.Close()
 	read := func(v *View) error {
 		for _, key := range []string{"a", "b"} {

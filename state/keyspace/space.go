@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"bijou/state/metrics"
 	"bijou/state/store"
@@ -21,6 +22,8 @@ import (
 type Space struct {
 	store  store.Store
 	guards []Guard
+	isOwn  func(key string) bool
+	memory sync.Map // of own keys: store.KV by key
 
 	// Metrics has how long the store takes, and what its users measure. It is set before the space is
 	// shared; nil: nothing is measured.
@@ -36,9 +39,12 @@ type Guard struct {
 	Explain func(kv store.KV) error
 }
 
-// New returns the keys of a store, which Close closes. An update that reads a guard's key
-// itself is not held by that guard.
-func New(st store.Store, guards ...Guard) *Space { return &Space{store: st, guards: guards} }
+// New returns the keys of a store, which Close closes. Own keys are those that hardly anybody but this
+// process writes, nil for none: its updates read them once. An update that reads a guard's key itself is not held
+// by that guard.
+func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
+	return &Space{store: st, isOwn: isOwn, guards: guards}
+}
 
 // Open opens the keys below the prefix ("/neco/") of the store at the URL. An etcd URL may
 // name another prefix. It never creates a store: ErrNoStore.
@@ -60,7 +66,7 @@ func open(ctx context.Context, url, prefix string, opened func(ctx context.Conte
 	if below {
 		st = &prefixed{Store: st, prefix: prefix}
 	}
-	return New(st), nil
+	return New(st, nil), nil
 }
 
 // Close ends the sessions and watchers of this Space and frees its store. It is idempotent.

@@ -30,10 +30,12 @@ type Tx struct{ *View }
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		err := s.updateOnce(ctx, f)
-		if errors.Is(err, store.ErrLeaseLost) {
+		switch {
+		case errors.Is(err, errRecalled):
+			continue
+		case errors.Is(err, store.ErrLeaseLost):
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
-		}
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
+		case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost):
 			return err
 		}
 		if err := backOff(ctx, attempt); err != nil {
@@ -47,9 +49,16 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}, buffer: newTxBuffer()}
+	reader := &failingSnapshot{Snapshot: snap}
+	v := &View{ctx: ctx, snap: reader, buffer: &txBuffer{
+		reads: map[string]store.KV{}, lists: map[string][]store.KV{}, writes: map[string]store.Op{}, blobs: map[string][]byte{},
+		space: s, recalled: map[string]bool{},
+	}}
 	defer v.close()
 	if err := f(&Tx{v}); err != nil {
+		if reader.err == nil {
+			err = s.forget(v.buffer, err)
+		}
 		return err
 	}
 	revision := int64(0)
@@ -63,20 +72,23 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 }
 
 // commit writes the blobs that the transaction refers to, then the transaction.
-func (s *Space) commit(ctx context.Context, b *txBuffer, revision int64) error {
-	t := b.buildTxn(revision)
+func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
+	t := b.buildTxn(read)
 	if len(t.Ops) == 0 {
-		return nil
+		return s.forget(b, nil)
 	}
 	t.Conds = append(t.Conds, s.guardConds(b)...)
 	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
 		return err
 	}
 	begun := time.Now()
-	_, err := s.store.Commit(ctx, t)
+	revision, err := s.store.Commit(ctx, t)
 	s.Metrics.Observe(time.Since(begun), "bijou_store_commit_seconds", "result", metrics.Result(err == nil))
 	switch {
+	case err == nil:
+		s.remember(b, t.Ops, revision)
 	case errors.Is(err, store.ErrConflict):
+		_ = s.forget(b, err)
 		return cmp.Or(s.explainConflict(ctx, b), err)
 	case errors.Is(err, store.ErrTooLarge):
 		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)

@@ -133,6 +133,12 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 // round trip. It makes no commit conditional on them.
 func (v *View) Prefetch(keys ...string) error {
 	v.checkOpen()
+	if v.buffer != nil {
+		keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { _, ok := v.buffer.space.recall(key); return ok })
+		if len(keys) == 0 {
+			return nil
+		}
+	}
 	return v.snap.Prefetch(v.ctx, keys...)
 }
 

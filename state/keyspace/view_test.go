@@ -34,7 +34,7 @@ func (s *readOnce) Get(ctx context.Context, key string) (store.KV, bool, error) 
 
 func TestAfterAFailureAllReadsFailAtOnce(t *testing.T) {
 	st := &readsOnce{Store: memstore.New()}
-	space := New(st)
+	space := New(st, nil)
 	defer space.Close()
 	read := func(v *View) error {
 		_, _, first := v.Get("a")

@@ -35,7 +35,7 @@ func OverStores(t *testing.T, test func(r *Rig)) {
 // InMemory makes one in memory, which is closed when the test ends: for bubbles of
 // testing/synctest.
 func InMemory(t *testing.T) *Rig {
-	r := &Rig{T: t, Store: keyspace.New(memstore.New())}
+	r := &Rig{T: t, Store: keyspace.New(memstore.New(), nil)}
 	t.Cleanup(func() { _ = r.Store.Close() })
 	return r
 }
@@ -56,7 +56,7 @@ func (r *Rig) Open() *keyspace.Space {
 	r.T.Helper()
 	var s *keyspace.Space
 	if r.URL == "" {
-		s = keyspace.New(memstore.Share(r.Store.Store()))
+		s = keyspace.New(memstore.Share(r.Store.Store()), nil)
 	} else {
 		var err error
 		if s, err = updater.OpenStore(r.T.Context(), r.URL); err != nil {

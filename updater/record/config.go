@@ -43,7 +43,7 @@ func Settings() []Setting {
 		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
 		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: durationAtLeast(time.Second)},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: checkTagPrefix},
-		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: checkWindow},
+		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: func(value string) (string, error) { _, err := ParseWindow(value); return value, err }},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: durationAtLeast(time.Minute)},
 	}
 }
@@ -255,9 +255,4 @@ func checkPublicKey(value string) (string, error) {
 		return "", errors.New("it is no minisign public key (56 characters that begin with RW)")
 	}
 	return value, nil
-}
-
-func checkWindow(value string) (string, error) {
-	_, err := ParseWindow(value)
-	return value, err
 }

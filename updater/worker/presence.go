@@ -33,7 +33,8 @@ func (w *worker) keepPresence(ctx context.Context) error {
 		s, err := w.process.Session(ctx)
 		if err == nil {
 			if back {
-				w.storeCameBack() // a session that was lost shows that the store was away
+				w.noteOutageEnd() // a session that was lost shows that the store was away
+				w.feed.Invalidate()
 			}
 			err = w.keepPublished(ctx, s)
 		}

@@ -114,11 +114,6 @@ func (w *worker) noteOutageEnd() {
 	w.storeBackAt.Store(&now)
 }
 
-func (w *worker) storeCameBack() {
-	w.noteOutageEnd()
-	w.feed.Invalidate()
-}
-
 // view is the store's, tried again while that is away.
 func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error {
 	return w.retryStore(ctx, func() error { return w.o.Store.View(ctx, f) })

@@ -220,13 +220,14 @@ func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 	}
 }
 
-// CountOwed returns about how many hooks the unit owes for the members of its relations.
-func (s *Snapshot) CountOwed() (n int) {
-	for id, r := range s.Relations {
-		n += max(0, len(r.Members)-len(s.Uniter.Members[id])) // not in the queue yet
-	}
-	for range s.pendingEntries {
-		n++
+// CountQueued returns how many members of relations have a hook in the unit's queue.
+func (s *Snapshot) CountQueued() (n int) {
+	for _, members := range s.Uniter.Members {
+		for _, m := range members {
+			if m.Pending != "" {
+				n++
+			}
+		}
 	}
 	return n
 }

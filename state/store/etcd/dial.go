@@ -30,7 +30,7 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		if secure, err = p.loadTLS(); err != nil {
 			return nil, err
 		}
-		options = append(options, grpc.WithTransportCredentials(newReloadingCredentials(p, secure)))
+		options = append(options, grpc.WithTransportCredentials(reloadingCredentials{credentials.NewTLS(secure), &tlsReloader{config: p, lastGood: secure}}))
 	}
 	password, err := p.readPassword()
 	if err != nil {
@@ -237,10 +237,6 @@ type tlsReloader struct {
 	mu       sync.Mutex
 	lastGood *tls.Config
 	warned   string // the error that was logged since
-}
-
-func newReloadingCredentials(p config, first *tls.Config) reloadingCredentials {
-	return reloadingCredentials{credentials.NewTLS(first), &tlsReloader{config: p, lastGood: first}}
 }
 
 func (r reloadingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {

@@ -107,9 +107,10 @@ func connect(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: newLeasedKeyCache(),
+		Opener: opener.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}
-	d.watches, d.sweeper.d = newWatchMux(d), d
+	d.watches = &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.WatcherIndex[*watcher]{}}
+	d.sweeper.d = d
 	return d, nil
 }
 

@@ -91,8 +91,6 @@ type leasedKeyCache struct {
 
 const maxCachedListings = 256
 
-func newLeasedKeyCache() *leasedKeyCache { return &leasedKeyCache{keys: map[listingID][]string{}} }
-
 func (c *leasedKeyCache) put(l listingID, keys []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

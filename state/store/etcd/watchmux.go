@@ -39,10 +39,6 @@ type prefixWatch struct {
 	position int64 // it delivers what was committed after
 }
 
-func newWatchMux(d *db) *watchMux {
-	return &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.WatcherIndex[*watcher]{}}
-}
-
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())

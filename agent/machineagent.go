@@ -59,7 +59,11 @@ func (m *machineAgent) run(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
 		stop()
-		m.waitForUnits()
+		for len(m.units) > 0 {
+			e := <-m.exits
+			delete(m.units, e.unit)
+		}
+		m.wg.Wait()
 		m.watch.Close()
 		return err
 	})
@@ -218,14 +222,6 @@ func (m *machineAgent) takeExits() {
 			return
 		}
 	}
-}
-
-func (m *machineAgent) waitForUnits() {
-	for len(m.units) > 0 {
-		e := <-m.exits
-		delete(m.units, e.unit)
-	}
-	m.wg.Wait()
 }
 
 func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bijou/state"
 	"bijou/state/store"
@@ -131,6 +132,31 @@ func TestRoundTrips(t *testing.T) {
 			if len(trips) > change.trips || commits > change.commits {
 				t.Errorf("%s: %d round trips, %d of them commits; want %d and %d at most:\n%s",
 					change.name, len(trips), commits, change.trips, change.commits, strings.Join(trips, "\n"))
+			}
+		}
+	})
+}
+
+// TestActionsMeetNoConflict: the end of each action is one commit, though an operator has written its record.
+func TestActionsMeetNoConflict(t *testing.T) {
+	once(t, func(r *rig) {
+		c := &countingStore{}
+		r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store { c.Store = s; return c })
+		r.manual()
+		statetest.AddService(t, r.st, statetest.Meta("app", ""), 1)
+		r.start()
+		r.settle()
+		for n := range 3 {
+			c.take()
+			statetest.Update(t, r.st, func(tx *state.Tx) error {
+				_, err := tx.AddAction(state.Action{Unit: "app/0", Command: []string{"true"}}, time.Now())
+				return err
+			})
+			r.settle()
+			trips := c.take()
+			commits := slices.DeleteFunc(slices.Clone(trips), func(trip string) bool { return !strings.HasPrefix(trip, "commit ") })
+			if len(commits) != 2 {
+				t.Errorf("action %d: %d commits, want one that begins it and one that ends it:\n%s", n, len(commits), strings.Join(trips, "\n"))
 			}
 		}
 	})

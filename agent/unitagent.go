@@ -168,7 +168,12 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing, h.Watchdog.Loop("presence")) })
 	wg.Go(func() { h.drainOnRequest(working, func() { stop(nil) }) })
-	wg.Go(func() { h.watchClaim(working, stop) })
+	wg.Go(func() {
+		if err := h.claim.Watch(working); err != nil {
+			h.Log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
+			stop(err)
+		}
+	})
 	err := work(working)
 	stop(nil)
 	h.logs.Close()
@@ -190,13 +195,6 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	case <-h.limiter.Drain():
 		stop()
 	case <-ctx.Done():
-	}
-}
-
-func (h *host) watchClaim(ctx context.Context, stop context.CancelCauseFunc) {
-	if err := h.claim.Watch(ctx); err != nil {
-		h.Log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
-		stop(err)
 	}
 }
 

@@ -72,6 +72,9 @@ func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 // the joined that it follows.
 const maxHooksInTurn = 2
 
+// maxPreferredTurn is for who owes most: the other places may be taken by what goes on for hours.
+const maxPreferredTurn = 20
+
 // mayContinue reports whether who has a slot may keep it for another hook, after that many.
 func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
@@ -80,7 +83,8 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 		return false
 	}
 	owesMore := func(other *ticket) bool { return other.owed > t.owed-hooks }
-	return hooks < maxHooksInTurn || len(l.queue) == 0 || l.preferred == t && !slices.ContainsFunc(l.queue, owesMore)
+	isPreferred := l.limit > 1 && l.preferred == t && hooks < maxPreferredTurn && !slices.ContainsFunc(l.queue, owesMore)
+	return hooks < maxHooksInTurn || len(l.queue) == 0 || isPreferred
 }
 
 func (l *HookLimiter) release(t *ticket) {

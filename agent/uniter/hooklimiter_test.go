@@ -75,3 +75,32 @@ func TestWhoOwesMost(t *testing.T) {
 		t.Error("nobody waits: the turn goes on")
 	}
 }
+
+// TestLongTurnsEnd: who owes most gives its place back after a while, since the others may be taken for hours,
+// and as any other once there is one place only.
+func TestLongTurnsEnd(t *testing.T) {
+	turn := func(s *HookLimiter, of *ticket) int {
+		hooks := 1
+		for s.mayContinue(of, hooks) {
+			hooks++
+		}
+		return hooks
+	}
+	s := NewHookLimiter(2)
+	hub, long, waits := s.request(nil, 1000), s.request(nil, 0), s.request(nil, 1)
+	if got := turn(s, hub); got != maxPreferredTurn {
+		t.Errorf("a turn of %d hooks, want %d", got, maxPreferredTurn)
+	}
+	s.release(hub)
+	if !waits.isGranted() {
+		t.Error("its place goes to nobody")
+	}
+	s.release(waits)
+	hub = s.request(nil, 1000)
+	s.Resize(1)
+	s.request(nil, 1)
+	s.release(long)
+	if got := turn(s, hub); got != maxHooksInTurn {
+		t.Errorf("of one place a turn of %d hooks, want %d", got, maxHooksInTurn)
+	}
+}

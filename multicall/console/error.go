@@ -63,21 +63,15 @@ func Report(w io.Writer, err error) int {
 		return ends.code
 	}
 	fmt.Fprintf(w, "error: %s\n", strings.TrimRight(err.Error(), "\n"))
-	for _, h := range collectHints(err) {
-		fmt.Fprintf(w, "hint: %s\n", h)
+	for h, ok := errors.AsType[hintedError](err); ok; h, ok = errors.AsType[hintedError](h.error) {
+		for _, hint := range h.hints {
+			fmt.Fprintf(w, "hint: %s\n", hint)
+		}
 	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
 	return ends.code
-}
-
-func collectHints(err error) []string {
-	var all []string
-	for h, ok := errors.AsType[hintedError](err); ok; h, ok = errors.AsType[hintedError](h.error) {
-		all = append(all, h.hints...)
-	}
-	return all
 }
 
 // Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.

@@ -31,8 +31,9 @@ func TestParseRefuses(t *testing.T) {
 		if err == nil || err.Error() != tc.want || !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want %q as wrong usage", tc.args, err, tc.want)
 		}
-		if got := collectHints(err); tc.hint != "" && (len(got) != 1 || got[0] != tc.hint) {
-			t.Errorf("%q: hints %q, want %q", tc.args, got, tc.hint)
+		var hinted hintedError
+		if errors.As(err, &hinted); tc.hint != "" && (len(hinted.hints) != 1 || hinted.hints[0] != tc.hint || errors.As(hinted.error, new(hintedError))) {
+			t.Errorf("%q: hints %q, want %q", tc.args, hinted.hints, tc.hint)
 		}
 	}
 }

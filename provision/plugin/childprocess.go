@@ -182,12 +182,6 @@ type stderrLog struct {
 	last string
 }
 
-func newStderrLog(log *slog.Logger) *stderrLog {
-	w := &stderrLog{Writer: lines.Writer{Max: maxLine}, log: log}
-	w.Emit = w.logLine
-	return w
-}
-
 // A panic's first line says more than the trace that follows.
 func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))

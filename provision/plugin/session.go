@@ -19,6 +19,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/protocol"
+	"bijou/state/lines"
 )
 
 // session is one process of a provider, configured for its environment.
@@ -44,7 +45,8 @@ type sessionOptions struct {
 
 // What it made is gone if it fails.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
-	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: newStderrLog(l.log)}
+	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: &stderrLog{Writer: lines.Writer{Max: maxLine}, log: l.log}}
+	s.stderr.Emit = s.stderr.logLine
 	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),

@@ -109,8 +109,9 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
+	kind := cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
 	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s", t, key.Type(), fingerprint),
-		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+keyFileType(key)+"_key.pub",
+		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+kind+"_key.pub",
 		fmt.Sprintf("if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s", t, fingerprint, file))
 }
 
@@ -118,10 +119,6 @@ func changedKeyError(t target, key ssh.PublicKey, want string) error {
 	return withHints(fmt.Errorf("HOST %q SHOWS ANOTHER KEY THAN IT SHOULD: %s %s, but %s; somebody may be in between, and nothing was sent to it",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),
 		"if the host was installed anew: check its new fingerprint at its own console, then take the old key out and the new one in (ssh-keygen -R, or the pool's fingerprint)")
-}
-
-func keyFileType(key ssh.PublicKey) string {
-	return cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
 }
 
 // The key of a host that a fingerprint vouched for is kept, so that juju ssh needs no other file.

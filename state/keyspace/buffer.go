@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"bijou/state/store"
 )
@@ -20,15 +22,26 @@ type txBuffer struct {
 	blobs  map[string][]byte // by sum: to be in the store before the commit
 	fence  store.Cond        // of a claim; without a key there is none
 
-	space    *Space
-	recalled map[string]bool // reads that are from the space's memory
+	memory   *memory
+	recalled map[string]bool // reads that are from it
 }
+
+// memory has own keys of a space, as updates have read or written them last. That they are not read again is
+// safe, as each commit is conditional on what it has read: what is older than the store is then forgotten.
+// All of it is, once an older copy of the store may have taken its place, where revisions repeat.
+type memory struct {
+	kvs   sync.Map // store.KV by key
+	added atomic.Int64
+}
+
+// maxRemembered keys, of some 300 bytes each, are added before all are forgotten.
+const maxRemembered = 50_000
 
 func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
 	}
-	kv, ok := b.space.recall(key)
+	kv, ok := b.memory.recall(key)
 	if ok {
 		b.recalled[key] = true
 	} else {
@@ -48,10 +61,8 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 // it is so. It runs again, and reads.
 var errRecalled = errors.New("keys are to be read again")
 
-// recall returns a key as an update has read or written it last, if hardly anybody else writes it. That is
-// safe, as the commit is conditional on what is read: what is older than the store is then forgotten.
-func (s *Space) recall(key string) (kv store.KV, ok bool) {
-	value, ok := s.memory.Load(key)
+func (m *memory) recall(key string) (kv store.KV, ok bool) {
+	value, ok := m.kvs.Load(key)
 	if ok {
 		kv = value.(store.KV)
 	}
@@ -69,17 +80,25 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 		switch {
 		case s.isOwn == nil || !s.isOwn(key):
 		case kv.Revision == 0:
-			s.memory.Delete(key)
+			b.memory.kvs.Delete(key)
 		default:
-			s.memory.Store(key, kv)
+			if _, had := b.memory.kvs.Swap(key, kv); !had && b.memory.added.Add(1) > maxRemembered {
+				s.memory.CompareAndSwap(b.memory, &memory{})
+			}
 		}
 	}
 }
 
+func (s *Space) forgetAllIfLost(err error) {
+	if errors.Is(err, store.ErrHistoryLost) {
+		s.memory.Store(&memory{})
+	}
+}
+
 // forget returns err, or errRecalled if anything that was read was recalled.
-func (s *Space) forget(b *txBuffer, err error) error {
+func (b *txBuffer) forget(err error) error {
 	for key := range b.recalled {
-		s.memory.Delete(key)
+		b.memory.kvs.Delete(key)
 		err = errRecalled
 	}
 	return err

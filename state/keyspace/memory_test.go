@@ -3,12 +3,18 @@ package keyspace
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"bijou/state/store"
+	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/memstore"
 )
 
@@ -106,4 +112,213 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 	if !equal || err != nil {
 		t.Errorf("an update was committed that has seen two values of one key: %v", err)
 	}
+}
+
+// TestNoWriteRestsOnAFailedRead: after a read that has failed nothing is committed, though what is read next is
+// remembered, and though nobody looks at the error.
+func TestNoWriteRestsOnAFailedRead(t *testing.T) {
+	st := &awayStore{Store: memstore.New()}
+	s := New(st, func(key string) bool { return key == "own" })
+	defer s.Close()
+	if err := s.Update(t.Context(), func(tx *Tx) error { return errors.Join(tx.Put("own", 1), tx.Put("a", 7)) }); err != nil {
+		t.Fatal(err)
+	}
+	st.away = true
+	err := s.Update(t.Context(), func(tx *Tx) error {
+		a, _, _ := Load[int](tx, "a") // whoever reads several things may look at the last error only
+		_, _, err := Load[int](tx, "own")
+		return errors.Join(err, tx.Put("b", a+1))
+	})
+	st.away = false
+	_, written, _ := st.get(t, "b")
+	if !errors.Is(err, ErrAway) || written {
+		t.Errorf("got error %v, written: %v; want %v, false", err, written, ErrAway)
+	}
+}
+
+// awayStore may be away for reads.
+type awayStore struct {
+	store.Store
+	away bool
+}
+
+type awaySnapshot struct {
+	store.Snapshot
+	of *awayStore
+}
+
+func (s *awayStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx)
+	return &awaySnapshot{snap, s}, err
+}
+
+func (s *awaySnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if s.of.away {
+		return store.KV{}, false, store.ErrAway
+	}
+	return s.Snapshot.Get(ctx, key)
+}
+
+func (s *awayStore) get(t *testing.T, key string) (store.KV, bool, error) {
+	t.Helper()
+	snap, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	return snap.Get(t.Context(), key)
+}
+
+// TestTooLargeIsNoVerdictOnWhatWas: an update that would be too large with a value that is remembered runs
+// again with the one that is there.
+func TestTooLargeIsNoVerdictOnWhatWas(t *testing.T) {
+	st := memstore.New()
+	s := New(st, func(key string) bool { return key == "own" })
+	defer s.Close()
+	other := New(memstore.Share(st), nil)
+	defer other.Close()
+	for _, err := range []error{
+		s.Update(t.Context(), func(tx *Tx) error { return tx.Put("own", strings.Repeat("x", 900<<10)) }),
+		other.Update(t.Context(), func(tx *Tx) error { return tx.Put("own", "x") }),
+		s.Update(t.Context(), func(tx *Tx) error {
+			value, _, err := Load[string](tx, "own")
+			return errors.Join(err, tx.Put("own", value+"y"), tx.Put("b", strings.Repeat("z", 200<<10)))
+		}),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRememberedKeysAreBounded: a process that lives long does not keep all that it has ever written.
+func TestRememberedKeysAreBounded(t *testing.T) {
+	s := New(memstore.New(), func(string) bool { return true })
+	defer s.Close()
+	for i := range 2 * maxRemembered {
+		b := &txBuffer{reads: map[string]store.KV{}, memory: s.memory.Load()}
+		s.remember(b, []store.Op{{Key: strconv.Itoa(i)}}, int64(i+1))
+	}
+	n := 0
+	s.memory.Load().kvs.Range(func(any, any) bool { n++; return true })
+	if n > maxRemembered {
+		t.Errorf("%d keys are remembered, want at most %d", n, maxRemembered)
+	}
+}
+
+// TestRestoredEtcdIsReadAgain: an older copy of etcd takes its place, and somebody writes a remembered key at
+// the very revision at which the process had written it.
+func TestRestoredEtcdIsReadAgain(t *testing.T) {
+	etcdtest.Need(t)
+	c := etcdtest.For(t, etcdtest.Options{Members: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	agent, err := Create(ctx, c.URL("/restored"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	agent.isOwn = func(string) bool { return true }
+	operator, err := Open(ctx, c.URL("/restored"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	w, err := agent.Watch(ctx, 0, Below(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	put := func(s *Space, n int) error {
+		return s.Update(ctx, func(tx *Tx) error { return tx.Put("n", n) })
+	}
+	if err := errors.Join(put(agent, 1), c.Save(), put(agent, 2), c.Restore()); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = w.Next(ctx)
+	}
+	if !errors.Is(err, ErrHistoryLost) {
+		t.Fatal(err)
+	}
+	err = errors.Join(put(operator, 50), agent.Update(ctx, func(tx *Tx) error {
+		n, _, err := Load[int](tx, "n")
+		return errors.Join(err, tx.Put("n", n+1))
+	}))
+	n, errRead := Read(ctx, operator, func(v *View) (int, error) { n, _, err := Load[int](v, "n"); return n, err })
+	if n != 51 || err != nil || errRead != nil {
+		t.Errorf("got %d, %v, %v; want 51", n, err, errRead)
+	}
+}
+
+// TestUpdatesFromMemory has processes with and without a memory write, remove, list and look at once: own/a and
+// own/b together are always what plain is, and no update rests on less than was committed before it.
+func TestUpdatesFromMemory(t *testing.T) {
+	base := memstore.New()
+	errUnequal := errors.New("keys do not fit together")
+	var committed atomic.Int64
+	var wg sync.WaitGroup
+	var spaces []*Space
+	for i := range 4 {
+		own := func(key string) bool { return strings.HasPrefix(key, "own/") }
+		if i == 3 {
+			own = nil
+		}
+		s := New(memstore.Share(base), own)
+		spaces = append(spaces, s)
+		for g := range 3 {
+			r := rand.New(rand.NewPCG(uint64(i), uint64(g)))
+			wg.Go(func() {
+				for range 300 {
+					if err := playUpdate(t.Context(), s, r, &committed, errUnequal); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	plain, err := Read(t.Context(), spaces[0], func(v *View) (int, error) { n, _, err := Load[int](v, "plain"); return n, err })
+	if int64(plain) != committed.Load() || err != nil {
+		t.Errorf("%d were committed, and %d are there: %v", committed.Load(), plain, err)
+	}
+}
+
+func playUpdate(ctx context.Context, s *Space, r *rand.Rand, committed *atomic.Int64, errUnequal error) error {
+	before, move, lists := committed.Load(), r.IntN(4), r.IntN(3) == 0
+	key := []string{"own/a", "own/b"}[r.IntN(2)]
+	plain := 0
+	err := s.Update(ctx, func(tx *Tx) error {
+		a, _, errA := Load[int](tx, "own/a")
+		if lists {
+			kvs, err := tx.List("own/")
+			if err == nil && len(kvs) == 2 && string(kvs[0].Value) != strconv.Itoa(a) {
+				return errUnequal
+			}
+		}
+		b, _, errB := Load[int](tx, "own/b")
+		n, _, err := Load[int](tx, "plain")
+		if err := errors.Join(errA, errB, err); err != nil {
+			return err
+		}
+		if plain = n; a+b != n {
+			return errUnequal
+		}
+		switch move {
+		case 0: // only looks
+			return nil
+		case 1:
+			tx.Remove("own/a")
+			return tx.PutOrRemove("own/b", a+b, a+b > 0)
+		}
+		return errors.Join(tx.Put(key, map[string]int{"own/a": a, "own/b": b}[key]+1), tx.Put("plain", n+1))
+	})
+	if err == nil && move > 1 {
+		committed.Add(1)
+	}
+	if err == nil && int64(plain) < before {
+		err = fmt.Errorf("it saw %d, and %d were committed before it began", plain, before)
+	}
+	return err
 }

@@ -10,7 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"bijou/state/metrics"
 	"bijou/state/store"
@@ -23,7 +23,7 @@ type Space struct {
 	store  store.Store
 	guards []Guard
 	isOwn  func(key string) bool
-	memory sync.Map // of own keys: store.KV by key
+	memory atomic.Pointer[memory]
 
 	// Metrics has how long the store takes, and what its users measure. It is set before the space is
 	// shared; nil: nothing is measured.
@@ -43,7 +43,9 @@ type Guard struct {
 // process writes, nil for none: its updates read them once. An update that reads a guard's key itself is not held
 // by that guard.
 func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
-	return &Space{store: st, isOwn: isOwn, guards: guards}
+	s := &Space{store: st, isOwn: isOwn, guards: guards}
+	s.memory.Store(&memory{})
+	return s
 }
 
 // Open opens the keys below the prefix ("/neco/") of the store at the URL. An etcd URL may

@@ -30,6 +30,7 @@ type Tx struct{ *View }
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		err := s.updateOnce(ctx, f)
+		s.forgetAllIfLost(err)
 		switch {
 		case errors.Is(err, errRecalled):
 			continue
@@ -52,14 +53,17 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	reader := &failingSnapshot{Snapshot: snap}
 	v := &View{ctx: ctx, snap: reader, buffer: &txBuffer{
 		reads: map[string]store.KV{}, lists: map[string][]store.KV{}, writes: map[string]store.Op{}, blobs: map[string][]byte{},
-		space: s, recalled: map[string]bool{},
+		memory: s.memory.Load(), recalled: map[string]bool{},
 	}}
 	defer v.close()
 	if err := f(&Tx{v}); err != nil {
 		if reader.err == nil {
-			err = s.forget(v.buffer, err)
+			err = v.buffer.forget(err)
 		}
 		return err
+	}
+	if reader.err != nil { // whoever reads several things may look at one error only
+		return reader.err
 	}
 	revision := int64(0)
 	if len(v.buffer.lists) > 0 {
@@ -75,7 +79,7 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	t := b.buildTxn(read)
 	if len(t.Ops) == 0 {
-		return s.forget(b, nil)
+		return b.forget(nil)
 	}
 	t.Conds = append(t.Conds, s.guardConds(b)...)
 	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
@@ -88,10 +92,10 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	case err == nil:
 		s.remember(b, t.Ops, revision)
 	case errors.Is(err, store.ErrConflict):
-		_ = s.forget(b, err)
+		_ = b.forget(err)
 		return cmp.Or(s.explainConflict(ctx, b), err)
 	case errors.Is(err, store.ErrTooLarge):
-		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
+		return b.forget(fmt.Errorf("cannot update: its caller must work in batches: %w", err))
 	}
 	return err
 }

@@ -43,6 +43,7 @@ func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 type Watcher struct {
 	w      store.Watcher
 	scopes []Scope
+	space  *Space
 }
 
 // Watch delivers what changed after the revision (View.Revision), in order.
@@ -57,7 +58,7 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{w: w, scopes: scopes}, nil
+	return &Watcher{w, scopes, s}, nil
 }
 
 // Next blocks until the next commit that touched one of the scopes, and returns the keys
@@ -88,6 +89,7 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	for {
 		batch, err := w.w.Next(ctx)
 		if err != nil {
+			w.space.forgetAllIfLost(err)
 			return store.Batch{}, err
 		}
 		touched := store.Batch{Revision: batch.Revision}

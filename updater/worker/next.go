@@ -45,8 +45,11 @@ const (
 
 // NextTask decides what a worker does next.
 func NextTask(s Snapshot, now time.Time) Task {
-	if s.Busy {
-		return s.nextBusy()
+	switch {
+	case s.Busy && (!s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt):
+		return Task{Job: Cancel, Why: "the update was stopped"}
+	case s.Busy:
+		return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 	}
 	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
@@ -85,13 +88,6 @@ func (s Snapshot) isInstalled() bool {
 }
 
 func (s Snapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
-
-func (s Snapshot) nextBusy() Task {
-	if !s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt {
-		return Task{Job: Cancel, Why: "the update was stopped"}
-	}
-	return Task{Job: Idle, Why: s.Journal.Name + " runs"}
-}
 
 // joinRequest makes the worker's record of this attempt. It goes on where its former
 // record or its journal shows that it has been.

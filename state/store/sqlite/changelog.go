@@ -221,5 +221,8 @@ func (t *logTailer) removeWatcher(w *watcher) {
 func (t *logTailer) detachLocked(w *watcher, position int64) {
 	delete(t.watchers, w)
 	t.index.Remove(w, w.Prefixes)
-	w.setBehind(position)
+	w.mu.Lock()
+	w.live, w.position = false, position
+	w.Wake()
+	w.mu.Unlock()
 }

@@ -126,13 +126,6 @@ func (w *watcher) setLive(position int64, missed []store.Batch) {
 	}
 }
 
-func (w *watcher) setBehind(position int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.live, w.position = false, position
-	w.Wake()
-}
-
 // doorbell is a file that the writer touches after its commit, and that other processes
 // watch. Watching the WAL instead would wake them before the commit is visible.
 //

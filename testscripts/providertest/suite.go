@@ -59,10 +59,12 @@ func (f Fixture) spec(machine string) provider.Spec {
 
 func start(ctx context.Context, t *testing.T, f Fixture, machine string) provider.Instance {
 	t.Helper()
+	begun := time.Now()
 	i, err := f.Provider.Start(ctx, f.spec(machine), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("a start of machine %s took %.2fs", machine, time.Since(begun).Seconds()) // docs/performance.md
 	t.Cleanup(func() { _ = f.Provider.Stop(context.WithoutCancel(ctx), i.ID) })
 	return i
 }

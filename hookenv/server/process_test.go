@@ -109,7 +109,7 @@ func (h hook) call(t testing.TB, stdin *os.File, argv ...string) recorded.Outcom
 }
 
 func TestRecordedThroughSocket(t *testing.T) {
-	recorded.Run(t, recorded.Acceptance(t), tools.Supported, openHook)
+	recorded.Run(t, recorded.Cases(t), tools.Supported, openHook)
 }
 
 func TestDerivedThroughSocket(t *testing.T) {

@@ -28,7 +28,7 @@ func TestRecordedByReleasedBinaryOfARM64(t *testing.T) {
 }
 
 func runReleased(t *testing.T, call ...string) {
-	recorded.Run(t, recorded.Acceptance(t), tools.Supported, func(t testing.TB, s recorded.Setup) recorded.Caller {
+	recorded.Run(t, recorded.Cases(t), tools.Supported, func(t testing.TB, s recorded.Setup) recorded.Caller {
 		running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
 		t.Cleanup(running.Abort)
 		h := serveHook(t, running, s.Directory)

@@ -55,7 +55,7 @@ func (h here) Read(_ context.Context, path string) ([]byte, error) {
 func fixedNow() time.Time { return time.Date(2012, 2, 29, 21, 49, 14, 5, time.UTC) }
 
 func TestRecorded(t *testing.T) {
-	recorded.Run(t, recorded.Acceptance(t), tools.Supported, openDirect)
+	recorded.Run(t, recorded.Cases(t), tools.Supported, openDirect)
 }
 
 // The cases of testdata are in the recorded ones' form, derived from the rules.

@@ -96,21 +96,21 @@ func (c Case) play(t *testing.T, s Caller) {
 	}
 }
 
-// Acceptance reads the cases that lie beside the project, at
-// ../shared/acceptance/hook-tools.json seen from its root. Without them the
-// test is skipped, or fails if BIJOU_TEST_REQUIRE names acceptance.
-func Acceptance(t *testing.T) File {
-	path := filepath.Join(root(t), "..", "shared", "acceptance", "hook-tools.json")
-	if _, err := os.Stat(path); err != nil {
-		if slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), "acceptance") {
-			t.Fatalf("acceptance is required: %v", err)
-		}
-		fmt.Printf("%s: skipped: no recorded cases at %s\n", t.Name(), path)
-		t.SkipNow()
+// Cases returns the recorded calls of hook tools: those of testdata/hook-tools.json, or of the
+// file that BIJOU_RECORDED names.
+func Cases(t *testing.T) File {
+	t.Helper()
+	path := os.Getenv("BIJOU_RECORDED")
+	if path == "" {
+		path = filepath.Join(root(t), "testscripts", "recorded", "testdata", "hook-tools.json")
 	}
+
 	f, err := Read(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(f.Cases) == 0 {
+		t.Fatalf("%s has no cases", path)
 	}
 	return f
 }

@@ -17,8 +17,10 @@ import (
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
+	"bijou/multicall/dashboard"
 	"bijou/multicall/home"
 	"bijou/multicall/juju"
+	"bijou/multicall/neco"
 	"bijou/multicall/providers"
 	"bijou/multicall/systemd"
 	"bijou/provision/local"
@@ -48,7 +50,16 @@ func jujuParts() juju.Parts {
 		Services:  services{},
 		Hooks:     hooks{},
 		Providers: providers.All{},
+		OpenFleet: openFleet,
 	}
+}
+
+func openFleet(ctx context.Context, s console.Streams) (*dashboard.Fleet, error) {
+	parts, err := necoParts()
+	if err != nil {
+		return nil, err
+	}
+	return neco.OpenFleet(ctx, s, parts)
 }
 
 // localAgents implements juju.Agents.

@@ -7,6 +7,7 @@
 package multicall
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,8 @@ import (
 	"bijou/multicall/agents"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
+	"bijou/multicall/juju"
 	"bijou/multicall/neco"
 	"bijou/multicall/necodaemon"
 	"bijou/multicall/providers"
@@ -74,13 +77,21 @@ func reportUnknown(c applet.Call, name string) int {
 }
 
 func runNeco(c applet.Call) int {
-	manifest, version, err := necodaemon.OwnManifest()
+	parts, err := necoParts()
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
-	return neco.Main(ctx, c.Streams, neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server(), Demo: tour.Demo}, c.Args)
+	parts.OpenEnvironment = func(ctx context.Context, s console.Streams) (*dashboard.Environment, error) {
+		return juju.OpenEnvironment(ctx, s, jujuParts())
+	}
+	return neco.Main(ctx, c.Streams, parts, c.Args)
+}
+
+func necoParts() (neco.Parts, error) {
+	manifest, version, err := necodaemon.OwnManifest()
+	return neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server(), Demo: tour.Demo}, err
 }
 
 // Applets lists every applet, by name. Links, `bijou --list` and the test

@@ -146,15 +146,15 @@ func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
 
 // LogFilter selects lines; the zero value selects all.
 type LogFilter struct {
-	Sources []string         // units and machines
-	Level   string           // this one and those above
-	Since   time.Time        // not older; zero: any
-	Last    int              // only so many of the newest, after the other filters
-	After   map[string]int64 // by source: only lines with a greater Seq
+	Sources []string             // units and machines
+	Level   string               // this one and those above
+	Since   time.Time            // not older; zero: any
+	Last    int                  // only so many of the newest, after the other filters
+	Matches func(l LogLine) bool // nil: all do
+	After   map[string]int64     // by source: only lines with a greater Seq
 }
 
-// Logs reads the lines of all sources, by time. To follow, watch WatchLogs from the View's
-// revision, and ask again for the sources whose LogEnds have grown, after what they were.
+// Logs reads the lines of all sources, by time.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	level, lerr := LogLevel(f.Level)
 	sources, serr := v.LogSources(f.Sources)
@@ -174,6 +174,24 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 		lines = lines[len(lines)-f.Last:]
 	}
 	return lines, nil
+}
+
+// NewLogs is Logs of those sources that are wanted and have grown beyond f.After, with how far
+// all are: the next f.After. To follow, watch WatchLogs from the View's revision, and call it again.
+func (v *View) NewLogs(f LogFilter, wants func(source string) bool) (lines []LogLine, ends map[string]int64, err error) {
+	if ends, err = v.LogEnds(); err != nil {
+		return nil, nil, err
+	}
+	for source, end := range ends {
+		if end > f.After[source] && wants(source) {
+			f.Sources = append(f.Sources, source)
+		}
+	}
+	slices.Sort(f.Sources)
+	if len(f.Sources) > 0 {
+		lines, err = v.Logs(f)
+	}
+	return lines, ends, err
 }
 
 // LogEnds returns how many lines each source has logged so far: the Seq of its last.
@@ -211,7 +229,7 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 		}
 		for i, l := range slices.Backward(batch.Lines) {
 			l.Source, l.Seq = source, batch.First+int64(i)
-			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) {
+			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) && (f.Matches == nil || f.Matches(l)) {
 				lines = append(lines, l)
 			}
 		}

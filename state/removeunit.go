@@ -138,7 +138,7 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 		}
 		if past, err := tx.keys.ListUnguarded(keys.UnitHistory(name)); err != nil || len(past) > 0 {
 			left = 1 // which is a transaction of its own
-			_, rerr := tx.keys.RemoveBelow(keys.UnitHistory(name), maxHookRuns)
+			_, rerr := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
 			return errors.Join(err, rerr)
 		}
 		records, err := tx.keys.RemoveBelow(keys.Uniter(name), keyspace.MaxRemovedKeys)

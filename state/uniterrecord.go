@@ -168,8 +168,8 @@ type HookRun struct {
 }
 
 const (
-	// maxHookRuns is how many hooks of a unit are remembered.
-	maxHookRuns = 50
+	// MaxHookRuns is how many hooks of a unit are remembered.
+	MaxHookRuns = 50
 	// maxHookRunChanges is how many changes of each.
 	maxHookRunChanges = 20
 	// maxHookRunMessage is how much of what each has said, in bytes.
@@ -185,7 +185,7 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if s := r.Said; s != nil && len(s.Message) > maxHookRunMessage {
 		r.Said = &WorkloadStatus{Status: s.Status, Message: truncate(s.Message, maxHookRunMessage) + "…", Since: s.Since}
 	}
-	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%maxHookRuns)), r)
+	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%MaxHookRuns)), r)
 }
 
 // HookRuns lists the last hooks of a unit, the oldest first.
@@ -193,5 +193,16 @@ func (v *View) HookRuns(unit string) ([]HookRun, error) {
 	runs := []HookRun{}
 	err := readBelow(v, keys.UnitHistory(unit), func(_ string, r HookRun) { runs = append(runs, r) })
 	slices.SortFunc(runs, func(a, b HookRun) int { return cmp.Compare(a.Seq, b.Seq) })
+	return runs, err
+}
+
+// RecentHookRuns returns the last hooks of all units that have ended since, by unit, in no order.
+func (v *View) RecentHookRuns(since time.Time) (map[string][]HookRun, error) {
+	runs := map[string][]HookRun{}
+	err := readBelow(v, keys.History, func(key string, r HookRun) {
+		if unit, _ := HistoryOf(key); r.Ended.After(since) {
+			runs[unit] = append(runs[unit], r)
+		}
+	})
 	return runs, err
 }

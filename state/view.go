@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,6 +196,9 @@ func WatchUniter(unit string) Scope { return keyspace.Below(keys.Uniter(unit)) }
 // WatchHistory covers the hooks that a unit has run.
 func WatchHistory(unit string) Scope { return keyspace.Below(keys.UnitHistory(unit)) }
 
+// WatchHistories covers the hooks that all units have run.
+func WatchHistories() Scope { return keyspace.Below(keys.History) }
+
 // WatchPresence covers the presence of all agents.
 func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 
@@ -235,6 +239,12 @@ func MembershipOf(key string) (relation int, member string, ok bool) {
 	kind, member, _ := strings.Cut(rest, "/")
 	relation, err := strconv.Atoi(number)
 	return relation, member, ok && (kind == "members" || kind == "apps") && err == nil
+}
+
+// HistoryOf parses a key from WatchHistories: the unit that has run a hook.
+func HistoryOf(key string) (unit string, ok bool) {
+	rest, ok := strings.CutPrefix(key, keys.History)
+	return path.Dir(rest), ok
 }
 
 // AgentOf parses a key from WatchMachineAgents: the machine whose agent came or went.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,6 +36,17 @@ func (t *Table) Add(colour Colour, cells ...string) {
 
 // Empty reports whether the table has no rows.
 func (t *Table) Empty() bool { return len(t.rows) == 0 }
+
+// All yields the heading and then each row, with its colour.
+func (t *Table) All() iter.Seq2[Colour, []string] {
+	return func(yield func(Colour, []string) bool) {
+		for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
+			if !yield(r.colour, r.cells) {
+				return
+			}
+		}
+	}
+}
 
 // Write prints the table, on a terminal as wide as that is; nothing if it has no rows.
 func (t *Table) Write(w io.Writer, coloured bool) error {

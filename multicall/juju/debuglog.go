@@ -81,35 +81,21 @@ func (t *logFollower) watchScope() state.Scope {
 }
 
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
-	ends, err := v.LogEnds()
-	if err != nil {
-		return nil, err
-	}
-	filter := state.LogFilter{Level: t.Level, After: t.printedEnds, Sources: t.grownSources(ends)}
+	filter := state.LogFilter{Level: t.Level, After: t.printedEnds}
 	if t.printedEnds == nil {
 		filter.Last, filter.Since = t.maxLines(), t.since
 	}
-	var lines []state.LogLine
-	if len(filter.Sources) > 0 {
-		if lines, err = v.Logs(filter); err != nil {
-			return nil, err
-		}
-	}
-	return func() error { return t.printLines(lines, ends) }, nil
-}
-
-func (t *logFollower) grownSources(ends map[string]int64) (sources []string) {
 	g, x := status.NewGlobs(t.Unit), status.NewGlobs(t.Exclude)
-	for source, end := range ends {
-		if wanted := len(g) == 0 || g.Match(source); wanted && end > t.printedEnds[source] && !x.Match(source) {
-			sources = append(sources, source)
-		}
+	wants := func(source string) bool { return (len(g) == 0 || g.Match(source)) && !x.Match(source) }
+	lines, ends, err := v.NewLogs(filter, wants)
+	if err != nil {
+		return nil, err
 	}
+
 	if none := g.Unmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
 		t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(none), ", "))
 	}
-	slices.Sort(sources)
-	return sources
+	return func() error { return t.printLines(lines, ends) }, nil
 }
 
 func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {

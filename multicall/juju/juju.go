@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/progress"
@@ -30,6 +31,8 @@ type Parts struct {
 	Services  Services
 	Hooks     Hooks
 	Providers Providers
+	// OpenFleet opens what a page shows of boot servers; nil: there are none.
+	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
 	// Fault, unless it is nil, is called at named points, for tests.
 	Fault func(point string)
 }
@@ -175,6 +178,7 @@ type commands struct {
 	ShowApplication showApplicationCmd `cmd:"" aliases:"show-service" help:"Show services, with their units."`
 	ShowStatusLog   showStatusLogCmd   `cmd:"" help:"Show how a unit's status was lately."`
 	Wait            waitCmd            `cmd:"" help:"Wait until units have settled, are active, or are gone."`
+	Dashboard       dashboardCmd       `cmd:"" help:"Show the environment on a page in a browser, live."`
 	Machines        machinesCmd        `cmd:"" aliases:"list-machines" help:"List the machines."`
 	ShowMachine     showMachineCmd     `cmd:"" help:"Show machines, with their units."`
 	Do              doCmd              `cmd:"" help:"Run a command here as if it were a unit's hook; or open a shell as a unit."`

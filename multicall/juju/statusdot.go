@@ -63,13 +63,13 @@ func writeBox(b *strings.Builder, name string, view status.Service) {
 
 // writeEdge draws a peer relation from its service to itself.
 func writeEdge(b *strings.Builder, name string, r status.Relation) {
-	provider, consumer := relationServices(r)
+	provider, consumer := r.Ends()
 	label := r.Services[consumer].Name
 	if provider != consumer {
 		label += " - " + r.Services[provider].Name
 	}
 	a := attributes{"label": name + "\n" + label}
-	if isErrorState(relationState(r)) {
+	if isErrorState(r.State()) {
 		a["color"] = "red"
 	}
 	a.setLife(r.Life)
@@ -105,7 +105,7 @@ func quoteDot(text string) string {
 // relationNames puts relations in error first, else sorts by number.
 func relationNames(s status.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
-		return compareErrorFirst(relationState(s.Relations[a]), relationState(s.Relations[b]),
+		return compareErrorFirst(s.Relations[a].State(), s.Relations[b].State(),
 			state.CompareIDs(strings.TrimPrefix(a, "relation-"), strings.TrimPrefix(b, "relation-")))
 	})
 }
@@ -114,32 +114,11 @@ func relationTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
-		provider, consumer := relationServices(r)
-		t.Add(stateColour(relationState(r)), name, r.Interface, provider+":"+r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
-			status.WithLife(relationState(r), r.Life), relationMessage(r))
+		provider, consumer := r.Ends()
+		t.Add(stateColour(r.State()), name, r.Interface, provider+":"+r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
+			status.WithLife(r.State(), r.Life), relationMessage(r))
 	}
 	return t
-}
-
-// relationServices returns a peer relation's one service twice.
-func relationServices(r status.Relation) (provider, consumer string) {
-	for name, end := range r.Services {
-		if end.Role != charm.Consumes {
-			provider = name
-		}
-		if end.Role != charm.Provides {
-			consumer = name
-		}
-	}
-	return provider, consumer
-}
-
-func relationState(r status.Relation) string {
-	ends := map[string]status.RelationUnit{}
-	for service, end := range r.Services {
-		ends[service] = status.RelationUnit{State: end.State}
-	}
-	return status.WorstRelation(ends)
 }
 
 func relationMessage(r status.Relation) string {

@@ -35,23 +35,25 @@ func (c historyCmd) Run(o *operator) error {
 	return o.printTable(c.Format, all, historyTable(all, time.Now()))
 }
 
-// readNewest reads all if n is 0.
 func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
-	return read(o, func(v *keyspace.View) ([]T, error) {
-		all := []T{}
-		kvs, err := v.List(prefix)
-		if n > 0 {
-			kvs = kvs[max(0, len(kvs)-n):]
+	return read(o, func(v *keyspace.View) ([]T, error) { return listNewest[T](v, prefix, n) })
+}
+
+// listNewest reads all if n is 0.
+func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
+	all := []T{}
+	kvs, err := v.List(prefix)
+	if n > 0 {
+		kvs = kvs[max(0, len(kvs)-n):]
+	}
+	for _, kv := range kvs {
+		one, err := keyspace.Decode[T](kv)
+		if err != nil {
+			return nil, err
 		}
-		for _, kv := range kvs {
-			one, err := keyspace.Decode[T](kv)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one)
-		}
-		return all, err
-	})
+		all = append(all, one)
+	}
+	return all, err
 }
 
 func auditTable(all []record.Audit) *console.Table {

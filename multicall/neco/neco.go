@@ -17,6 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
 	"bijou/state/keyspace"
 	"bijou/state/sanitize"
 	"bijou/updater"
@@ -31,6 +32,8 @@ type Parts struct {
 	Manifest release.Manifest            // of this release
 	Server   Server                      // that neco is called on
 	Demo     func(console.Streams) error // shows it all
+	// OpenEnvironment opens what a page shows of the environment in use; nil: there is none.
+	OpenEnvironment func(ctx context.Context, s console.Streams) (*dashboard.Environment, error)
 }
 
 //go:embed help
@@ -55,6 +58,7 @@ type commands struct {
 	Recover    recoverCmd    `cmd:"" help:"Clear a stopped update away, and have it made again."`
 	Diagnose   diagnoseCmd   `cmd:"" help:"Show on one screen what a boot server does, and how it is."`
 	History    historyCmd    `cmd:"" help:"List the updates that there were."`
+	Dashboard  dashboardCmd  `cmd:"" help:"Show it all on a page in a browser, live."`
 	Backup     backupCmd     `cmd:"" help:"Write neco's keys to one file, while the daemons work."`
 	Restore    restoreCmd    `cmd:"" help:"Make neco's keys those of a backup."`
 	Demo       demoCmd       `cmd:"" help:"Show it all on this machine, in half a minute."`

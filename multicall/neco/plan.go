@@ -44,17 +44,21 @@ func (c planCmd) Run(o *operator) error {
 		}
 		version = c.Version
 	}
-	doc := planDoc{Version: version}
-	table := console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
-	for _, s := range m.Steps() {
-		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifactName(s.Component.Artifact)}
-		doc.Steps = append(doc.Steps, d)
-		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
-	}
 	if c.Format == "text" {
 		o.note("release %s", version)
 	}
-	return o.printTable(c.Format, doc, table)
+	table, steps := planTable(m)
+	return o.printTable(c.Format, planDoc{Version: version, Steps: steps}, table)
+}
+
+func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
+	table = console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
+	for _, s := range m.Steps() {
+		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifactName(s.Component.Artifact)}
+		steps = append(steps, d)
+		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
+	}
+	return table, steps
 }
 
 func artifactName(a *release.Artifact) string {

@@ -24,6 +24,18 @@ func (d statusText) render(coloured bool) (string, error) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s %s\n", name, sanitize.Escape(fmt.Sprintf(format, args...)))
 	}
+	d.writeFacts(line)
+	table := d.serverTable()
+	if table.Empty() {
+		return b.String(), nil
+	}
+	b.WriteString("\n")
+	err := table.Write(&b, coloured)
+	return b.String(), err
+}
+
+// writeFacts writes all but the servers.
+func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	if d.doc.Cluster != "" {
 		line("cluster", "%s", d.doc.Cluster)
 	}
@@ -43,13 +55,6 @@ func (d statusText) render(coloured bool) (string, error) {
 	for _, f := range d.doc.Findings {
 		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
 	}
-	table := d.serverTable()
-	if table.Empty() {
-		return b.String(), nil
-	}
-	b.WriteString("\n")
-	err := table.Write(&b, coloured)
-	return b.String(), err
 }
 
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {

@@ -33,7 +33,7 @@ const (
 	UnusedMachines = "spares/"
 	Relations      = "relations/"
 	Uniters        = "uniters/"
-	historyPrefix  = "history/"
+	History        = "history/"
 	LogHeads       = "logs/"
 	logPrefix      = "log/"
 	Actions        = "actions/"
@@ -104,6 +104,9 @@ func Unit(u string) string { return Units + u }
 
 // ServiceUnits is the prefix of a service's units.
 func ServiceUnits(s string) string { return Units + s + "/" }
+
+// BelowUnit is the prefix of what belongs to a unit.
+func BelowUnit(u string) string { return Unit(u) + "/" }
 
 // Ports is units/<u>/ports: []Port.
 func Ports(u string) string { return Unit(u) + "/ports" }
@@ -226,7 +229,7 @@ func MemberState(u string, id int, m string) string {
 }
 
 // UnitHistory is the prefix of the hooks that a unit has run.
-func UnitHistory(unit string) string { return historyPrefix + unit + "/" }
+func UnitHistory(unit string) string { return History + unit + "/" }
 
 // HookRun is history/<u>/<slot>: HookRun.
 func HookRun(unit string, slot int) string { return UnitHistory(unit) + strconv.Itoa(slot) }

@@ -3,6 +3,8 @@ package status
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,7 +51,8 @@ type UnitDetail struct {
 const maxFailedLines = 10
 
 // ReadUnit reads one unit: a handful of lists, whatever else there is. owed returns what its
-// agent would do now, "" for nothing. Settings and options are as they are. state.ErrNotFound.
+// agent would do now, "" for nothing. Settings and options are as they are; HideSettings is
+// for who must not see passwords in them. state.ErrNotFound.
 func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, unit string) (string, error)) (d UnitDetail, err error) {
 	u, err := v.Unit(name)
 	if err != nil {
@@ -248,4 +251,27 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 		}
 	}
 	return d, err
+}
+
+// HideSettings hides what names of settings and options say is secret, as the log does.
+func (d *UnitDetail) HideSettings() {
+	for name, value := range d.Options {
+		if text := fmt.Sprint(value); hideSetting(name, text) != text {
+			d.Options[name] = hideSetting(name, text)
+		}
+	}
+	for _, r := range d.Relations {
+		for _, said := range append(slices.Collect(maps.Values(r.RelatedUnits)), r.LocalUnit, RelationData{Data: r.AppData}, RelationData{Data: r.LocalAppData}) {
+			for name, value := range said.Data {
+				said.Data[name] = hideSetting(name, value)
+			}
+		}
+	}
+}
+
+func hideSetting(name, value string) string {
+	if sanitize.IsSecret(name) {
+		return sanitize.Hidden
+	}
+	return sanitize.HideSecrets(value)
 }

@@ -74,5 +74,9 @@ func TestReadUnit(t *testing.T) {
 		if shown.LocalUnit.Data["password"] != "hunter2" || shown.RelatedUnits["wordpress/0"].Data["url"] == "" {
 			t.Errorf("%s: settings are not as they are: %+v", tc.name, shown)
 		}
+		d.HideSettings()
+		if shown.LocalUnit.Data["password"] != "(hidden)" || shown.LocalUnit.Data["user"] != "anna" || strings.Contains(shown.RelatedUnits["wordpress/0"].Data["url"], "hunter2") {
+			t.Errorf("%s: passwords are shown: %+v", tc.name, shown)
+		}
 	}
 }

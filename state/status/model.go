@@ -156,6 +156,28 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
+// Ends returns the services of a relation; a peer relation's one service twice.
+func (r Relation) Ends() (provider, consumer string) {
+	for name, end := range r.Services {
+		if end.Role != charm.Consumes {
+			provider = name
+		}
+		if end.Role != charm.Provides {
+			consumer = name
+		}
+	}
+	return provider, consumer
+}
+
+// State returns the worst state of its ends.
+func (r Relation) State() string {
+	ends := map[string]RelationUnit{}
+	for service, end := range r.Services {
+		ends[service] = RelationUnit{State: end.State}
+	}
+	return WorstRelation(ends)
+}
+
 // WorstRelation returns the state that needs an operator's eye most: error, then start,
 // departed, up; start where there is none.
 func WorstRelation(units map[string]RelationUnit) string {

@@ -91,6 +91,10 @@ func (w *input) readUnits(v *state.View) error {
 		return err
 	}
 	maps.DeleteFunc(w.chosen, func(service string, p part) bool { return !p.whole && len(w.unitsOf[service]) == 0 })
+	if w.alone {
+		return nil
+	}
+
 	related := map[string]part{}
 	for service := range w.chosen {
 		for _, r := range w.relationsOf[service] {

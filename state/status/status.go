@@ -23,6 +23,8 @@ type Options struct {
 	Globs   []string // only the services and units that one matches, with their machines and relations; none: everything
 	Related bool     // the units of related services are shown, too
 	Secrets bool     // shown to those who must see them; else hidden
+
+	alone bool // nothing is read of related services' units
 }
 
 // Read collects what `juju status` shows. It reads a handful of lists, however many units

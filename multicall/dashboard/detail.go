@@ -1,0 +1,129 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state"
+	"bijou/state/sanitize"
+	"bijou/state/status"
+)
+
+// detail explains a unit, a service, a relation, or a hook that has run.
+type detail struct {
+	Title, Unit string // Unit is whose it is; empty: no unit's
+	Shown       *status.UnitDetail
+	Run         *state.HookRun  // nil: it is about something else
+	Lines       []state.LogLine // what Run has written
+	Runs        []state.HookRun // the unit's last ones, the newest first
+	Facts       []entry
+}
+
+// entry is a value under its name, or without one a value of a list.
+type entry struct {
+	Name, Text string
+	Below      []entry
+}
+
+func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
+	d, err := state.Read(r.Context(), s.Environment.State, func(v *state.View) (detail, error) {
+		unit, run := r.FormValue("unit"), r.FormValue("run")
+		switch {
+		case run != "":
+			return readRun(v, unit, run)
+		case unit != "":
+			return s.readUnit(v, unit)
+		}
+		return readOfStatus(v, r.FormValue("service"), r.FormValue("relation"))
+	})
+	if err != nil {
+		http.Error(w, err.Error(), map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[errors.Is(err, state.ErrNotFound)])
+		return
+	}
+	s.write(w, "detail", d)
+}
+
+// readRun reads what a hook has written, too.
+func readRun(v *state.View, unit, seq string) (detail, error) {
+	runs, err := v.HookRuns(unit)
+	i := slices.IndexFunc(runs, func(r state.HookRun) bool { return strconv.FormatInt(r.Seq, 10) == seq })
+	if err != nil || i < 0 {
+		return detail{}, cmp.Or(err, fmt.Errorf("hook %s is not among the last ones of unit %q: %w", seq, unit, state.ErrNotFound))
+	}
+	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
+	d.Lines, err = v.Logs(state.LogFilter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l state.LogLine) bool {
+		return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended)
+	}})
+	return d, err
+}
+
+func (s *server) readUnit(v *state.View, name string) (detail, error) {
+	u, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, s.Environment.Owed)
+	if err != nil {
+		return detail{}, err
+	}
+	runs, err := v.HookRuns(name)
+	slices.Reverse(runs)
+	u.HideSettings()
+	u.Hooks = nil // they stand in a table
+	return detail{Title: name, Unit: name, Shown: &u, Runs: runs, Facts: newEntries(u)}, err
+}
+
+// readOfStatus reads a service, or a relation and what is said there.
+func readOfStatus(v *state.View, service, relation string) (detail, error) {
+	var globs []string // none: everything
+	if service != "" {
+		globs = []string{service}
+	}
+	all, err := status.Read(v, status.Options{Globs: globs})
+	if s, ok := all.Services[service]; ok || err != nil {
+		return detail{Title: service, Facts: newEntries(s)}, err
+	}
+	r, ok := all.Relations[relation]
+	if !ok || service != "" {
+		return detail{}, fmt.Errorf("there is no service %q, and no %s: %w", service, relation, state.ErrNotFound)
+	}
+	said := map[string]map[string]string{}
+	id, _ := strconv.Atoi(strings.TrimPrefix(relation, "relation-"))
+	for name, end := range r.Services {
+		app, aerr := v.AppSettings(id, name)
+		err = errors.Join(err, aerr)
+		said[name] = app.Values
+		for unit := range end.Units {
+			own, uerr := v.Settings(id, unit)
+			err = errors.Join(err, state.IgnoreNotFound(uerr))
+			said[unit] = own.Values
+		}
+	}
+	return detail{Title: relation, Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(said)})}, err
+}
+
+// newEntries returns what YAML prints of a value, with secrets hidden as in logs.
+func newEntries(value any) []entry {
+	var n yaml.Node
+	if err := n.Encode(value); err != nil {
+		panic(fmt.Sprintf("internal error: %v", err))
+	}
+	return newEntry("", &n).Below
+}
+
+func newEntry(name string, n *yaml.Node) entry {
+	e := entry{Name: name, Text: strings.TrimPrefix(sanitize.HideSecrets(name+"="+n.Value), name+"=")}
+	for i, c := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			e.Below = append(e.Below, newEntry("", c))
+		case i%2 == 1:
+			e.Below = append(e.Below, newEntry(n.Content[i-1].Value, c))
+		}
+	}
+	return e
+}

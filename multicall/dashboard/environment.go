@@ -1,0 +1,250 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/sanitize"
+	"bijou/state/status"
+)
+
+// Environment is one as the page shows it.
+type Environment struct {
+	Name, Version string // Version is bijou's
+	Store         string // its kind
+	State         *state.State
+	// Explain returns what the status says beside how a unit is; workload is what its charm says.
+	Explain func(u status.Unit, workload string) string
+	// Owed returns what a unit's agent would do now; "" for nothing.
+	Owed func(v *state.View, unit string) (string, error)
+}
+
+func templateFunctions() template.FuncMap {
+	return template.FuncMap{
+		"text":  func(s string) string { return sanitize.Escape(sanitize.HideSecrets(s)) },
+		"short": func(n int, s string) string { return string([]rune(s)[:min(n, len([]rune(s)))]) },
+		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
+		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
+		"lower": strings.ToLower, "isUnit": charm.IsUnit, "steps": splitSteps,
+	}
+}
+
+// liveEnvironment has the rows of an environment.
+type liveEnvironment struct {
+	*server
+	status status.Status
+	rows   rows // but for hooks
+	runs   rows // hooks in the timeline
+	feed   *state.Feed
+	stop   context.CancelFunc // of what fills the feed; nil: nothing does
+}
+
+func newLiveEnvironment(s *server) *liveEnvironment {
+	e := &liveEnvironment{server: s, runs: rows{}, feed: state.NewFeed()}
+	e.feed.Invalidate()
+	return e
+}
+
+func (e *liveEnvironment) close() {
+	if e.stop != nil {
+		e.stop()
+	}
+}
+
+func (e *liveEnvironment) await(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-e.feed.Ready():
+	}
+	return nil
+}
+
+// read reads everything, and from then on what changes concern.
+func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
+	changes, options := e.feed.Take(), status.Options{Now: time.Now()}
+	var units []string
+	var revision int64
+	err := e.Environment.State.View(ctx, func(v *state.View) (err error) {
+		if changes.All {
+			if e.status, err = status.Read(v, options); err == nil {
+				err = e.readRuns(v)
+			}
+		} else if units, changes.All, err = e.status.Refresh(v, options, changes.Changes); err == nil {
+			err = e.refreshRuns(v, changes.Changes)
+		}
+		if err == nil {
+			revision, err = v.Revision()
+		}
+		return err
+	})
+	if err == nil && (e.stop == nil || changes.Err != nil) {
+		err = e.watch(ctx, revision)
+	}
+	if err != nil {
+		e.feed.Invalidate()
+		return nil, err
+	}
+	if changes.All {
+		e.rows = rows{}
+		for _, s := range e.status.Services {
+			units = slices.AppendSeq(units, maps.Keys(s.Units))
+		}
+	}
+	e.putUnits(units)
+	e.putOthers()
+	all := maps.Clone(e.rows)
+	maps.Copy(all, e.runs) // of units that are gone, too: they have no lane
+	return all, nil
+}
+
+// watch fills the feed until the watcher ends, or ctx is done.
+func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
+	e.close()
+	ctx, e.stop = context.WithCancel(ctx)
+	w, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
+	if err == nil {
+		go func() {
+			defer w.Close()
+			e.feed.End(e.feed.Collect(ctx, w))
+		}()
+	}
+	return err
+}
+
+func (e *liveEnvironment) readRuns(v *state.View) error {
+	recent, err := v.RecentHookRuns(time.Now().Add(-time.Hour))
+	for unit, runs := range recent {
+		e.putRuns(unit, runs)
+	}
+	return err
+}
+
+func (e *liveEnvironment) refreshRuns(v *state.View, changes []state.KeyChange) error {
+	for _, c := range changes {
+		if unit, ok := state.HistoryOf(c.Key); ok {
+			runs, err := v.HookRuns(unit)
+			if err != nil {
+				return err
+			}
+			e.putRuns(unit, runs)
+		}
+	}
+	return nil
+}
+
+// runView is a hook in the timeline; Run is nil while it runs.
+type runView struct {
+	ID, Unit, Name string
+	Run            *state.HookRun
+	From, Took     float64 // in seconds
+}
+
+// putRuns shows hooks in the timeline: of each unit as many as are remembered.
+func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
+	for _, r := range runs {
+		v := runView{fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns), unit, r.Hook, &r, r.Started.Sub(e.began).Seconds(), r.Ended.Sub(r.Started).Seconds()}
+		e.runs.put("runs/"+unit, v.ID, "", e.render("run", v))
+	}
+}
+
+// unitView is a unit in its table.
+type unitView struct {
+	Name, Word, Message string
+	status.Unit
+}
+
+// wordOf says in a word how a unit is.
+func wordOf(u status.Unit) string {
+	agent, workload := u.AgentInfo().Current, u.WorkloadInfo().Current
+	switch {
+	case agent == "lost" || agent == "failed":
+		return agent
+	case workload == "unknown" && u.State == state.UnitStarted:
+		return u.State
+	}
+	return workload
+}
+
+// putUnits shows units in their table and the timeline, with what they run; or no longer.
+func (e *liveEnvironment) putUnits(names []string) {
+	for _, name := range names {
+		service, n, _ := charm.ParseUnit(name)
+		running := "run/" + name + "/now"
+		for _, id := range []string{"env/unit/" + name, "env/lane/" + name, running} {
+			delete(e.rows, id)
+		}
+		u, ok := e.status.Services[service].Units[name]
+		if !ok {
+			continue
+		}
+		view, order := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}, fmt.Sprintf("%s/%09d", service, n)
+		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
+		e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
+		if r := u.Running; r != nil {
+			e.rows.put("runs/"+name, running, "", e.render("run", runView{running, name, r.Name, nil, r.Since.Sub(e.began).Seconds(), 1e7})) // beyond the present
+		}
+	}
+}
+
+// serviceView is a service in the diagram.
+type serviceView struct {
+	Name string
+	status.Service
+	Counts  map[string]int // of units, by word
+	Running int            // units that run something
+	Chips   []*serviceView // its subordinates
+}
+
+// putOthers shows the diagram, and whatever else is not a unit's.
+func (e *liveEnvironment) putOthers() {
+	g, views, total := graph{}, map[string]*serviceView{}, serviceView{Counts: map[string]int{}}
+	names := slices.Sorted(maps.Keys(e.status.Services))
+	for _, name := range names {
+		v := &serviceView{Name: name, Service: e.status.Services[name], Counts: map[string]int{}}
+		for _, u := range v.Units {
+			word := wordOf(u)
+			v.Counts[word], total.Counts[word] = v.Counts[word]+1, total.Counts[word]+1
+			if u.Running != nil {
+				v.Running, total.Running = v.Running+1, total.Running+1
+			}
+		}
+		if views[name] = v; len(v.Principal) == 0 {
+			g.boxes = append(g.boxes, name)
+		}
+	}
+	for _, name := range names {
+		for _, principal := range views[name].Principal {
+			views[principal].Chips = append(views[principal].Chips, views[name])
+		}
+	}
+	for id, r := range e.status.Relations {
+		provider, consumer := r.Ends()
+		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
+		e.rows.put("relations", "env/relation/"+id, id, e.render("relation", map[string]any{"ID": id, "Relation": r, "Provider": provider, "Consumer": consumer}))
+	}
+	for i, boxes := range g.arrange() {
+		rank := fmt.Sprintf("env/rank/%03d", i)
+		e.rows.put("services", rank, rank, e.render("rank", rank))
+		for k, name := range boxes {
+			e.rows.put(rank, "env/service/"+name, fmt.Sprintf("%03d", k), e.render("service", views[name]))
+		}
+	}
+	for id, m := range e.status.Machines {
+		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id), e.render("machine", map[string]any{"ID": id, "Machine": m}))
+	}
+	e.rows.put("summary", "env/summary", "", e.render("summary", total))
+	if p := e.status.Provisioner; p != nil {
+		e.rows.put("notes", "env/provisioner", "", e.render("provisioner", p))
+	}
+}
+
+// box names the service on whose box it stands: its own, or its first principal's.
+func (v *serviceView) box() string { return append(slices.Clone(v.Principal), v.Name)[0] }

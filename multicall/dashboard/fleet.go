@@ -1,0 +1,82 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"bijou/multicall/console"
+)
+
+// Fleet reads the boot servers of the page.
+type Fleet struct {
+	// Read reads all of it, at the revision that it returns.
+	Read func(ctx context.Context) (view FleetView, revision int64, err error)
+	// Await blocks until something has changed after that.
+	Await func(ctx context.Context, revision int64) error
+}
+
+// FleetView has boot servers as they are at one time.
+type FleetView struct {
+	Facts  [][2]string // lines of the status: their name, their text
+	Steps  []string    // of an update
+	Tables []FleetTable
+}
+
+// FleetTable is a table with its title. In a column STEPS each character is a step of an update.
+type FleetTable struct {
+	Title string
+	Table *console.Table
+}
+
+type liveFleet struct {
+	*server
+	revision int64
+}
+
+func (f *liveFleet) close() {}
+
+func (f *liveFleet) await(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) }
+
+func (f *liveFleet) read(ctx context.Context) (rows, error) {
+	view, revision, err := f.Fleet.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.revision = revision
+	return f.rowsOf(view), nil
+}
+
+func (f *liveFleet) rowsOf(view FleetView) rows {
+	all := rows{}
+	for i, fact := range view.Facts {
+		id := fmt.Sprintf("fleet/fact/%02d", i)
+		all.put("fleet/facts", id, id, f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
+	}
+	for i, t := range view.Tables {
+		list, heading, n := "fleet/"+strings.ReplaceAll(strings.ToLower(t.Title), " ", "-"), []string(nil), 0
+		for colour, cells := range t.Table.All() {
+			if heading == nil {
+				heading = cells
+				all.put("fleet/tables", list+"-table", fmt.Sprint(i), f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
+				continue
+			}
+			n++
+			class := map[console.Colour]string{console.Red: "error", console.Yellow: "waiting", console.Green: "active"}[colour]
+			all.put(list, list+"/"+cells[0], fmt.Sprintf("%06d", n), f.render("cells", map[string]any{"ID": list + "/" + cells[0], "Class": class, "Heading": heading, "Cells": cells, "Steps": view.Steps}))
+		}
+	}
+	return all
+}
+
+// splitSteps returns class and title of each step in a server's bar.
+func splitSteps(bar string, names []string) (steps [][2]string) {
+	for i, sign := range bar {
+		title := fmt.Sprint(i + 1)
+		if i < len(names) {
+			title += " " + names[i]
+		}
+		steps = append(steps, [2]string{map[rune]string{'#': "active", '>': "running", '!': "error"}[sign], title})
+	}
+	return steps
+}

@@ -1,0 +1,73 @@
+package dashboard
+
+import (
+	"cmp"
+	"slices"
+)
+
+// graph has the boxes of a diagram, and the lines between them: each from who requires to who provides.
+type graph struct {
+	boxes []string // sorted
+	lines [][2]string
+}
+
+// arrange returns the boxes in rows: who requires above who provides, and beside each other so that few
+// lines cross. What is related to nothing comes last.
+func (g graph) arrange() [][]string {
+	rank, last := g.rankBoxes(), 0
+	for _, r := range rank {
+		last = max(last, r)
+	}
+	arranged := make([][]string, last+1)
+	for _, box := range g.boxes {
+		arranged[rank[box]] = append(arranged[rank[box]], box)
+	}
+	place := map[string]float64{} // from the middle
+	for range 5 {
+		for _, row := range arranged {
+			slices.SortStableFunc(row, func(a, b string) int { return cmp.Compare(g.meanPlace(a, place), g.meanPlace(b, place)) })
+			for i, box := range row {
+				place[box] = float64(i) - float64(len(row)-1)/2
+			}
+		}
+	}
+	return slices.DeleteFunc(arranged, func(row []string) bool { return len(row) == 0 })
+}
+
+// rankBoxes returns how many lines lead down to each box at most, without going round in circles.
+func (g graph) rankBoxes() map[string]int {
+	rank, onPath := map[string]int{}, map[string]bool{}
+	var sink func(box string, depth int)
+	sink = func(box string, depth int) {
+		if old, ranked := rank[box]; ranked && depth <= old || onPath[box] {
+			return
+		}
+		rank[box], onPath[box] = depth, true
+		for _, l := range g.lines {
+			if l[0] == box {
+				sink(l[1], depth+1)
+			}
+		}
+		onPath[box] = false
+	}
+	for _, box := range g.boxes {
+		if sink(box, 0); !slices.ContainsFunc(g.lines, func(l [2]string) bool { return l[0] != l[1] && slices.Contains(l[:], box) }) {
+			rank[box] = len(g.boxes)
+		}
+	}
+	return rank
+}
+
+// meanPlace returns where a box's neighbours are in the mean; its own place without any.
+func (g graph) meanPlace(box string, place map[string]float64) float64 {
+	sum, n := 0.0, 0
+	for _, l := range g.lines {
+		if l[0] != l[1] && slices.Contains(l[:], box) {
+			sum, n = sum+place[l[0]]+place[l[1]]-place[box], n+1
+		}
+	}
+	if n == 0 {
+		return place[box]
+	}
+	return sum / float64(n)
+}

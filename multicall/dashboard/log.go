@@ -1,0 +1,57 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"bijou/state"
+)
+
+// maxLogLines is how many lines of the log are shown, the last ones.
+const maxLogLines = 500
+
+// liveLog has the lines of the log that match.
+type liveLog struct {
+	*server
+	filter   state.LogFilter
+	lines    []state.LogLine
+	revision int64
+}
+
+func newLiveLog(s *server, r *http.Request) *liveLog {
+	text := strings.ToLower(r.FormValue("text"))
+	return &liveLog{server: s, filter: state.LogFilter{Level: r.FormValue("level"), Last: maxLogLines, Matches: func(l state.LogLine) bool {
+		return strings.Contains(strings.ToLower(l.Source+" "+l.Hook+" "+l.Message), text)
+	}}}
+}
+
+func (t *liveLog) close() {}
+
+func (t *liveLog) await(ctx context.Context) error {
+	return t.Environment.State.Await(ctx, t.revision, state.WatchLogs())
+}
+
+func (t *liveLog) read(ctx context.Context) (rows, error) {
+	var lines []state.LogLine
+	var ends map[string]int64
+	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
+		if lines, ends, err = v.NewLogs(t.filter, func(string) bool { return true }); err == nil {
+			t.revision, err = v.Revision()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.filter.After, t.lines = ends, append(t.lines, lines...)
+	t.lines = t.lines[max(0, len(t.lines)-maxLogLines):]
+	all := rows{}
+	for _, l := range t.lines {
+		id := fmt.Sprintf("log/%s/%s/%d", l.Time.UTC().Format(time.RFC3339Nano), l.Source, l.Seq)
+		all.put("log", id, l.Time.UTC().Format("2006-01-02T15:04:05.000000000")+fmt.Sprintf(" %012d", l.Seq), t.render("line", map[string]any{"ID": id, "Line": l}))
+	}
+	return all, nil
+}

@@ -1,0 +1,561 @@
+package dashboard
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/status"
+	"bijou/state/store"
+	"bijou/testscripts/statetest"
+)
+
+// explainPlainly has the words of tests: those of juju are its own.
+func explainPlainly(u status.Unit, workload string) string { return workload }
+
+// serveTest serves the page of an environment until the test ends. The server is not guarded.
+func serveTest(t *testing.T, o Options) *httptest.Server {
+	t.Helper()
+	s, err := newServer(o, "8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	h := httptest.NewUnstartedServer(s.routes())
+	h.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	h.Start()
+	t.Cleanup(func() {
+		stop()
+		h.CloseClientConnections()
+		h.Close()
+	})
+	return h
+}
+
+func serveEnvironment(t *testing.T, st *state.State) *httptest.Server {
+	t.Helper()
+	return serveTest(t, Options{Environment: &Environment{Name: "test", Version: "1", Store: "mem", State: st, Explain: explainPlainly, Owed: func(*state.View, string) (string, error) { return "", nil }}})
+}
+
+// get returns the page's text, and fails if it is not to be had.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v\n%s", url, resp.Status, err, text)
+	}
+	return string(text)
+}
+
+// stream is what a browser is sent.
+type stream struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	bytes int // of events, since the last call of next
+}
+
+func openStream(t *testing.T, url string) *stream {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%v %v", resp, err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	s := &stream{t: t, lines: bufio.NewScanner(resp.Body)}
+	s.lines.Buffer(nil, 64<<20)
+	return s
+}
+
+// next returns the data of the next event, which has that name.
+func (s *stream) next(name string, data any) {
+	s.t.Helper()
+	s.bytes = 0
+	got := ""
+	for s.lines.Scan() {
+		line := s.lines.Text()
+		s.bytes += len(line) + 1
+		if event, ok := strings.CutPrefix(line, "event: "); ok {
+			got = event
+		}
+		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(text), data); err != nil || got != name {
+				s.t.Fatalf("event %q, want %q: %v", got, name, err)
+			}
+			return
+		}
+	}
+	s.t.Fatalf("the stream ends: %v", s.lines.Err())
+}
+
+// readUntil returns all rows of the page by id, once there are that many with that prefix.
+func readUntil(t *testing.T, s *stream, prefix string, n int) map[string]row {
+	t.Helper()
+	var page struct{ Rows []row }
+	s.next("page", &page)
+	all := map[string]row{}
+	for {
+		found := 0
+		for _, r := range page.Rows {
+			all[r.ID] = r
+		}
+		for id := range all {
+			if strings.HasPrefix(id, prefix) {
+				found++
+			}
+		}
+		if found == n {
+			return all
+		}
+		page.Rows = nil
+		s.next("rows", &page.Rows)
+	}
+}
+
+// countingStore counts what is read.
+type countingStore struct {
+	store.Store
+	read *readCount
+}
+
+type readCount struct {
+	mu   sync.Mutex
+	keys int
+}
+
+func (c *readCount) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys += n
+}
+
+func (c *readCount) take() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, c.keys = c.keys, 0
+	return n
+}
+
+func (c countingStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := c.Store.Snapshot(ctx)
+	return countingSnapshot{s, c.read}, err
+}
+
+type countingSnapshot struct {
+	store.Snapshot
+	read *readCount
+}
+
+func (c countingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	c.read.add(1)
+	return c.Snapshot.Get(ctx, key)
+}
+
+func (c countingSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	kvs, err := c.Snapshot.List(ctx, prefix)
+	c.read.add(len(kvs))
+	return kvs, err
+}
+
+// One change of one unit of a thousand changes its row, and no other unit's; it is told in 2 kB, and
+// read without the others.
+func TestOneChangeOfAThousandUnits(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 500)
+	statetest.AddService(t, st, statetest.WordPress(), 500)
+	r := statetest.Relate(t, st, "wordpress", "mysql")
+	read := &readCount{}
+	h := serveEnvironment(t, statetest.ShareWrapped(st, func(s store.Store) store.Store { return countingStore{s, read} }))
+	const unit = "wordpress/407"
+	statetest.Session(t, st, state.UnitAgent(unit))
+	events := openStream(t, h.URL+"/environment")
+	page := readUntil(t, events, "env/unit/", 1000)
+	if all := read.take(); all < 1000 {
+		t.Fatalf("%d keys were read at first: the count counts nothing", all)
+	}
+	long := strings.Repeat("it waits for what it needs, ", 40)
+	for _, tt := range []struct {
+		what   string
+		change func(tx *state.Tx) error
+		units  int // rows
+	}{
+		{"a hook begins", func(tx *state.Tx) error {
+			return tx.PutOp(unit, state.Op{ID: "1", Hook: state.Hook{Name: "install", Relation: state.NoRelation}, Started: time.Now()})
+		}, 1},
+		{"the charm says how it is", func(tx *state.Tx) error {
+			return tx.SetUnitStatus(unit, state.WorkloadStatus{Status: "blocked", Message: "full: " + long})
+		}, 1},
+		{"it fails", func(tx *state.Tx) error {
+			f := &state.Failure{Message: long, Stderr: long, Hook: state.Hook{Name: "install"}}
+			return errors.Join(tx.ClearOp(unit), tx.PutWorkflow(unit, state.Workflow{State: "install-error", Failure: f}))
+		}, 1},
+		{"it is in error in its relation", func(tx *state.Tx) error {
+			return tx.PutRelationState(unit, r.ID, state.RelationState{State: state.RelationError})
+		}, 1},
+		{"it has run a hook", func(tx *state.Tx) error {
+			return tx.AddHookRun(unit, state.HookRun{Seq: 3, Hook: "start", Started: time.Now(), Ended: time.Now()})
+		}, 0},
+	} {
+		statetest.Update(t, st, tt.change)
+		var rows []row
+		events.next("rows", &rows)
+		units := 0
+		for _, r := range rows {
+			switch {
+			case r.ID == "env/unit/"+unit:
+				units++
+			case r.ID != "env/service/wordpress" && r.ID != "env/summary" && r.ID != "env/relation/relation-1" && !strings.HasPrefix(r.ID, "run/"+unit+"/"):
+				t.Errorf("%s: %s is sent, too", tt.what, r.ID)
+			}
+			if r.HTML == page[r.ID].HTML {
+				t.Errorf("%s: %s is sent as it was", tt.what, r.ID)
+			}
+			page[r.ID] = r
+		}
+		if units != tt.units {
+			t.Errorf("%s: %d rows of units, want %d", tt.what, units, tt.units)
+		}
+		if events.bytes > 2<<10 {
+			t.Errorf("%s: %d bytes are sent, at most 2048", tt.what, events.bytes)
+		}
+		t.Logf("%s: %d bytes, %d keys read", tt.what, events.bytes, read.take())
+	}
+}
+
+// What hooks and charms say is shown as text, without secrets, and without characters that turn it round.
+func TestHostileTexts(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	const hostile = "</td><script>alert(1)</script> password=hunter2 \u202egnp.exe"
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "<b>", Message: hostile})
+	})
+	if err := st.AppendLog(t.Context(), "mysql/0", []state.LogLine{{Time: time.Now(), Level: "INFO", Hook: "install", Message: hostile}}); err != nil {
+		t.Fatal(err)
+	}
+	h := serveEnvironment(t, st)
+	row := readUntil(t, openStream(t, h.URL+"/environment"), "env/unit/", 2)["env/unit/mysql/0"].HTML
+	line := ""
+	for _, r := range readUntil(t, openStream(t, h.URL+"/log"), "log/", 1) {
+		line = r.HTML
+	}
+	for _, html := range []string{row, line} {
+		if strings.Contains(html, "<script") || strings.Contains(html, "<b>hunter") || strings.Contains(html, "hunter2") || strings.Contains(html, "\u202e") || !strings.Contains(html, "(hidden)") {
+			t.Errorf("shown as %s", html)
+		}
+	}
+}
+
+// The log has the lines of that level, with that text, the last first ones, and goes on.
+func TestLog(t *testing.T) {
+	st := statetest.New(t)
+	say := func(unit, level, message string) {
+		t.Helper()
+		if err := st.AppendLog(t.Context(), unit, []state.LogLine{{Time: time.Now(), Level: level, Message: message}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 400 {
+		say("mysql/0", []string{"DEBUG", "INFO"}[i%2], fmt.Sprint("line ", i))
+	}
+	h := serveEnvironment(t, st)
+	messages := func(rows []row) string {
+		slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Order, b.Order) })
+		var all []string
+		for _, r := range rows {
+			if m := regexp.MustCompile(`<span>([^<]*)</span>`).FindStringSubmatch(r.HTML); m != nil {
+				all = append(all, m[1])
+			}
+		}
+		return strings.Join(all, ",")
+	}
+	var page struct{ Rows []row }
+	log := openStream(t, h.URL+"/log?level=INFO&text=LINE+39")
+	if log.next("page", &page); messages(page.Rows) != "line 39,line 391,line 393,line 395,line 397,line 399" {
+		t.Errorf("at first %q", messages(page.Rows))
+	}
+	say("mysql/0", "INFO", "another")
+	say("mysql/1", "WARNING", "line 39 and on")
+	var rows []row
+	if log.next("rows", &rows); messages(rows) != "line 39 and on" {
+		t.Errorf("then %q", messages(rows))
+	}
+	long := openStream(t, h.URL+"/log")
+	for i := range maxLogLines {
+		say("mysql/2", "INFO", fmt.Sprint("more ", i))
+	}
+	all := map[string]row{}
+	page.Rows = nil
+	for long.next("page", &page); ; long.next("rows", &page.Rows) {
+		for _, r := range page.Rows {
+			if all[r.ID] = r; r.HTML == "" {
+				delete(all, r.ID)
+			}
+		}
+		if page.Rows = nil; strings.Contains(fmt.Sprint(all), fmt.Sprint("more ", maxLogLines-1)) {
+			break
+		}
+	}
+	if len(all) != maxLogLines {
+		t.Errorf("%d lines are shown", len(all))
+	}
+}
+
+// A store that goes away is told, and so is that it is back.
+func TestAway(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	away := &awayStore{Store: nil}
+	shared := statetest.ShareWrapped(st, func(s store.Store) store.Store {
+		away.Store = s
+		return away
+	})
+	away.set(true)
+	h := serveEnvironment(t, shared)
+	events := openStream(t, h.URL+"/environment")
+	if note := readUntil(t, events, "away", 1)["away"]; !strings.Contains(note.HTML, "cannot be read just now") {
+		t.Errorf("%+v", note)
+	}
+	away.set(false)
+	for {
+		var rows []row
+		events.next("rows", &rows)
+		if slices.Contains(rows, row{ID: "away"}) {
+			return
+		}
+	}
+}
+
+// awayStore is one that cannot be reached for a time.
+type awayStore struct {
+	store.Store
+	mu   sync.Mutex
+	away bool
+}
+
+func (a *awayStore) set(away bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.away = away
+}
+
+func (a *awayStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away {
+		return nil, store.ErrAway
+	}
+	return a.Store.Snapshot(ctx)
+}
+
+// Boot servers are tables as neco prints them, whose rows change one by one.
+func TestFleet(t *testing.T) {
+	bar, changed := "#>.", make(chan bool)
+	h := serveTest(t, Options{Fleet: &Fleet{
+		Read: func(context.Context) (FleetView, int64, error) {
+			table := console.NewTable("SERVER", "STEPS", "STATE")
+			table.Add("", "0", "##>", "waits for <1>")
+			table.Add(console.Red, "1", bar, "failed")
+			return FleetView{Facts: [][2]string{{"state", "updating"}}, Steps: []string{"etcd", "serf", "cke"}, Tables: []FleetTable{{"Servers", table}}}, 1, nil
+		},
+		Await: func(ctx context.Context, _ int64) error {
+			select {
+			case <-changed:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	}})
+	events := openStream(t, h.URL+"/fleet")
+	page := readUntil(t, events, "fleet/servers/", 2)
+	if got := page["fleet/servers/1"].HTML; got != `<tr id="fleet/servers/1" class="error"><th scope="row">1</th><td class="steps"><i class="active" title="1 etcd"></i><i class="running" title="2 serf"></i><i class="" title="3 cke"></i></td><td>failed</td></tr>` {
+		t.Errorf("server 1: %s", got)
+	}
+	if got := page["fleet/servers/0"].HTML; !strings.Contains(got, "waits for &lt;1&gt;") {
+		t.Errorf("server 0: %s", got)
+	}
+	bar = "##!"
+	changed <- true
+	var rows []row
+	if events.next("rows", &rows); len(rows) != 1 || rows[0].ID != "fleet/servers/1" || !strings.Contains(rows[0].HTML, `<i class="error" title="3 cke">`) {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// Without the link there is no cookie, without the cookie nothing, and nothing under another host's name.
+func TestGuard(t *testing.T) {
+	g := newGuard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }), "8080")
+	cookie := &http.Cookie{Name: "bijou-dashboard-8080", Value: g.session}
+	for _, tt := range []struct {
+		method, path, host string
+		cookie             *http.Cookie
+		code               int
+		text               string
+	}{
+		{"GET", "/", "127.0.0.1:8080", nil, 403, "open the link"},
+		{"GET", "/?token=guessed", "127.0.0.1:8080", nil, 403, "open the link"},
+		{"GET", "/?token=", "127.0.0.1:8080", nil, 403, "open the link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name, Value: g.token}, 403, "open the link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name}, 403, "open the link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: "bijou-dashboard-8081", Value: g.session}, 403, "open the link"},
+		{"GET", "/?token=" + g.token, "evil.example:8080", nil, 421, "localhost"},
+		{"GET", "/", "evil.example", cookie, 421, "localhost"},
+		{"GET", "/", "127.0.0.1.evil.example:8080", cookie, 421, "localhost"},
+		{"GET", "/", "192.0.2.1", cookie, 421, "localhost"},
+		{"GET", "/", "", cookie, 421, "localhost"},
+		{"POST", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
+		{"DELETE", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
+		{"GET", "/?token=" + g.token, "127.0.0.1:8080", nil, 200, `content="0;url=/"`},
+		{"GET", "/", "127.0.0.1:8080", cookie, 200, "the page"},
+		{"GET", "/log", "localhost:9999", cookie, 200, "the page"}, // through ssh -L
+		{"GET", "/", "[::1]:8080", cookie, 200, "the page"},
+	} {
+		r, w := httptest.NewRequest(tt.method, "http://x"+tt.path, nil), httptest.NewRecorder()
+		if r.Host = tt.host; tt.cookie != nil {
+			r.AddCookie(tt.cookie)
+		}
+		g.ServeHTTP(w, r)
+		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.text) || tt.text != "the page" && strings.Contains(w.Body.String(), "the page") {
+			t.Errorf("%s %s of %s: %d %q; want %d, %q", tt.method, tt.path, tt.host, w.Code, w.Body, tt.code, tt.text)
+		}
+		checkHeaders(t, w.Header())
+		given := w.Result().Cookies()
+		if want := strings.Contains(tt.text, "url=/"); (len(given) > 0) != want {
+			t.Errorf("%s %s of %s: cookies %v", tt.method, tt.path, tt.host, given)
+		}
+		for _, c := range given {
+			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Name != cookie.Name || c.Value != g.session || c.Domain != "" {
+				t.Errorf("cookie %+v", c)
+			}
+		}
+	}
+	if other := newGuard(nil, "8080"); other.token == g.token || other.session == g.session || g.token == g.session || len(g.token) < 20 {
+		t.Errorf("tokens %+v", other)
+	}
+}
+
+func checkHeaders(t *testing.T, h http.Header) {
+	t.Helper()
+	policy := h.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %s", policy, want)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, ":") {
+		t.Errorf("the policy %q lets in what is not ours", policy)
+	}
+	if h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" || h.Get("X-Frame-Options") != "DENY" {
+		t.Errorf("headers %v", h)
+	}
+	if h.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("others may read it")
+	}
+}
+
+// All files are ours, small, and as the policy wants them: no script and no style stands in a page.
+func TestFiles(t *testing.T) {
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	forbidden := regexp.MustCompile(`(?i)<script(?: [^>]*)?>[^<]|<style|\sstyle=|\son[a-z]+=|https?://|//[a-z]|@import|\beval\(|new Function`)
+	for _, e := range entries {
+		text, err := static.ReadFile("static/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(text)
+		text = regexp.MustCompile(`(?m)^\s*// .*$|http://www\.w3\.org/2000/svg`).ReplaceAll(text, nil)
+		if bad := forbidden.Find(text); bad != nil {
+			t.Errorf("%s has %q", e.Name(), bad)
+		}
+	}
+	if total > 60<<10 {
+		t.Errorf("they have %d bytes; at most 60 kB", total)
+	}
+	st := statetest.New(t)
+	h := serveEnvironment(t, st)
+	page := get(t, h.URL+"/")
+	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(page, -1) {
+		get(t, h.URL+m[1])
+	}
+	if !strings.Contains(page, "ssh -L 8080:127.0.0.1:8080") || strings.Contains(page, "Boot servers") {
+		t.Error(page)
+	}
+}
+
+func TestListen(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:0": true, "127.8.8.8:0": true,
+		":0": false, "0.0.0.0:0": false, "[::]:0": false, "192.0.2.1:0": false, "example.com:80": false, "127.0.0.1": false, "": false,
+	} {
+		l, err := listen(t.Context(), address)
+		if (err == nil) != want {
+			t.Errorf("%q: %v", address, err)
+		}
+		if err == nil {
+			l.Close()
+		} else if console.Report(io.Discard, err) != console.ExitUsage {
+			t.Errorf("%q is no wrong usage: %v", address, err)
+		}
+	}
+}
+
+// Serve prints a link that a browser can open, and ends with its context.
+func TestServe(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	ended := make(chan error)
+	go func() {
+		ended <- Serve(ctx, Options{Flags: Flags{Listen: "127.0.0.1:0"}, Streams: console.Streams{Out: write, Err: io.Discard}, Environment: &Environment{Name: "test", State: statetest.New(t), Explain: explainPlainly, Owed: func(*state.View, string) (string, error) { return "", nil }}})
+	}()
+	link, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	var text bytes.Buffer
+	for _, at := range []string{strings.TrimSpace(link), link[:strings.Index(link, "?")]} {
+		text.Reset()
+		resp, err := browser.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = text.ReadFrom(resp.Body)
+		resp.Body.Close()
+	}
+	if !strings.Contains(text.String(), "<h2>Services</h2>") {
+		t.Error(text.String())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,54 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+type dashboardCmd struct{ dashboard.Flags }
+
+// Run serves the page until it is interrupted, with the boot servers that are there.
+func (c dashboardCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		e, err := o.newDashboard(s)
+		if err != nil {
+			return err
+		}
+		f, err := o.parts.OpenFleet(o.ctx, o.streams)
+		if err != nil {
+			o.note("warning: the page does not show the boot servers: %v", err)
+		}
+		return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
+	})
+}
+
+// OpenEnvironment opens what a page shows of the environment that is used without -e; nil: there is
+// none.
+func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
+	h, err := home.Find()
+	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}
+	e, cerr := h.Choose("")
+	if err := errors.Join(err, cerr); err != nil {
+		if errors.Is(err, home.ErrNoEnvironment) {
+			err = nil
+		}
+		return nil, err
+	}
+	opened, err := state.Open(ctx, e.State)
+	if err != nil {
+		return nil, err
+	}
+	return o.newDashboard(opened)
+}
+
+func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
+	e, err := o.home.Choose(o.name)
+	kind, _, _ := strings.Cut(e.State, ":")
+	return &dashboard.Environment{Name: e.Name, Version: o.parts.Version, Store: kind, State: s, Explain: unitMessage, Owed: o.parts.Agents.Owed}, err
+}

@@ -1,0 +1,97 @@
+package neco
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
+	"bijou/state/keyspace"
+	"bijou/updater"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+type dashboardCmd struct{ dashboard.Flags }
+
+// Run serves the page until it is interrupted, with the environment that is there.
+func (c dashboardCmd) Run(o *operator) error {
+	f, err := o.openFleet()
+	if err != nil {
+		return err
+	}
+	e, err := o.parts.OpenEnvironment(o.ctx, o.streams)
+	if err != nil {
+		o.note("warning: the page does not show the environment: %v", err)
+	}
+	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
+}
+
+// OpenFleet opens what a page shows of the boot servers of $NECO_STATE; nil: it is not set.
+func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Fleet, error) {
+	o := &operator{ctx: ctx, streams: s, url: os.Getenv("NECO_STATE"), parts: parts}
+	if o.url == "" {
+		return nil, nil
+	}
+	return o.openFleet()
+}
+
+func (o *operator) openFleet() (*dashboard.Fleet, error) {
+	url, err := o.storeURL()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
+	defer cancel()
+	k, err := updater.OpenStore(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	read := func(ctx context.Context) (view dashboard.FleetView, revision int64, err error) {
+		err = k.View(ctx, func(v *keyspace.View) (err error) {
+			view, revision, err = o.readFleet(v)
+			return err
+		})
+		return view, revision, err
+	}
+	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
+	return &dashboard.Fleet{Read: read, Await: await}, nil
+}
+
+// maxShownEntries is how many updates, and deeds of operators, the page shows.
+const maxShownEntries = 20
+
+func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
+	doc, err := o.readStatus(v)
+	s, serr := o.loadStatusSnapshot(v)
+	history, herr := listNewest[record.History](v, keys.AllHistory, maxShownEntries)
+	audits, aerr := listNewest[record.Audit](v, keys.Audits, maxShownEntries)
+	if err := errors.Join(err, serr, herr, aerr); err != nil {
+		return view, 0, err
+	}
+	now := time.Now()
+	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
+	line := func(name, format string, args ...any) {
+		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+	text.writeFacts(line)
+	if r := doc.Request; r != nil && !r.Ended() {
+		line("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
+	}
+	switch w := s.Config.Window; {
+	case w == nil || w.IsOpen(now):
+		line("window", "updates may start now")
+	default:
+		line("window", "updates may start from %s on", w.NextOpening(now).Format(time.RFC3339))
+	}
+	for _, step := range o.parts.Manifest.Steps() {
+		view.Steps = append(view.Steps, step.Name)
+	}
+	plan, _ := planTable(o.parts.Manifest)
+	view.Tables = []dashboard.FleetTable{{Title: "Servers", Table: text.serverTable()}, {Title: "Updates", Table: historyTable(history, now)},
+		{Title: "Who changed what", Table: auditTable(audits)}, {Title: "Plan", Table: plan}}
+	return view, doc.revision, nil
+}

@@ -1,0 +1,87 @@
+package status
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/keys"
+)
+
+// Refresh brings a status of everything up to date after changes of state.WatchAll, and returns
+// the units whose views it has read anew; all: it has read everything. What a unit has changed
+// costs what is read of that unit; the workload's version of a service, which its units say, is
+// then as it was.
+func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
+	if units, all = concernedBy(changes); all {
+		*s, err = Read(v, o)
+		return nil, true, err
+	}
+	if len(units) == 0 {
+		return nil, false, nil
+	}
+
+	o.Globs = units
+	o.alone = true
+	read, err := Read(v, o)
+	if err == nil {
+		s.merge(read, units)
+	}
+	return units, false, err
+}
+
+// merge takes over those units, which are gone if they have not been read.
+func (s *Status) merge(read Status, units []string) {
+	maps.Copy(s.Machines, read.Machines)
+	for _, name := range units {
+		service := path.Dir(name)
+		replaceEntry(s.Services[service].Units, read.Services[service].Units, name)
+		for id, r := range s.Relations {
+			end, ok := r.Services[service]
+			if !ok {
+				continue
+			}
+			replaceEntry(end.Units, read.Relations[id].Services[service].Units, name)
+			end.State = WorstRelation(end.Units)
+			r.Services[service] = end
+		}
+	}
+}
+
+func replaceEntry[T any](to, from map[string]T, name string) {
+	if entry, ok := from[name]; ok && to != nil {
+		to[name] = entry
+		return
+	}
+	delete(to, name)
+}
+
+// concernedBy returns the units that a status has to read anew, sorted; all: everything.
+func concernedBy(changes []state.KeyChange) (units []string, all bool) {
+	for _, c := range changes {
+		word, rest, _ := strings.Cut(c.Key, "/")
+		parts := strings.Split(rest, "/")
+		switch word + "/" {
+		case keys.Units:
+			all = all || len(parts) < 2
+			units = append(units, strings.Join(parts[:min(2, len(parts))], "/"))
+		case keys.Uniters: // members of relations are in no status
+			if len(parts) == 3 || len(parts) == 4 && parts[2] == "relations" {
+				units = append(units, parts[0]+"/"+parts[1])
+			}
+		case keys.Presences:
+			unit, err := charm.ParseUnitTag(rest)
+			all = all || err != nil
+			units = append(units, unit)
+		case keys.Services, keys.Machines, keys.Relations:
+			all = all || len(parts) == 1 || len(parts) == 2 && parts[1] == "status"
+		case keys.Leaders, keys.Provisioner + "/", keys.Environment + "/":
+			all = true
+		}
+	}
+	slices.Sort(units)
+	return slices.Compact(units), all
+}

@@ -1,0 +1,172 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is one tab of chromium, without a window.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu        sync.Mutex
+	requests  []string // what it has asked for
+	complains []string // what it has written to its console
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if strings.Contains(","+os.Getenv("BIJOU_TEST_REQUIRE")+",", ",chromium,") {
+			t.Fatal(err)
+		}
+		t.Skip("skipped: chromium is not installed")
+	}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.UserDataDir(t.TempDir())}
+	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &browser{t: t, ctx: ctx}
+	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+		if err == nil {
+			_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
+		}
+		return err
+	}))
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *browser) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *log.EventEntryAdded:
+		b.complains = append(b.complains, e.Entry.Text+" "+e.Entry.URL)
+	case *runtime.EventExceptionThrown:
+		b.complains = append(b.complains, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		b.complains = append(b.complains, fmt.Sprint(e.Args))
+	}
+}
+
+// check wants requests to that place only, and no word on the console.
+func (b *browser) check(base string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.requests) < 5 {
+		b.t.Errorf("%d requests were seen", len(b.requests))
+	}
+	for _, url := range b.requests {
+		if !strings.HasPrefix(url, base) {
+			b.t.Errorf("it has asked for %s", url)
+		}
+	}
+	for _, text := range b.complains {
+		b.t.Errorf("it complains: %s", text)
+	}
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// await waits until an expression is true.
+func (b *browser) await(what, expression string) {
+	b.t.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(60*time.Second)))
+	if err != nil {
+		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		b.t.Fatalf("%s: %s: %v\n%q\n%s", what, expression, err, b.complains, text)
+	}
+}
+
+// evaluate returns what an expression is.
+func evaluate[T any](b *browser, expression string) T {
+	b.t.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return got
+}
+
+// click clicks what a selector finds, where a reader would.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
+}
+
+// press presses a key.
+func (b *browser) press(key string) { b.do(chromedp.KeyEvent(key)) }
+
+// picture shows the page in both themes at two widths, which it must fit, and keeps the pictures in
+// $BIJOU_TEST_PICTURES.
+func (b *browser) picture(name string, full bool) {
+	b.t.Helper()
+	for _, width := range []int64{1280, 390} {
+		for _, theme := range []string{"light", "dark"} {
+			features := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
+			b.do(chromedp.EmulateViewport(width, map[int64]int64{1280: 860, 390: 844}[width]), chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+				_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, features)
+				return err
+			}))
+			if wide := evaluate[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				b.t.Errorf("%s: at %d pixels the page is %d wide", name, width, wide)
+			}
+			b.keepPicture(fmt.Sprintf("%s-%d-%s.png", name, width, theme), full)
+		}
+	}
+	b.do(chromedp.EmulateViewport(1280, 860))
+}
+
+func (b *browser) keepPicture(name string, full bool) {
+	b.t.Helper()
+	folder := os.Getenv("BIJOU_TEST_PICTURES")
+	if folder == "" {
+		return
+	}
+	take := chromedp.CaptureScreenshot()
+	if full {
+		take = chromedp.FullScreenshot(100)
+	}
+	b.do(chromedp.Sleep(1200 * time.Millisecond)) // the axis is drawn each second
+	png, err := chromedp.Run(b.ctx, take)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name), png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

@@ -161,8 +161,11 @@ func (f *FlagSet) resolveUnknown(name, arg string) error {
 	case name == "":
 		return UsageErrorf("empty option in argument %q", arg)
 	}
-	return UsageErrorf("option provided but not defined: %s", withDashes(name))
+	return UsageErrorf(unknownOption+"%s", withDashes(name))
 }
+
+// unknownOption begins the error about an option that a tool has not.
+const unknownOption = "option provided but not defined: "
 
 // Error messages name an option in this form, however it was typed.
 func withDashes(name string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -47,6 +48,16 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	flags, run := t.declareFlags()
 	err := flags.parse(argv)
 	return flags, run, err
+}
+
+// CheckOptions returns why the tool would refuse the options of a call, its name left out. An empty
+// word is one that is not known: then only an option that the tool has not is refused.
+func (t Tool) CheckOptions(argv []string) error {
+	_, _, err := t.parse(argv)
+	if err == nil || errors.Is(err, errHelp) || slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", t.Name, err)
 }
 
 // WithoutOptions returns the Prepare of a tool that declares no option.

@@ -228,7 +228,7 @@ func TestTopLevel(t *testing.T) {
 
 // roles are the parts that never know one another.
 func roles() []string {
-	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
+	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/author", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
 }
 
 // necoReadsUpdater reports whether neco's commands import what the updater's records are, and
@@ -257,8 +257,8 @@ func isLeaf(importPath string) bool {
 // fit them together.
 func compositionRoot() map[string][]string {
 	return map[string][]string{
-		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/provision/local", "bijou/provision/local/process",
-			"bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"},
+		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hook", "bijou/provision/local", "bijou/provision/local/process",
+			"bijou/multicall/author", "bijou/multicall/author/proof", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"},
 		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process"},
 		"bijou/multicall/daemon": {"bijou/agent/pulse", "bijou/provision/local/process"},
 		"bijou/multicall/necodaemon": {"bijou/multicall/neco", "bijou/updater", "bijou/updater/activity", "bijou/updater/host", "bijou/updater/leader",

@@ -2,7 +2,7 @@
 // relation hooks: how what arrives is reduced, and what comes next.
 //
 // It is pure: it reads and writes nothing, and decides nothing about a unit's
-// workflow (agent/uniter/decide does). Only the packages of agent import it.
+// workflow (agent/uniter/decide does). The packages of agent import it, and multicall.
 package hook
 
 import (
@@ -48,6 +48,21 @@ const (
 	Departed = "relation-departed"
 	Broken   = "relation-broken"
 )
+
+// Names returns the names of all hooks of a charm with those relations and storages.
+func Names(relations, storages []string) []string {
+	names := []string{Install, UpgradeCharm, ConfigChanged, Start, Stop, Remove, UpdateStatus, LeaderElected, LeaderSettingsChanged,
+		SecretChanged, SecretExpired, SecretRotate, SecretRemove}
+	for _, relation := range relations {
+		for _, kind := range []string{Created, Joined, Changed, Departed, Broken} {
+			names = append(names, relation+"-"+kind)
+		}
+	}
+	for _, storage := range storages {
+		names = append(names, storage+"-"+StorageAttached, storage+"-"+StorageDetaching)
+	}
+	return names
+}
 
 // ForUnit returns a hook of the unit itself.
 func ForUnit(kind string) state.Hook {

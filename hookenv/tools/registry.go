@@ -43,6 +43,15 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 	return tool.RunWithoutHook(argv)
 }
 
+// CheckCall returns why the tool that argv names would refuse its options, as Tool.CheckOptions does.
+func CheckCall(argv []string) error {
+	tool, ok := findTool(argv[0])
+	if !ok {
+		return hookenv.UsageErrorf("unknown tool %q", argv[0])
+	}
+	return tool.CheckOptions(argv[1:])
+}
+
 // All returns every hook tool, sorted by name. Symlinks are made from it.
 func All() []hookenv.Tool {
 	all := []hookenv.Tool{

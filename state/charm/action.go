@@ -61,6 +61,9 @@ func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	return w
 }
 
+// ParseActions reads and checks a charm's actions.yaml. Its errors name the action.
+func ParseActions(data []byte) (map[string]Action, error) { return parseActions(data, "") }
+
 // parseActions reads actions.yaml or, with a key, what charmcraft.yaml has under it.
 func parseActions(data []byte, key string) (map[string]Action, error) {
 	var raw map[string]yaml.Node

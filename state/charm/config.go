@@ -45,6 +45,9 @@ type optionYAML struct {
 	Default     yaml.Node `yaml:"default"`
 }
 
+// ParseConfig reads and checks a charm's config.yaml. Its errors name the option.
+func ParseConfig(data []byte) (*Config, error) { return parseConfig(data, "") }
+
 // parseConfig reads config.yaml or, with a key, what charmcraft.yaml has under it.
 func parseConfig(data []byte, key string) (*Config, error) {
 	var raw configYAML

@@ -1,0 +1,46 @@
+package author
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"bijou/multicall/author/proof"
+	"bijou/multicall/console"
+	"bijou/state/sanitize"
+)
+
+type proofCmd struct {
+	Dir    string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
+	Strict bool   `help:"A warning is exit code 1, too."`
+	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json; default text."`
+}
+
+// Run prints what was found, FILE:LINE first, from where editors go there. Of a charm in which
+// nothing was found it prints nothing.
+func (c proofCmd) Run(a *author) error {
+	findings, err := proof.Check(c.Dir, a.parts.Rules)
+	if err != nil {
+		return console.Hint(err, "give the folder that has the charm's metadata.yaml or charmcraft.yaml")
+	}
+	for _, f := range findings {
+		place := filepath.Join(c.Dir, f.File)
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", place, f.Line)
+		}
+		if c.Format == "text" {
+			fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", sanitize.Escape(place), f.Level, sanitize.Escape(f.Message))
+		}
+	}
+	if c.Format == "json" {
+		e := json.NewEncoder(a.streams.Out)
+		e.SetIndent("", "  ")
+		err = e.Encode(append([]proof.Finding{}, findings...))
+	}
+	isBad := func(f proof.Finding) bool { return f.Level == proof.Error || f.Level == proof.Warning && c.Strict }
+	if slices.ContainsFunc(findings, isBad) {
+		return console.Exit(console.ExitFailure, err)
+	}
+	return err
+}

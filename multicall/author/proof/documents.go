@@ -1,0 +1,96 @@
+package proof
+
+import (
+	_ "embed"
+	"maps"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state/charm"
+)
+
+//go:embed keys.yaml
+var keysText []byte
+
+// checkDocuments reads the charm's YAML files, each by itself: deploy ends with the first that is wrong.
+func (p *proofer) checkDocuments() {
+	known := map[string]map[string]any{}
+	if err := yaml.Unmarshal(keysText, &known); err != nil {
+		panic("internal error: keys.yaml: " + err.Error())
+	}
+	for _, file := range []string{"metadata.yaml", "charmcraft.yaml", "config.yaml", "actions.yaml"} {
+		if !p.has(file) {
+			continue
+		}
+		data := p.read(file)
+		documents, err := charm.ParseYAML(data)
+		switch {
+		case err != nil:
+		case file == "config.yaml":
+			_, err = charm.ParseConfig(data)
+		case file == "actions.yaml":
+			_, err = charm.ParseActions(data)
+		}
+		if len(documents) > 0 {
+			p.documents[file] = documents[0].Content[0]
+			p.checkKeys(file, p.documents[file], known[file])
+		}
+		if err != nil {
+			p.addLocated(Error, file, err.Error())
+		}
+	}
+}
+
+// checkKeys wants each key of a dictionary to be known, and to be there once.
+func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
+	seen := map[string]bool{}
+	for key, value := range pairs(n) {
+		if seen[key.Value] {
+			p.add(Warning, file, key.Line, "key %q is there twice: the last one counts", key.Value)
+		}
+		seen[key.Value] = true
+		inner, isKnown := known[key.Value]
+		if !isKnown {
+			inner, isKnown = known["*"]
+		}
+		if !isKnown && len(known) > 0 {
+			p.addUnknownKey(file, key, known)
+		}
+		dictionary, _ := inner.(map[string]any)
+		p.checkKeys(file, value, dictionary)
+	}
+}
+
+func (p *proofer) addUnknownKey(file string, key *yaml.Node, known map[string]any) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name == "*" || name == "?" })
+	meant := suggest(key.Value, names)
+	if _, isOpen := known["?"]; !isOpen || len(key.Value) > 3 && meant != "" {
+		p.add(Warning, file, key.Line, "unknown key %q is ignored%s", key.Value, meant)
+	}
+}
+
+// pairs yields the keys of a dictionary with their values; of anything else nothing.
+func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
+	return func(yield func(key, value *yaml.Node) bool) {
+		for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+			if n.Content[i].ShortTag() != "!!merge" && !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// declared returns what the files name below one of the keys.
+func (p *proofer) declared(files []string, below ...string) (names []string) {
+	for _, file := range files {
+		for key, value := range pairs(p.documents[file]) {
+			for name := range pairs(value) {
+				if slices.Contains(below, key.Value) {
+					names = append(names, name.Value)
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,128 @@
+package proof
+
+import (
+	"bytes"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/lazyregexp"
+)
+
+// checkPrograms looks at what is run of the charm: its hooks and actions, or one program in their place.
+func (p *proofer) checkPrograms() {
+	hasProgram := false
+	for _, name := range []string{"dispatch", "src/charm.py"} {
+		if p.has(name) {
+			hasProgram = true
+			p.examine(name)
+		}
+	}
+	if hooks := p.checkFolder("hooks", p.hookNames()); len(hooks) == 0 && !hasProgram && len(p.documents) > 0 {
+		p.add(Warning, p.fileOf("metadata.yaml"), 0, "the charm has no hooks and no dispatch: its units do nothing")
+	}
+	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
+	for key := range pairs(p.documents["actions.yaml"]) {
+		actions = append(actions, key.Value)
+	}
+	files := p.checkFolder("actions", actions)
+	for _, name := range actions {
+		if !hasProgram && !slices.Contains(files, name) && name != "additionalProperties" {
+			p.addLocated(Warning, p.fileOf("actions.yaml"), `action "`+name+`" fails: there is no file of that name in actions/`)
+		}
+	}
+}
+
+func (p *proofer) hookNames() []string {
+	files := []string{"metadata.yaml", "charmcraft.yaml"}
+	return p.rules.Hooks(append(p.declared(files, "provides", "requires", "peers"), "juju-info"), p.declared(files, "storage"))
+}
+
+var ofRelation = lazyregexp.New(`-(relation|storage)-[a-z]+$`)
+
+// checkFolder returns which of the names have files in the folder. What is nearly called so is
+// named, unless one of those is a link to it.
+func (p *proofer) checkFolder(folder string, names []string) (found []string) {
+	entries, _ := fs.ReadDir(p.root.FS(), folder)
+	for _, e := range entries {
+		if slices.Contains(names, e.Name()) {
+			found = append(found, e.Name())
+			p.examine(path.Join(folder, e.Name()))
+		}
+	}
+	for _, e := range entries {
+		name, file := e.Name(), path.Join(folder, e.Name())
+		meant := console.NearestWord(name, names)
+		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 || ofRelation.MatchString(name)
+		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
+			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
+		}
+	}
+	return found
+}
+
+func (p *proofer) isExecutable(file string) bool {
+	info, err := p.root.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// target returns where the links end that a file may be.
+func (p *proofer) target(file string) string {
+	path, _ := filepath.EvalSymlinks(filepath.Join(p.dir, file))
+	return path
+}
+
+// examine looks at a file that is to be run, once, whatever links lead to it.
+func (p *proofer) examine(file string) {
+	data, target := p.read(file), p.target(file)
+	if isExamined := p.examined[target]; isExamined && target != "" {
+		return
+	}
+	p.examined[target] = true
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	words := interpreter(data)
+	switch {
+	case !p.has(file):
+		p.add(Error, file, 0, "it is a link that leads nowhere in the charm, and fails")
+	case !p.isExecutable(file):
+		p.add(Error, file, 0, "it is not executable, and fails: chmod +x")
+	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
+	case len(words) == 0:
+		p.add(Warning, file, 1, "it does not begin with #! and an interpreter, as in #!/bin/bash: here a shell runs it, Juju does not run it")
+	case bytes.HasSuffix(line, []byte("\r")):
+		p.add(Error, file, 1, "its lines end in CRLF, so that it wants an interpreter %q: save it with LF alone", words[0]+"\r")
+	case bytes.Contains(data, []byte("\r\n")) && isShell(words):
+		before, _, _ := bytes.Cut(data, []byte("\r\n"))
+		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")), "the line ends in CRLF, and the CR is part of its last word: save it with LF alone")
+	case !isThere(words[0]):
+		usual := []string{"bash", "sh", "python3", "perl", "/bin/bash", "/bin/sh", "/usr/bin/python3", "/usr/bin/env"}
+		p.add(Warning, file, 1, "the interpreter %q is not on this host%s", words[0], suggest(words[0], usual))
+	}
+}
+
+func isThere(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// interpreter returns the words of a script's first line, without those of env.
+func interpreter(data []byte) []string {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	text, isScript := strings.CutPrefix(string(line), "#!")
+	words := strings.Fields(text)
+	switch isOption := func(word string) bool { return strings.HasPrefix(word, "-") || strings.Contains(word, "=") }; {
+	case !isScript:
+		return nil
+	case len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]):
+		return slices.DeleteFunc(words[1:], isOption)
+	}
+	return words
+}
+
+func isShell(words []string) bool {
+	return len(words) > 0 && slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
+}

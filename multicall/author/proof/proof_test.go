@@ -1,0 +1,151 @@
+package proof_test
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/agent/hook"
+	"bijou/hookenv/tools"
+	"bijou/multicall/author/proof"
+)
+
+// sound is a charm in which nothing is found, by file.
+func sound() map[string]string {
+	return map[string]string{
+		"metadata.yaml": "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequires:\n  db: mysql\nstorage:\n  data:\n    type: filesystem\n",
+		"config.yaml":   "options:\n  port:\n    type: int\n    default: 80\n    description: Where it listens.\n",
+		"actions.yaml":  "backup:\n  description: Copy all.\n  params:\n    keep:\n      type: integer\n      default: 3\n",
+		"hooks/install": "#!/bin/bash\nset -eu\nmy-own-helper --any\nfor id in $(relation-ids db); do relation-set -r \"$id\" --format=json x=\"$(config-get port)\"; done\n" +
+			"cat <<END\nrelation-gte --none\nEND\n# status-st active\njuju-log -l \"$LEVEL\" --help\n",
+		"hooks/db-relation-changed":   "#!/bin/sh\nrelation-get - \"$JUJU_REMOTE_UNIT\"\n",
+		"hooks/data-storage-attached": "#!/bin/sh\n",
+		"hooks/helper":                "#!/bin/sh\n",
+		"actions/backup":              "#!/bin/sh\naction-set done=yes\n",
+		"lib/notes.txt":               "relation-gte --none\n",
+	}
+}
+
+// writeCharm writes the files, those of hooks and actions executable; a text "-> FILE" is a link.
+func writeCharm(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if folder := path.Dir(name); folder == "hooks" || folder == "actions" {
+			mode = 0o755
+		}
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if target, isLink := strings.CutPrefix(text, "-> "); err == nil && isLink {
+			err = os.Symlink(target, file)
+		} else if err == nil {
+			err = os.WriteFile(file, []byte(text), mode)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func check(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	var names []string
+	for _, tool := range tools.All() {
+		names = append(names, tool.Name)
+	}
+	found, err := proof.Check(dir, proof.Rules{Tools: names, CheckCall: tools.CheckCall, Hooks: hook.Names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Level, f.Message))
+	}
+	return lines
+}
+
+func TestSoundCharm(t *testing.T) {
+	files := sound()
+	files["hooks/stop"] = "#!/usr/bin/env python3\nprint('bye')\n"
+	if diff := cmp.Diff([]string(nil), check(t, writeCharm(t, files))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestBreakages breaks the sound charm in each way that proof is to name. An endless loop and a
+// setting that the other side never makes can only be seen when the charm runs: the suite of
+// charm test has them.
+func TestBreakages(t *testing.T) {
+	const metadata = "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequires:\n  db: mysql\nstorage:\n  data:\n    type: filesystem\n"
+	tests := []struct {
+		name, file, text string // a text of "" removes the file
+		want             string // what a line says, from its beginning to "..."
+	}{
+		{"a misspelt key of the metadata", "metadata.yaml", strings.Replace(metadata, "requires", "requries", 1), `metadata.yaml:5: warning: unknown key "requries" is ignored; did you mean "requires"?`},
+		{"a misspelt key of a relation", "metadata.yaml", strings.Replace(metadata, "db: mysql", "db: {interface: mysql, scpoe: container}", 1), `metadata.yaml:6: warning: unknown key "scpoe" is ignored; did you mean "scope"?`},
+		{"a key that is there twice", "metadata.yaml", metadata + "summary: Other\n", `metadata.yaml:10: warning: key "summary" is there twice: the last one counts`},
+		{"a tab", "metadata.yaml", metadata + "provides:\n\tweb: http\n", `metadata.yaml:11: error: found character that cannot start any token`},
+		{"a name that no charm has", "metadata.yaml", strings.Replace(metadata, "blog", "My_Blog", 1), `metadata.yaml:1: error: invalid charm name "My_Blog"...`},
+		{"an interface that there cannot be", "metadata.yaml", strings.Replace(metadata, "mysql", "my sql", 1), `metadata.yaml:6: error: relation "db": invalid interface name "my sql"...`},
+		{"a subordinate of nobody", "metadata.yaml", metadata + "subordinate: true\n", `metadata.yaml:1: error: subordinate charm "blog" requires no relation with scope container`},
+		{"what bijou does not have", "metadata.yaml", metadata + "assumes:\n  - juju >= 99\n", `metadata.yaml:0: error: the charm needs what bijou does not have: juju >= 99`},
+		{"Kubernetes", "metadata.yaml", metadata + "containers: {app: {}}\n", `metadata.yaml:0: error: the charm is for Kubernetes...`},
+		{"no description", "metadata.yaml", strings.Replace(metadata, "description: A blog.\n", "", 1), `metadata.yaml:0: warning: Juju refuses a charm without a summary and a description`},
+		{"a dialect that nobody chose", "metadata.yaml", strings.Replace(metadata, "hook-dialect: modern\n", "", 1), `metadata.yaml:0: info: its hooks speak modern: its metadata has storage...`},
+		{"a misspelt key of the options", "config.yaml", "optoins: {}\n", `config.yaml:1: warning: unknown key "optoins" is ignored; did you mean "options"?`},
+		{"a misspelt key of an option", "config.yaml", "options:\n  port:\n    type: int\n    defualt: 80\n", `config.yaml:4: warning: unknown key "defualt" is ignored; did you mean "default"?`},
+		{"a default of another type", "config.yaml", "options:\n  port:\n    type: int\n    default: many\n", `config.yaml:2: error: default of option "port": "many" is not an int`},
+		{"a type that there is not", "config.yaml", "options:\n  port:\n    type: integer\n", `config.yaml:2: error: option "port": unknown type "integer"...`},
+		{"a misspelt keyword of an action", "actions.yaml", "backup:\n  params:\n    keep:\n      type: integer\n      minimun: 3\n", `actions.yaml:5: warning: unknown key "minimun" is ignored; did you mean "minimum"?`},
+		{"a parameter's default of another type", "actions.yaml", "backup:\n  params:\n    keep: {type: integer, default: many}\n", `actions.yaml:1: warning: action "backup" has a default that it refuses: "keep": "many" is not of type integer`},
+		{"an action without a file", "actions.yaml", "backup: {}\nrestore: {}\n", `actions.yaml:2: warning: action "restore" fails: there is no file of that name in actions/`},
+		{"a file of no action", "actions/bakcup", "#!/bin/sh\n", `actions/bakcup:0: warning: it never runs: nothing of the charm is called so; did you mean "backup"?`},
+		{"a misspelt hook", "hooks/db-relation-chagned", "#!/bin/sh\n", `hooks/db-relation-chagned:0: warning: it never runs: ...`},
+		{"a misspelt event", "hooks/confg-changed", "#!/bin/sh\n", `hooks/confg-changed:0: warning: it never runs: nothing of the charm is called so; did you mean "config-changed"?`},
+		{"a hook of a relation that is not declared", "hooks/website-relation-joined", "#!/bin/sh\n", `hooks/website-relation-joined:0: warning: it never runs: ...`},
+		{"an interpreter that is not there", "hooks/start", "#!/usr/bin/env pyhton3\n", `hooks/start:1: warning: the interpreter "pyhton3" is not on this host; did you mean "python3"?`},
+		{"a path of an interpreter that is not there", "hooks/start", "#!/bin/bahs\n", `hooks/start:1: warning: the interpreter "/bin/bahs" is not on this host; did you mean "/bin/bash"?`},
+		{"CRLF", "hooks/start", "#!/bin/bash\r\necho\r\n", `hooks/start:1: error: its lines end in CRLF, so that it wants an interpreter "/bin/bash\r": save it with LF alone`},
+		{"CRLF further below", "hooks/start", "#!/bin/bash\necho\nls\r\n", `hooks/start:3: warning: the line ends in CRLF...`},
+		{"no interpreter", "hooks/start", "echo hello\n", `hooks/start:1: warning: it does not begin with #!...`},
+		{"a link that leads nowhere", "hooks/start", "-> nothing", `hooks/start:0: error: it is a link that leads nowhere in the charm, and fails`},
+		{"a hook that nobody may run", "dispatch", "#!/bin/sh\n", `dispatch:0: error: it is not executable, and fails: chmod +x`},
+		{"a shell's syntax", "hooks/start", "#!/bin/bash\nif true; then\n  echo\n", `hooks/start:2: warning: the shell cannot read it: ...`},
+		{"a tool that there is not", "hooks/start", "#!/bin/bash\nset -e\nhost=$(relation-gte host)\n", `hooks/start:3: warning: there is no tool "relation-gte"; did you mean "relation-get"?`},
+		{"an option that a tool does not have", "hooks/start", "#!/bin/bash\nrelation-get --formt json - \"$UNIT\"\n", `hooks/start:2: warning: relation-get: option provided but not defined: --formt`},
+		{"a value that an option does not have", "hooks/start", "#!/bin/bash\nrelation-get --format jsno\n", `hooks/start:2: warning: ...`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := sound()
+			files[tt.file] = tt.text
+			prefix, _, isOpen := strings.Cut(tt.want, "...")
+			lines := check(t, writeCharm(t, files))
+			for _, line := range lines {
+				if line == tt.want || isOpen && strings.HasPrefix(line, prefix) {
+					return
+				}
+			}
+			t.Errorf("it finds\n%s\nand not\n%s", strings.Join(lines, "\n"), tt.want)
+		})
+	}
+}
+
+func TestNoCharm(t *testing.T) {
+	if got := check(t, t.TempDir()); len(got) != 1 || !strings.Contains(got[0], "it is not a charm") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNoHooks(t *testing.T) {
+	got := check(t, writeCharm(t, map[string]string{"metadata.yaml": sound()["metadata.yaml"]}))
+	if len(got) != 1 || !strings.Contains(got[0], "no hooks and no dispatch") {
+		t.Errorf("%q", got)
+	}
+}

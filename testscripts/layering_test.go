@@ -131,6 +131,8 @@ func laws() []law {
 		{"go-plugin only in provision/plugin", "one importer keeps it replaceable", onlyIn("github.com/hashicorp/go-plugin", "bijou/provision/plugin")},
 		{"etcd's client only in state/store/etcd", "one importer keeps it replaceable", onlyIn("go.etcd.io/etcd", "bijou/state/store/etcd")},
 		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
+		{"script only in multicall/author", "one importer keeps it replaceable", onlyIn("rsc.io/script", "bijou/multicall/author")},
+		{"testscript is for tests only", "it links go/build and testing, which every start of the binary would initialise", onlyIn("github.com/rogpeppe/go-internal", "bijou/testscripts")},
 		{"kong only where commands and flags are", "everything else takes values, not flags",
 			onlyIn("github.com/alecthomas/kong", "bijou/multicall")},
 	}
@@ -193,6 +195,8 @@ func TestLawsCanFail(t *testing.T) {
 		"go-plugin only in provision/plugin":                                              {"bijou/provision", "github.com/hashicorp/go-plugin"},
 		"etcd's client only in state/store/etcd":                                          {"bijou/state", "go.etcd.io/etcd/client/v3"},
 		"SQLite only in state/store/sqlite":                                               {"bijou/state", "modernc.org/sqlite"},
+		"script only in multicall/author":                                                 {"bijou/multicall/juju", "rsc.io/script"},
+		"testscript is for tests only":                                                    {"bijou/multicall/author", "github.com/rogpeppe/go-internal/testscript"},
 		"kong only where commands and flags are":                                          {"bijou/agent", "github.com/alecthomas/kong"},
 		"leader and worker of an update never import one another":                         {"bijou/updater/worker", "bijou/updater/leader"},
 		"what is decided of an update knows the records only":                             {"bijou/updater/decide", "bijou/updater/leader"},

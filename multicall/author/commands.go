@@ -1,0 +1,200 @@
+package author
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"rsc.io/script"
+
+	"bijou/state/lazyregexp"
+)
+
+var (
+	//go:embed fake.sh
+	fakeProgram string
+	//go:embed stub.sh
+	stubHook string
+)
+
+// command is one that scripts may call, with what the script says after its name. It returns what
+// it prints; an error ends the script, unless that wrote "!" before it.
+type command func(s *script.State, args []string) (string, error)
+
+// commands returns those that scripts call beside the applets: they wait, look at what hooks have done, and
+// play what a charm meets. The second text says with which arguments, the number how many at least.
+func (r *scriptRun) commands() map[string]script.Cmd {
+	all := map[string]script.Cmd{}
+	add := func(name, usage string, least int, run command) {
+		all[name] = script.Command(script.CmdUsage{Args: usage}, func(s *script.State, args ...string) (script.WaitFunc, error) {
+			if len(args) < least {
+				return nil, script.ErrUsage
+			}
+			out, err := run(s, args)
+			return func(*script.State) (stdout, stderr string, _ error) { return out, "", err }, nil
+		})
+	}
+	add("eventually", "DURATION [!] REGEXP PROGRAM [args...]", 3, awaitOutput)
+	add("settled", "[DURATION]", 0, func(s *script.State, args []string) (string, error) {
+		return outputOf(s, "juju", "wait", "--timeout", append(args, "30s")[0])
+	})
+	add("journal", "[UNIT...]", 0, printJournal)
+	add("fake", "[exit=N] NAME...", 1, makeFakes)
+	add("called", "NAME [REGEXP]", 1, findCall)
+	add("stub", "NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...", 1, runStub)
+	add("written", "", 0, func(*script.State, []string) (string, error) {
+		if r.layer == nil {
+			return "", errors.New("hooks write to this host, and what is not known")
+		}
+		files, err := r.layer.Written()
+		return strings.Join(files, ""), err
+	})
+	return all
+}
+
+// outputOf runs a program as the script would, and returns what it prints on both streams.
+func outputOf(s *script.State, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(s.Context(), program, args...)
+	cmd.Dir, cmd.Env = s.Getwd(), s.Environ()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// awaitOutput runs the program again and again until its output matches, or no longer does. It fails
+// after the duration, but not before it has looked five times for each second of it: a machine that
+// stood still meanwhile gets the rest of its time.
+func awaitOutput(s *script.State, args []string) (out string, err error) {
+	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
+	limit, err := time.ParseDuration(args[0])
+	wanted := args[1] != "!"
+	if !wanted {
+		args = args[1:]
+	}
+	want, rerr := regexp.Compile("(?m)" + args[1])
+	if err := errors.Join(err, rerr); err != nil || len(args) < 3 {
+		return "", errors.Join(err, script.ErrUsage)
+	}
+	for end, looks := time.Now().Add(limit), 0; time.Now().Before(end) || looks <= int(limit/slow); looks++ {
+		if out, _ = outputOf(s, args[2], args[3:]...); want.MatchString(out) == wanted {
+			return out, nil
+		}
+		time.Sleep(pause)
+	}
+	return out, fmt.Errorf("after %s it does not", limit)
+}
+
+var hookLine = lazyregexp.New(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \()([^")]+)["\)] (?:begins(?:, in [^,\n]+)?(?:, about ([^,\n]+))?|(failed)(?: after [^:\n]+)?(: .*))`)
+
+// printJournal prints the hooks that have begun, in their order, and those that failed, each as
+// UNIT HOOK [REMOTE].
+func printJournal(s *script.State, units []string) (journal string, err error) {
+	log, err := outputOf(s, "juju", "debug-log")
+	for _, m := range hookLine.Compiled().FindAllStringSubmatch(log, -1) {
+		if len(units) == 0 || slices.Contains(units, m[1]) {
+			journal += strings.Join(strings.Fields(m[1]+" "+m[2]+" "+m[3]+" "+m[4]+m[5]), " ") + "\n"
+		}
+	}
+	return journal, err
+}
+
+// fakes is the folder of the programs that are found before those of the host.
+func fakes() string { return os.Getenv("FAKES") }
+
+// makeFakes makes programs that record how they are called.
+func makeFakes(_ *script.State, args []string) (_ string, err error) {
+	exit := "0"
+	for _, word := range args {
+		if code, isExit := strings.CutPrefix(word, "exit="); isExit {
+			exit = code
+			continue
+		}
+		err = errors.Join(err, writeProgram(filepath.Join(fakes(), word), strings.Replace(fakeProgram, "exit 0", "exit "+exit, 1)))
+	}
+	return "", err
+}
+
+func writeProgram(file, text string) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755))
+}
+
+// findCall wants a fake program to have been called with such arguments.
+func findCall(_ *script.State, args []string) (string, error) {
+	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
+	want, err := regexp.Compile("(?m)" + append(args, "")[1])
+	if err == nil && (len(calls) == 0 || !want.Match(calls)) {
+		err = errors.New("it was not called so")
+	}
+	return string(calls), err
+}
+
+// runStub deploys a service without anybody's charm, has its units say something (set), or wants
+// them to have been told something (saw).
+func runStub(s *script.State, args []string) (out string, err error) {
+	switch isMore := len(args) > 3; {
+	case isMore && args[0] == "set":
+		for _, dir := range unitDirs(args[1]) {
+			unit := args[1] + "/" + dir[strings.LastIndexByte(dir, '-')+1:]
+			said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unit, "relation-set", "--relation", args[2]}, args[3:]...)...)
+			out, err = out+said, errors.Join(err, serr)
+		}
+		return out, err
+	case isMore && args[0] == "saw":
+		return findTold(args[1], args[2], args[3:])
+	case len(args)%2 == 1:
+		return deployStub(s, args[0], args[1:])
+	}
+	return "", script.ErrUsage
+}
+
+func unitDirs(service string) []string {
+	dirs, _ := filepath.Glob(filepath.Join(os.Getenv("UNITS"), "unit-"+service+"-[0-9]*"))
+	return dirs
+}
+
+func deployStub(s *script.State, name string, relations []string) (string, error) {
+	var err error
+	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
+	metadata := "name: stub\nsummary: Says what it is told to\ndescription: Plays the other side.\nhook-dialect: modern\n"
+	for _, role := range []string{"provides", "requires", "peers"} {
+		metadata += role + ":\n"
+		for pair := range slices.Chunk(relations, 2) {
+			if relation, kind, _ := strings.Cut(pair[1], ":"); pair[0] == role {
+				metadata += "  " + relation + ": " + kind + "\n"
+				err = errors.Join(err, writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook))
+			}
+		}
+	}
+	if err := errors.Join(err, writeProgram(filepath.Join(dir, "metadata.yaml"), metadata)); err != nil {
+		return "", err
+	}
+	return outputOf(s, "juju", "deploy", dir, name)
+}
+
+// findTold wants a unit of the service to have been told all that at once.
+func findTold(service, relation string, pairs []string) (all string, err error) {
+	for _, dir := range unitDirs(service) {
+		data, _ := os.ReadFile(filepath.Join(dir, "saw."+relation))
+		all += string(data)
+	}
+	for line := range strings.Lines(all) {
+		var told map[string]string
+		err = errors.Join(err, json.Unmarshal([]byte(line), &told))
+		isUntold := func(pair string) bool {
+			key, value, isPair := strings.Cut(pair, "=")
+			given, is := told[key]
+			return !is || isPair && given != value
+		}
+		if !slices.ContainsFunc(pairs, isUntold) {
+			return all, nil
+		}
+	}
+	return all, errors.Join(err, fmt.Errorf("%s was not told so", service))
+}

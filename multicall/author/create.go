@@ -1,0 +1,91 @@
+package author
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"golang.org/x/tools/txtar"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+)
+
+//go:embed beginnings
+var beginnings embed.FS
+
+type createCmd struct {
+	Name        string     `arg:"" help:"The charm's name, and its folder's."`
+	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"What its hooks are written in: bash or python; default bash."`
+	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What others may be related to; may be repeated."`
+	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What it needs of others; may be repeated."`
+	Subordinate bool       `help:"Its units stand beside those of another service."`
+}
+
+type relation struct{ Name, Interface string }
+
+// UnmarshalText reads RELATION:INTERFACE.
+func (r *relation) UnmarshalText(text []byte) (err error) {
+	var isPair bool
+	if r.Name, r.Interface, isPair = strings.Cut(string(text), ":"); !isPair {
+		return errors.New("want RELATION:INTERFACE, as in db:mysql")
+	}
+	return errors.Join(charm.CheckRelation(r.Name), charm.CheckInterface(r.Interface))
+}
+
+// Function returns the name as one of Python's.
+func (r relation) Function() string { return strings.ReplaceAll(r.Name, "-", "_") }
+
+// Run writes the folder, or nothing.
+func (c createCmd) Run(a *author) error {
+	seen := map[string]bool{"host": c.Subordinate}
+	for _, r := range append(c.Provides, c.Requires...) {
+		if seen[r.Name] {
+			return console.Usage(fmt.Errorf("relation %q is there twice", r.Name))
+		}
+		seen[r.Name] = true
+	}
+	if err := charm.CheckName(c.Name); err != nil {
+		return console.Usage(err)
+	}
+	if err := os.Mkdir(c.Name, 0o777); err != nil {
+		return console.Hint(fmt.Errorf("cannot create charm: %w", err), "nothing is overwritten: give another name, or go to another folder")
+	}
+	err := c.write()
+	if err == nil {
+		_, err = charm.ReadDir(c.Name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))
+	}
+	fmt.Fprintf(a.streams.Err, "created charm %q; next: cd %s && charm test\n", c.Name, c.Name)
+	return nil
+}
+
+// write fills in what all languages begin with, and this one: archives of files, as scripts are.
+func (c createCmd) write() error {
+	var text strings.Builder
+	for _, name := range []string{"every", c.Lang} {
+		t, err := template.ParseFS(beginnings, "beginnings/"+name+".txt")
+		if err == nil {
+			err = t.Execute(&text, c)
+		}
+		if err != nil {
+			return fmt.Errorf("internal error: %w", err)
+		}
+	}
+	for _, f := range txtar.Parse([]byte(text.String())).Files {
+		file, mode := filepath.Join(c.Name, f.Name), os.FileMode(0o666)
+		if strings.HasPrefix(string(f.Data), "#!") {
+			mode = 0o777
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, f.Data, mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package author
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+	"rsc.io/script"
+
+	"bijou/multicall/author/isolation"
+	"bijou/multicall/console"
+)
+
+// scriptRun is one run of one script, in this process.
+type scriptRun struct {
+	testCmd
+	*author
+	layer *isolation.Layer // nil: hooks write to the host
+	work  string           // the script's working folder, which has the charm
+	log   bytes.Buffer     // what is printed if it fails
+	state *script.State    // of the script's language
+}
+
+// runScript runs the script here, where all that it starts ends with this process.
+func (c testCmd) runScript(a *author) (err error) {
+	r := &scriptRun{author: a, testCmd: c, work: filepath.Join(c.Folder, scriptName(c.Script))}
+	if !c.OnHost {
+		if r.layer, err = isolation.Enter(c.Folder); err != nil || c.Script == probe {
+			return err
+		}
+	}
+	archive, err := txtar.ParseFile(c.Script)
+	if err == nil {
+		err = errors.Join(os.CopyFS(r.work, os.DirFS(c.Dir)), r.setUp(archive))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make an environment: %w\n%s", err, &r.log)
+	}
+	if r.layer == nil || c.State != "" {
+		defer func() { r.call(io.Discard, "juju", "destroy-environment", "-y", "--force", "default") }()
+	}
+	failure := r.execute(archive)
+	if failure != nil || c.Verbose {
+		r.log.WriteTo(a.streams.Out)
+	}
+	if c.Shell {
+		r.call(os.Stdout, cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
+	}
+	if failure != nil {
+		return console.Exit(console.ExitFailure, nil)
+	}
+	return nil
+}
+
+// setUp makes the script's environment, whose agents find its own programs and this binary first.
+func (r *scriptRun) setUp(archive *txtar.Archive) error {
+	home, fakes, tools := filepath.Join(r.Folder, "home"), filepath.Join(r.Folder, "fakes"), filepath.Join(r.Folder, "tools")
+	err := os.Mkdir(tools, 0o755)
+	for _, name := range r.parts.Applets {
+		err = errors.Join(err, os.Symlink(r.parts.Binary, filepath.Join(tools, name)))
+	}
+	vars := map[string]string{
+		"BIJOU_HOME": home, "UNITS": filepath.Join(home, "default", "machines", "0", "agents"), "FAKES": fakes,
+		"PATH": fakes + ":" + tools + ":" + os.Getenv("PATH"), "HOME": r.work, "WORK": r.work, "TMPDIR": r.Folder, "NO_COLOR": "1", "LANG": "C.UTF-8",
+		"BIJOU_STATE": "",
+	}
+	if r.State != "" {
+		vars["BIJOU_STATE"] = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
+	}
+	for name, value := range vars {
+		err = errors.Join(err, os.Setenv(name, value))
+	}
+	for _, f := range archive.Files {
+		if name, isProgram := strings.CutPrefix(f.Name, "bin/"); isProgram {
+			err = errors.Join(err, writeProgram(filepath.Join(fakes, name), string(f.Data)))
+		}
+	}
+	return errors.Join(err, r.call(&r.log, "juju", "bootstrap"))
+}
+
+// execute runs the script: its commands are the engine's, the applets, and those of this package.
+func (r *scriptRun) execute(archive *txtar.Archive) error {
+	engine := script.NewEngine()
+	engine.Quiet = !r.Verbose
+	for _, name := range r.parts.Applets {
+		engine.Cmds[name] = script.Program(name, nil, 0)
+	}
+	maps.Copy(engine.Cmds, r.commands())
+	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", r.layer != nil)
+	var err error
+	if r.state, err = script.NewState(r.ctx, r.work, os.Environ()); err != nil {
+		return err
+	}
+	if err := r.state.ExtractFiles(archive); err != nil {
+		return err
+	}
+	err = engine.Execute(r.state, r.Script, bufio.NewReader(bytes.NewReader(archive.Comment)), &r.log)
+	if err != nil {
+		r.logLastScreen(err)
+	}
+	return errors.Join(err, r.state.CloseAndWait(io.Discard))
+}
+
+// logLastScreen says how things were when the script failed.
+func (r *scriptRun) logLastScreen(failure error) {
+	status, _ := outputOf(r.state, "juju", "status")
+	journal, _ := printJournal(r.state, nil)
+	lines, _ := outputOf(r.state, "juju", "debug-log", "-n", "20")
+	fmt.Fprintf(&r.log, "FAIL: %v\n--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- a shell there: charm test %s -run '^%s$' --shell\n",
+		failure, status, journal, lines, r.Dir, scriptName(r.Script))
+}
+
+// call runs a program as the script would.
+func (r *scriptRun) call(out io.Writer, program string, args ...string) error {
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.work, os.Stdin, out, out
+	return cmd.Run()
+}

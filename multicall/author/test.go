@@ -1,0 +1,123 @@
+package author
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"bijou/multicall/author/isolation"
+	"bijou/multicall/console"
+)
+
+type testCmd struct {
+	Dir     string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
+	Scripts string `name:"run" placeholder:"REGEXP" help:"Only the scripts whose names match; also -run."`
+	Verbose bool   `short:"v" help:"Print what all scripts do, and not only those that fail."`
+	State   string `placeholder:"URL" help:"Where the state is, as etcd://HOST:PORT; default: with each script, in memory."`
+	OnHost  bool   `help:"Let hooks write to this host."`
+	Shell   bool   `help:"Open a shell where the script ends, which is to be one."`
+
+	Script string `hidden:"" help:"Run this script in this process."`
+	Folder string `hidden:"" help:"In that folder."`
+}
+
+// probe is no script: it only finds out if there can be isolation.
+const probe = "probe"
+
+// Run runs the scripts side by side, each in a process of its own, two for each CPU.
+func (c testCmd) Run(a *author) error {
+	if c.Script != "" {
+		return c.runScript(a)
+	}
+	scripts, err := c.findScripts()
+	if err != nil {
+		return err
+	}
+	if out, err := c.startScript(a, probe); err != nil {
+		why := fmt.Errorf("what hooks write cannot be kept from this host: %w %s", err, strings.TrimSpace(string(out)))
+		if os.Getuid() == 0 {
+			return console.Hint(why, "--on-host lets them write to it")
+		}
+		c.OnHost = true
+		fmt.Fprintf(a.streams.Err, "%v; they write to it as this user may\n", why)
+	}
+	var failed []string
+	var printing sync.Mutex
+	var running sync.WaitGroup
+	slots := make(chan struct{}, 2*runtime.NumCPU())
+	for _, script := range scripts {
+		slots <- struct{}{}
+		running.Go(func() {
+			began, result, name := time.Now(), "ok  ", scriptName(script)
+			out, err := c.startScript(a, script)
+			<-slots
+			printing.Lock()
+			defer printing.Unlock()
+			if err != nil {
+				result, failed = "FAIL", append(failed, name)
+			}
+			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
+		})
+	}
+	running.Wait()
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
+	}
+	return a.ctx.Err()
+}
+
+func scriptName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txtar") }
+
+func (c *testCmd) findScripts() ([]string, error) {
+	want, err := regexp.Compile(c.Scripts)
+	if err != nil {
+		return nil, console.Usage(err)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	all, _ := filepath.Glob(filepath.Join(dir, "tests", "*.txtar"))
+	c.Dir, all = dir, slices.DeleteFunc(all, func(file string) bool { return !want.MatchString(scriptName(file)) })
+	switch {
+	case len(all) == 0:
+		err = errors.Join(err, fmt.Errorf("there is no script to run in %s", filepath.Join(dir, "tests")))
+	case c.Shell && len(all) > 1:
+		err = console.Usage(fmt.Errorf("--shell is for one script, and %d match", len(all)))
+	}
+	return all, err
+}
+
+// startScript runs this binary again, for one script, and returns what it prints.
+func (c testCmd) startScript(a *author, script string) ([]byte, error) {
+	if script == probe && c.OnHost {
+		return nil, nil
+	}
+	folder, err := os.MkdirTemp("", "charm-test-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	var out bytes.Buffer
+	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
+	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
+		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--on-host=%t", c.OnHost), fmt.Sprintf("--shell=%t", c.Shell)}
+	if cmd.Stdout, cmd.Stderr = &out, &out; c.Shell && script != probe {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if !c.OnHost {
+		isolation.Prepare(cmd)
+	}
+	runtime.LockOSThread() // the signal comes when the thread ends that has started it
+	defer runtime.UnlockOSThread()
+	err = cmd.Run()
+	return out.Bytes(), err
+}

@@ -15,6 +15,7 @@ import (
 
 	"rsc.io/script"
 
+	"bijou/multicall/author/isolation"
 	"bijou/state/lazyregexp"
 )
 
@@ -51,10 +52,10 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 	add("called", "NAME [REGEXP]", 1, findCall)
 	add("stub", "NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...", 1, runStub)
 	add("written", "", 0, func(*script.State, []string) (string, error) {
-		if r.layer == nil {
+		if r.OnHost {
 			return "", errors.New("hooks write to this host, and what is not known")
 		}
-		files, err := r.layer.Written()
+		files, err := isolation.Written(r.Folder)
 		return strings.Join(files, ""), err
 	})
 	return all
@@ -109,20 +110,26 @@ func printJournal(s *script.State, units []string) (journal string, err error) {
 func fakes() string { return os.Getenv("FAKES") }
 
 // makeFakes makes programs that record how they are called.
-func makeFakes(_ *script.State, args []string) (_ string, err error) {
+func makeFakes(_ *script.State, args []string) (string, error) {
 	exit := "0"
 	for _, word := range args {
 		if code, isExit := strings.CutPrefix(word, "exit="); isExit {
 			exit = code
 			continue
 		}
-		err = errors.Join(err, writeProgram(filepath.Join(fakes(), word), strings.Replace(fakeProgram, "exit 0", "exit "+exit, 1)))
+		text := strings.Replace(fakeProgram, "exit 0", "exit "+exit, 1)
+		if err := writeProgram(filepath.Join(fakes(), word), text); err != nil {
+			return "", err
+		}
 	}
-	return "", err
+	return "", nil
 }
 
 func writeProgram(file, text string) error {
-	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o755)
 }
 
 // findCall wants a fake program to have been called with such arguments.
@@ -160,7 +167,6 @@ func unitDirs(service string) []string {
 }
 
 func deployStub(s *script.State, name string, relations []string) (string, error) {
-	var err error
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: Says what it is told to\ndescription: Plays the other side.\nhook-dialect: modern\n"
 	for _, role := range []string{"provides", "requires", "peers"} {
@@ -168,11 +174,13 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 		for pair := range slices.Chunk(relations, 2) {
 			if relation, kind, _ := strings.Cut(pair[1], ":"); pair[0] == role {
 				metadata += "  " + relation + ": " + kind + "\n"
-				err = errors.Join(err, writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook))
+				if err := writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook); err != nil {
+					return "", err
+				}
 			}
 		}
 	}
-	if err := errors.Join(err, writeProgram(filepath.Join(dir, "metadata.yaml"), metadata)); err != nil {
+	if err := writeProgram(filepath.Join(dir, "metadata.yaml"), metadata); err != nil {
 		return "", err
 	}
 	return outputOf(s, "juju", "deploy", dir, name)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"golang.org/x/tools/txtar"
@@ -24,28 +25,48 @@ import (
 type scriptRun struct {
 	testCmd
 	*author
-	layer *isolation.Layer // nil: hooks write to the host
-	work  string           // the script's working folder, which has the charm
-	log   bytes.Buffer     // what is printed if it fails
-	state *script.State    // of the script's language
+	work  string        // the script's working folder, which has the charm
+	log   bytes.Buffer  // what is printed if it fails
+	state *script.State // of the script's language
+}
+
+// isolate cuts this process off from the host, and becomes the one that runs the script. It returns
+// after a probe, or with an error.
+func (c testCmd) isolate(a *author) error {
+	runtime.LockOSThread() // capabilities are a thread's
+
+	unseen, err := isolation.Enter(c.Folder, c.Network)
+	if err != nil {
+		return fmt.Errorf("cannot keep hooks from this host: %w", err)
+	}
+	if c.Script == probe {
+		for _, path := range unseen {
+			fmt.Fprintln(a.streams.Out, path)
+		}
+		return nil
+	}
+	return isolation.Exec(a.parts.Binary, append(os.Args, "--isolated"))
 }
 
 // runScript runs the script here, where all that it starts ends with this process.
-func (c testCmd) runScript(a *author) (err error) {
+func (c testCmd) runScript(a *author) error {
+	if !c.OnHost && !c.Isolated {
+		return c.isolate(a)
+	}
+
 	r := &scriptRun{author: a, testCmd: c, work: filepath.Join(c.Folder, scriptName(c.Script))}
-	if !c.OnHost {
-		if r.layer, err = isolation.Enter(c.Folder); err != nil || c.Script == probe {
-			return err
-		}
-	}
 	archive, err := txtar.ParseFile(c.Script)
-	if err == nil {
-		err = errors.Join(os.CopyFS(r.work, os.DirFS(c.Dir)), r.setUp(archive))
-	}
 	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(r.work, os.DirFS(c.Dir)); err != nil {
+		return fmt.Errorf("cannot copy the charm: %w", err)
+	}
+	if err := r.setUp(archive); err != nil {
 		return fmt.Errorf("cannot make an environment: %w\n%s", err, &r.log)
 	}
-	if r.layer == nil || c.State != "" {
+
+	if c.OnHost || c.State != "" {
 		defer func() { r.call(io.Discard, "juju", "destroy-environment", "-y", "--force", "default") }()
 	}
 	failure := r.execute(archive)
@@ -63,11 +84,18 @@ func (c testCmd) runScript(a *author) (err error) {
 
 // setUp makes the script's environment, whose agents find its own programs and this binary first.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
-	home, fakes, tools := filepath.Join(r.Folder, "home"), filepath.Join(r.Folder, "fakes"), filepath.Join(r.Folder, "tools")
-	err := os.Mkdir(tools, 0o755)
-	for _, name := range r.parts.Applets {
-		err = errors.Join(err, os.Symlink(r.parts.Binary, filepath.Join(tools, name)))
+	home := filepath.Join(r.Folder, "home")
+	fakes := filepath.Join(r.Folder, "fakes")
+	tools := filepath.Join(r.Folder, "tools")
+	if err := os.Mkdir(tools, 0o755); err != nil {
+		return err
 	}
+	for _, name := range r.parts.Applets {
+		if err := os.Symlink(r.parts.Binary, filepath.Join(tools, name)); err != nil {
+			return err
+		}
+	}
+
 	vars := map[string]string{
 		"BIJOU_HOME": home, "UNITS": filepath.Join(home, "default", "machines", "0", "agents"), "FAKES": fakes,
 		"PATH": fakes + ":" + tools + ":" + os.Getenv("PATH"), "HOME": r.work, "WORK": r.work, "TMPDIR": r.Folder, "NO_COLOR": "1", "LANG": "C.UTF-8",
@@ -77,14 +105,21 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 		vars["BIJOU_STATE"] = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
 	}
 	for name, value := range vars {
-		err = errors.Join(err, os.Setenv(name, value))
-	}
-	for _, f := range archive.Files {
-		if name, isProgram := strings.CutPrefix(f.Name, "bin/"); isProgram {
-			err = errors.Join(err, writeProgram(filepath.Join(fakes, name), string(f.Data)))
+		if err := os.Setenv(name, value); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, r.call(&r.log, "juju", "bootstrap"))
+
+	for _, f := range archive.Files {
+		name, isProgram := strings.CutPrefix(f.Name, "bin/")
+		if !isProgram {
+			continue
+		}
+		if err := writeProgram(filepath.Join(fakes, name), string(f.Data)); err != nil {
+			return err
+		}
+	}
+	return r.call(&r.log, "juju", "bootstrap")
 }
 
 // execute runs the script: its commands are the engine's, the applets, and those of this package.
@@ -95,7 +130,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 		engine.Cmds[name] = script.Program(name, nil, 0)
 	}
 	maps.Copy(engine.Cmds, r.commands())
-	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", r.layer != nil)
+	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
 	var err error
 	if r.state, err = script.NewState(r.ctx, r.work, os.Environ()); err != nil {
 		return err

@@ -23,12 +23,14 @@ type testCmd struct {
 	Dir     string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
 	Scripts string `name:"run" placeholder:"REGEXP" help:"Only the scripts whose names match; also -run."`
 	Verbose bool   `short:"v" help:"Print what all scripts do, and not only those that fail."`
-	State   string `placeholder:"URL" help:"Where the state is, as etcd://HOST:PORT; default: with each script, in memory."`
-	OnHost  bool   `help:"Let hooks write to this host."`
-	Shell   bool   `help:"Open a shell where the script ends, which is to be one."`
+	State   string `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
+	Network bool   `help:"Let hooks use this host's network; else they have a loopback only."`
+	OnHost  bool   `help:"Let hooks change this host: nothing is kept apart."`
+	Shell   bool   `help:"Open a shell where the script ends; for one script."`
 
-	Script string `hidden:"" help:"Run this script in this process."`
-	Folder string `hidden:"" help:"In that folder."`
+	Script   string `hidden:"" help:"Run this script in this process."`
+	Folder   string `hidden:"" help:"In that folder."`
+	Isolated bool   `hidden:"" help:"In which this process is kept from the host already."`
 }
 
 // probe is no script: it only finds out if there can be isolation.
@@ -43,13 +45,8 @@ func (c testCmd) Run(a *author) error {
 	if err != nil {
 		return err
 	}
-	if out, err := c.startScript(a, probe); err != nil {
-		why := fmt.Errorf("what hooks write cannot be kept from this host: %w %s", err, strings.TrimSpace(string(out)))
-		if os.Getuid() == 0 {
-			return console.Hint(why, "--on-host lets them write to it")
-		}
-		c.OnHost = true
-		fmt.Fprintf(a.streams.Err, "%v; they write to it as this user may\n", why)
+	if err := c.checkIsolation(a); err != nil {
+		return err
 	}
 	var failed []string
 	var printing sync.Mutex
@@ -76,6 +73,34 @@ func (c testCmd) Run(a *author) error {
 	return a.ctx.Err()
 }
 
+// checkIsolation finds out, once for all scripts, what this host can keep apart from hooks. Where it
+// cannot, hooks of a user change what that user may change; those of root are not run.
+func (c *testCmd) checkIsolation(a *author) error {
+	if c.State != "" && !c.OnHost && !c.Network {
+		return console.Hint(console.Usage(fmt.Errorf("--state %s is behind a network, and hooks have none", c.State)), "add --network")
+	}
+	if c.OnHost {
+		return nil
+	}
+
+	out, err := c.startScript(a, probe)
+	said := strings.TrimSpace(string(out))
+	if err == nil {
+		if said != "" {
+			fmt.Fprintf(a.streams.Err, "hooks do not see all of this host:\n%s\n", said)
+		}
+		return nil
+	}
+
+	why := fmt.Errorf("what hooks do cannot be kept from this host: %w: %s", err, said)
+	if os.Getuid() == 0 {
+		return console.Hint(why, "--on-host lets hooks change it")
+	}
+	fmt.Fprintf(a.streams.Err, "%v; they change what this user may change\n", why)
+	c.OnHost = true
+	return nil
+}
+
 func scriptName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txtar") }
 
 func (c *testCmd) findScripts() ([]string, error) {
@@ -97,9 +122,6 @@ func (c *testCmd) findScripts() ([]string, error) {
 
 // startScript runs this binary again, for one script, and returns what it prints.
 func (c testCmd) startScript(a *author, script string) ([]byte, error) {
-	if script == probe && c.OnHost {
-		return nil, nil
-	}
 	folder, err := os.MkdirTemp("", "charm-test-")
 	if err != nil {
 		return nil, err
@@ -108,13 +130,16 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
-		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--on-host=%t", c.OnHost), fmt.Sprintf("--shell=%t", c.Shell)}
-	if cmd.Stdout, cmd.Stderr = &out, &out; c.Shell && script != probe {
+		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
+		fmt.Sprintf("--shell=%t", c.Shell)}
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if c.Shell && script != probe {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	}
+
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if !c.OnHost {
-		isolation.Prepare(cmd)
+		isolation.Prepare(cmd, c.Network)
 	}
 	runtime.LockOSThread() // the signal comes when the thread ends that has started it
 	defer runtime.UnlockOSThread()

@@ -1,11 +1,15 @@
-// Package isolation keeps what a process and all that it starts write in a folder of theirs: they see
-// the host's files, and all of them end with it. Where the user is not root, they believe to be.
+// Package isolation keeps what a process and all that it starts do from the host they run on.
 //
-// It knows nothing of charms. multicall/author imports it.
+// They see the host's files; what they write is laid over these, in memory. Hostname, processes,
+// System V and POSIX IPC, /dev/shm and, unless it is asked for, the network are their own; /sys and
+// /proc/sys are read-only. All of it ends with the first process. Where the user is not root, they
+// believe to be. It protects a host from what a program does by its nature, as `hostname web` or
+// `modprobe`; it is no prison for a program that means to get out.
+//
+// It knows nothing of charms.
 package isolation
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,9 +23,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prepare has the command run in namespaces of its own, where it is to call Enter.
-func Prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
+// Hostname is what the host is called inside.
+const Hostname = "charm-test"
+
+// Prepare has the command run in namespaces of its own, where it must call Enter. With network,
+// the network is the host's; else there is a loopback and nothing more.
+func Prepare(cmd *exec.Cmd, network bool) {
+	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+	if !network {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
+	}
+
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
@@ -29,111 +41,48 @@ func Prepare(cmd *exec.Cmd) {
 	}
 }
 
-// Layer is a folder in memory that has what is written, which is laid over the host's files.
-type Layer struct {
-	dir    string
-	mounts []string // those that there were
-}
-
-// Enter makes the folder one in memory, and lays what is written over all other files from now on.
-func Enter(dir string) (*Layer, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+// Enter cuts the process, which Prepare has prepared, off from the host: dir becomes a directory in
+// memory, and all that is written elsewhere is laid over the host's files. It returns what of the
+// host cannot be seen inside, each with its reason; an error leaves the process half inside, fit
+// for nothing but to end.
+func Enter(dir string, network bool) (unseen []string, err error) {
 	if os.Getpid() != 1 {
-		err = errors.New("this is no namespace of its own")
+		return nil, errors.New("this process has no namespaces of its own")
 	}
-	if err == nil {
-		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") // or the host would see what is mounted
-	}
+	mounts, err := readMounts()
 	if err != nil {
 		return nil, err
 	}
-	l := &Layer{dir: dir}
-	for line := range strings.Lines(string(mounts)) {
-		l.mounts = append(l.mounts, strings.Fields(line)[4])
-	}
-	if err := l.enter(); err != nil {
-		return nil, fmt.Errorf("cannot lay files over those of this host: %w", err)
-	}
-	return l, nil
-}
 
-func (l *Layer) enter() error {
-	root := filepath.Join(l.dir, "root")
-	sockets := filepath.Join(root, "run", "bijou") // those of agents of the host are not theirs
-	return cmp.Or(
-		unix.Mount("tmpfs", l.dir, "tmpfs", 0, "mode=755"),
-		os.Mkdir(root, 0o755),
-		unix.Mount("tmpfs", root, "tmpfs", 0, "mode=755"),
-		l.lay("/", root),
-		os.MkdirAll(sockets, 0o755),
-		unix.Mount("tmpfs", sockets, "tmpfs", 0, "mode=755"),
-		os.MkdirAll(root+l.dir, 0o755),
-		unix.Mount(l.dir, root+l.dir, "", unix.MS_BIND, ""),
-		os.Chdir(root),
-		unix.PivotRoot(".", "."),
-		unix.Unmount(".", unix.MNT_DETACH),
-		os.Chdir("/"),
-	)
-}
-
-// lay makes the target what the path is. Over a folder that has others mounted in it no user may lay
-// anything: then what is in it is laid over, each by itself, and files are copied.
-func (l *Layer) lay(path, target string) error {
-	switch path {
-	case l.dir:
-		return nil
-	case "/proc":
-		return cmp.Or(os.Mkdir(target, 0o755), unix.Mount("proc", target, "proc", 0, ""))
-	case "/sys", "/dev":
-		return cmp.Or(os.Mkdir(target, 0o755), unix.Mount(path, target, "", unix.MS_BIND|unix.MS_REC, ""))
+	if err := unix.Sethostname([]byte(Hostname)); err != nil {
+		return nil, fmt.Errorf("cannot set the hostname: %w", err)
 	}
-	isBelow := func(mount string) bool { return mount != path && strings.HasPrefix(mount+"/", path+"/") }
-	if path != "/" && (l.overlay(path, target) == nil || !slices.ContainsFunc(l.mounts, isBelow)) {
-		for _, mount := range l.mounts {
-			if isBelow(mount) {
-				_ = l.overlay(mount, target+strings.TrimPrefix(mount, path))
-			}
-		}
-		return nil // what cannot be laid over is empty
-	}
-	return l.layEntries(path, target)
-}
-
-func (l *Layer) layEntries(path, target string) error {
-	entries, _ := os.ReadDir(path) // none, of what this user may not read
-	err := os.MkdirAll(target, 0o755)
-	for _, e := range entries {
-		from, to := filepath.Join(path, e.Name()), filepath.Join(target, e.Name())
-		switch link, _ := os.Readlink(from); {
-		case e.IsDir():
-			err = cmp.Or(err, l.lay(from, to))
-		case link != "":
-			err = cmp.Or(err, os.Symlink(link, to))
-		case e.Type().IsRegular():
-			data, _ := os.ReadFile(from)
-			err = cmp.Or(err, os.WriteFile(to, data, 0o644))
+	if !network {
+		if err := startLoopback(); err != nil {
+			return nil, fmt.Errorf("cannot start the loopback: %w", err)
 		}
 	}
-	return err
+
+	l := layout{dir: dir, mounts: mounts}
+	if err := l.build(); err != nil {
+		return nil, err
+	}
+	return l.unseen, nil
 }
 
-func (l *Layer) overlay(path, target string) error {
-	info, err := os.Stat(path)
-	if err != nil {
+// Exec replaces the process, after Enter, by argv[0] without the rights to change what has no
+// namespace: the kernel's modules and log, the clock, devices. It returns only an error.
+func Exec(path string, argv []string) error {
+	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	upper, work := filepath.Join(l.dir, "written", path), filepath.Join(l.dir, "work", path, ".work")
-	err = cmp.Or(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755), os.MkdirAll(target, 0o755), os.Chmod(upper, info.Mode()))
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", path, upper, work)
-	if err == nil && unix.Mount("overlay", target, "overlay", 0, options+",userxattr") != nil { // so that users may
-		err = unix.Mount("overlay", target, "overlay", 0, options)
-	}
-	return err
+	return unix.Exec(path, argv, os.Environ())
 }
 
-// Written returns the files outside of the folder that were written or, with a mark, removed, each as a line.
-func (l *Layer) Written() (files []string, err error) {
-	root := filepath.Join(l.dir, "written")
+// Written returns the files outside of dir, as given to Enter, that were written or, with a mark,
+// removed, each as a line.
+func Written(dir string) (files []string, err error) {
+	root := filepath.Join(dir, "written")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, root)
 		switch {
@@ -148,4 +97,50 @@ func (l *Layer) Written() (files []string, err error) {
 		return nil
 	})
 	return files, err
+}
+
+// readMounts returns the paths of all mounts, sorted: what is mounted below another comes after it.
+func readMounts() (paths []string, err error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(table)) {
+		paths = append(paths, unescape.Replace(strings.Fields(line)[4]))
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+func startLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// dropCapabilities takes those out of the bounding set, and so away from the next program that
+// this thread executes, which act on the whole host.
+func dropCapabilities() error {
+	hostwide := []uintptr{
+		unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_SYSLOG,
+		unix.CAP_WAKE_ALARM, unix.CAP_BLOCK_SUSPEND, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_AUDIT_CONTROL,
+	}
+	for _, capability := range hostwide {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel does not know it
+			return fmt.Errorf("cannot give up capability %d: %w", capability, err)
+		}
+	}
+	return nil
 }

@@ -37,9 +37,15 @@ type program struct {
 	commands []command
 }
 
-// programs are the names whose command lines kong parses.
-func programs() []string {
-	return []string{"bijou", "juju", "jujud", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
+// programs returns the names whose command lines kong parses: all but hook tools, which have no
+// summary, and providers, which a person never calls.
+func programs() (names []string) {
+	for _, a := range multicall.Applets() {
+		if a.Summary != "" && !strings.HasPrefix(a.Name, "bijou-provider-") {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 func readPrograms() (all []program, err error) {

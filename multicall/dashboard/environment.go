@@ -147,10 +147,18 @@ type runView struct {
 	From, Took     float64 // in seconds
 }
 
+// shortestDrawn is the least width of a hook, in seconds: a browser draws nothing, and takes no
+// click, where the width is 0.
+const shortestDrawn = 0.01
+
 // putRuns shows hooks in the timeline: of each unit as many as are remembered.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
-		v := runView{fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns), unit, r.Hook, &r, r.Started.Sub(e.began).Seconds(), r.Ended.Sub(r.Started).Seconds()}
+		v := runView{
+			ID: fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns), Unit: unit, Name: r.Hook, Run: &r,
+			From: r.Started.Sub(e.began).Seconds(),
+			Took: max(r.Ended.Sub(r.Started).Seconds(), shortestDrawn),
+		}
 		e.runs.put("runs/"+unit, v.ID, "", e.render("run", v))
 	}
 }

@@ -108,7 +108,10 @@ function listen(path, setUp) {
     putRows(page.rows);
     setLive(true);
   });
-  events.addEventListener('rows', e => putRows(JSON.parse(e.data)));
+  events.addEventListener('rows', e => {
+    putRows(JSON.parse(e.data));
+    drawSoon(); // or a new hook would stand beyond the lane's end until the next second
+  });
   events.onerror = () => setLive(false);
   return events;
 }
@@ -190,6 +193,8 @@ function age(el) {
 
 setInterval(() => document.querySelectorAll('time[datetime]').forEach(age), 1000);
 setInterval(drawAxis, 1000);
+
+const drawSoon = later(50, drawAxis);
 
 // ---- details: what is shown stands in the address, so that the browser's "back" works
 

@@ -6,8 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestLongSuitesHaveLanes wants each package that has long tests, or hosts of its own,
@@ -56,5 +59,46 @@ func TestLanesAreExplained(t *testing.T) {
 		if !strings.Contains(string(page), "`long "+lane+"`") {
 			t.Errorf("HACKING.md does not say what `long %s` runs", lane)
 		}
+	}
+}
+
+// TestLanesSayWhatTheyCover wants each lane of .ci/long in .ci/lanes, with paths that there are: of a
+// lane that is not there, or that covers nothing, nobody hears that it is out of date.
+func TestLanesSayWhatTheyCover(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("skipped: no bash here")
+	}
+	out, err := exec.Command("../.ci/long", "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("../.ci/lanes")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var lanes []string
+	for line := range strings.Lines(string(file)) {
+		words := strings.Fields(line)
+		if words[0] == "#" {
+			continue
+		}
+		lanes = append(lanes, words[0])
+		if len(words) < 3 {
+			t.Errorf(".ci/lanes: %s covers nothing", words[0])
+			continue
+		}
+		for _, path := range words[2:] {
+			if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+				t.Errorf(".ci/lanes: %s covers %s, which is not there", words[0], path)
+			}
+		}
+	}
+
+	want := strings.Fields(string(out))
+	slices.Sort(want)
+	slices.Sort(lanes)
+	if diff := cmp.Diff(want, lanes); diff != "" {
+		t.Errorf("lanes (-.ci/long +.ci/lanes):\n%s", diff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"bijou/multicall"
 	"bijou/state/keyspace"
 	"bijou/testscripts/applets"
+	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/need"
 )
@@ -164,9 +165,8 @@ func (p *play) run(t *testing.T, random *rand.Rand, length time.Duration, strike
 // awaitFreeSlots waits until the sessions of killed workers have ended.
 func awaitFreeSlots(t *testing.T, space *keyspace.Space) {
 	t.Helper()
-	deadline := time.Now().Add(6 * keyspace.SessionTTL)
-	for {
-		var held world
+	var held world
+	await.Until(t, await.Poll{Limit: 6 * keyspace.SessionTTL, Pause: 100 * time.Millisecond}, "no slot is held", func() string {
 		err := space.View(context.Background(), func(v *keyspace.View) error {
 			for i := range slots {
 				if err := readSlot(v, i, &held); err != nil {
@@ -175,14 +175,14 @@ func awaitFreeSlots(t *testing.T, space *keyspace.Space) {
 			}
 			return nil
 		})
-		if err == nil && held == (world{}) {
-			return
+		if err != nil {
+			return err.Error()
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("slots are held by sessions that have ended: %v, %v", held.Holders, err)
+		if held != (world{}) {
+			return fmt.Sprintf("sessions that have ended hold slots: %v", held.Holders)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return ""
+	})
 }
 
 // check wants the history to be linearizable, or not to be.

@@ -47,3 +47,12 @@ func Long(t testing.TB) {
 
 // LongRun tells if the tests that take minutes are wanted.
 func LongRun() bool { return os.Getenv("BIJOU_TEST_LONG") != "" }
+
+// Whole skips a test that takes seconds with -short, which shows a newcomer in a minute and a half
+// that all is well. The race detector's run is short for other reasons, and skips nothing here.
+func Whole(t testing.TB) {
+	t.Helper()
+	if testing.Short() && !race {
+		t.Skip("takes seconds; not with -short")
+	}
+}

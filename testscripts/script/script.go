@@ -41,32 +41,51 @@ type Extras struct {
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
 // Run runs every *.txtar beside the test over each store that processes can share,
-// all side by side.
+// all side by side. With -short it runs a dozen of all suites, over SQLite.
 func Run(t *testing.T, x Extras) {
+	var files []string // none: all
+	if testing.Short() {
+		suite, err := suiteName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files = shortFiles(suite); len(files) == 0 {
+			t.Skip("-short runs a dozen scripts, and none is of this suite")
+		}
+	}
+
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		runScripts(t, x, func() string { return "" })
+		runScripts(t, x, files, func() string { return "" })
 	})
+	if testing.Short() {
+		return
+	}
 	t.Run("etcd", func(t *testing.T) {
 		etcdtest.Need(t)
 		t.Parallel()
 		cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 		var scripts atomic.Int64
-		runScripts(t, x, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
+		runScripts(t, x, nil, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
 	})
 }
 
-// runScripts runs all scripts; stateURL yields a fresh place for the state of
+// runScripts runs those scripts, or all; stateURL yields a fresh place for the state of
 // each, or "" for the default.
-func runScripts(t *testing.T, x Extras, stateURL func() string) {
+func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) {
 	commands := map[string]Command{
 		"eventually": awaitOutput,
 		"follow":     followPage,
 		"python":     setPython,
 	}
 	maps.Copy(commands, x.Commands)
+	dir := "."
+	if files != nil {
+		dir = ""
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: ".",
+		Dir:   dir,
+		Files: files,
 		Setup: func(env *testscript.Env) error {
 			if url := stateURL(); url != "" {
 				env.Vars = append(env.Vars, "BIJOU_STATE="+url)

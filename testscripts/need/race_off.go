@@ -1,0 +1,6 @@
+//go:build !race
+
+package need
+
+// race tells if the race detector watches.
+const race = false

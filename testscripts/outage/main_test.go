@@ -6,12 +6,13 @@ import (
 
 	"bijou/multicall"
 	"bijou/testscripts/applets"
+	"bijou/testscripts/lyingdisk"
 	"bijou/testscripts/need"
 )
 
 // TestMain makes this binary every applet.
 func TestMain(m *testing.M) {
-	applets.Main(m, multicall.Options{}, func() {
+	applets.MainWith(m, multicall.Options{}, map[string]func(){lyingdisk.Program: lyingdisk.Main}, func() {
 		if !need.LongRun() {
 			fmt.Println("skip: the outage suites take minutes; BIJOU_TEST_LONG=1 runs them")
 		}

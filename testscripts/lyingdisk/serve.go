@@ -1,0 +1,220 @@
+package lyingdisk
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	gofuse "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// Program is the name under which a test binary serves a disk: its arguments are the directory where
+// it is mounted, and one where its files lie. It takes orders on stdin, a line each, and answers each
+// with a line: "fail WHAT...", "heal", "cut SURVIVE", "failed WHAT".
+const Program = "lying-disk"
+
+// Main serves a disk until stdin ends.
+func Main() {
+	s := &served{mount: os.Args[1], base: os.Args[2]}
+	if err := s.serve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type served struct {
+	mount, base string
+	disk        *disk
+	server      *fuse.Server
+}
+
+func (s *served) live() string  { return filepath.Join(s.base, "live") }
+func (s *served) grave() string { return filepath.Join(s.base, "grave") }
+
+func (s *served) serve() error {
+	if err := os.MkdirAll(s.live(), 0o755); err != nil {
+		return err
+	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		answer, err := s.obey(strings.Fields(lines.Text()))
+		if err != nil {
+			answer = "error: " + err.Error()
+		}
+		fmt.Println(answer)
+	}
+	return s.server.Unmount()
+}
+
+// start mounts a disk on which all is synced.
+func (s *served) start() error {
+	if err := os.RemoveAll(s.grave()); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.grave(), 0o755); err != nil {
+		return err
+	}
+	s.disk = newDisk()
+
+	var st syscall.Stat_t
+	if err := syscall.Stat(s.live(), &st); err != nil {
+		return err
+	}
+	root := &gofuse.LoopbackRoot{Path: s.live(), Dev: uint64(st.Dev)}
+	root.NewNode = func(r *gofuse.LoopbackRoot, _ *gofuse.Inode, _ string, _ *syscall.Stat_t) gofuse.InodeEmbedder {
+		return &node{LoopbackNode: gofuse.LoopbackNode{RootData: r}, disk: s.disk, grave: s.grave()}
+	}
+	top := root.NewNode(root, nil, "", &st)
+	root.RootNode = top
+
+	server, err := gofuse.Mount(s.mount, top, &gofuse.Options{
+		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: Program, Name: "bijou", MaxWrite: 1 << 17},
+	})
+	s.server = server
+	return err
+}
+
+func (s *served) obey(words []string) (string, error) {
+	s.disk.mu.Lock()
+	defer func() { s.disk.mu.Unlock() }()
+
+	switch words[0] {
+	case "fail":
+		for _, what := range words[1:] {
+			s.disk.fails[what] = true
+		}
+	case "heal":
+		clear(s.disk.fails)
+	case "failed":
+		return strconv.Itoa(s.disk.counts[words[1]]), nil
+	case "cut":
+		survive, err := strconv.ParseFloat(words[1], 64)
+		if err != nil {
+			return "", err
+		}
+		before := s.disk
+		err = s.cut(survive)
+		before.mu.Unlock()
+		s.disk.mu.Lock()
+		return "cut", err
+	}
+	return "done", nil
+}
+
+// cut has the power go. Nobody may use the disk.
+func (s *served) cut(survive float64) error {
+	if err := syscall.Unmount(s.mount, 0); err != nil {
+		return fmt.Errorf("cannot unmount: %w", err)
+	}
+	places, err := s.findInodes()
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(s.base, "next")
+	var st syscall.Stat_t
+	if err := syscall.Stat(s.live(), &st); err != nil {
+		return err
+	}
+	if err := s.rebuild(st.Ino, s.live(), next, places, survive); err != nil {
+		return err
+	}
+
+	if err := os.RemoveAll(s.live()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, s.live()); err != nil {
+		return err
+	}
+	return s.start()
+}
+
+// findInodes returns where each inode is, by a name that it has or in the grave.
+func (s *served) findInodes() (places map[uint64]string, err error) {
+	places = map[uint64]string{}
+	for _, top := range []string{s.grave(), s.live()} {
+		err = filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && path != top {
+				e, _ := stat(path)
+				places[e.inode] = path
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return places, nil
+}
+
+// rebuild makes the target what is left of a directory.
+func (s *served) rebuild(inode uint64, path, target string, places map[uint64]string, survive float64) error {
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil {
+		if err := os.Chmod(target, info.Mode()); err != nil {
+			return err
+		}
+	}
+
+	names := map[string]entry{}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		names[e.Name()], _ = stat(filepath.Join(path, e.Name()))
+	}
+	for name, was := range s.disk.names[inode] {
+		if !survives(survive) {
+			names[name] = was
+		}
+	}
+
+	for name, e := range names {
+		if err := s.rebuildEntry(e, filepath.Join(target, name), places, survive); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *served) rebuildEntry(e entry, target string, places map[uint64]string, survive float64) error {
+	switch path := places[e.inode]; {
+	case e.inode == 0:
+		return nil
+	case e.link != "":
+		return os.Symlink(e.link, target)
+	case path == "":
+		return fmt.Errorf("inode %d of %s is nowhere", e.inode, target)
+	default:
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return s.rebuild(e.inode, path, target, places, survive)
+		}
+		if !info.Mode().IsRegular() {
+			return nil // a socket ends with who served it
+		}
+		data, err := s.disk.contents(e.inode, path, survive)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(target, data, 0o600); err != nil {
+			return err
+		}
+		return os.Chmod(target, info.Mode())
+	}
+}

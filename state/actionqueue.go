@@ -1,8 +1,6 @@
 package state
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -74,7 +72,10 @@ func (tx *Tx) enqueueAction(a Action) error {
 		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
 	}
 	q.Waiting = append(q.Waiting, a.ID)
-	return errors.Join(tx.keys.Put(keys.ActionQueue(a.Unit), q), tx.keys.Put(keys.Action(a.ID), a))
+	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
+		return err
+	}
+	return tx.keys.Put(keys.Action(a.ID), a)
 }
 
 // NextAction reads the first action of a unit's queue; ok is false if it is empty. An
@@ -124,18 +125,26 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	}
 	a.Status, a.ActionEnd, a.Completed = status, end, now.UTC()
 	a.Output, err = tx.putOutput(end.Output)
-	q, qerr := keyspace.LoadOrZero[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
-	if err := cmp.Or(err, qerr); err != nil {
+	if err != nil {
 		return err
 	}
+	q, err := keyspace.LoadOrZero[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
+	if err != nil {
+		return err
+	}
+
 	same := func(n int) bool { return n == id }
-	q.Waiting, q.Cancel = slices.DeleteFunc(q.Waiting, same), slices.DeleteFunc(q.Cancel, same)
+	q.Waiting = slices.DeleteFunc(q.Waiting, same)
+	q.Cancel = slices.DeleteFunc(q.Cancel, same)
 	q.Ended = append(q.Ended, id)
 	for len(q.Ended) > maxEndedActions {
 		tx.keys.Remove(keys.Action(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}
-	return errors.Join(tx.keys.Put(keys.ActionQueue(a.Unit), q), tx.keys.Put(keys.Action(id), a))
+	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
+		return err
+	}
+	return tx.keys.Put(keys.Action(id), a)
 }
 
 // CancelAction ends an action that waits, and asks for the end of one that runs:

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,16 +49,25 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		return nil, nil, err
 	}
 	s.Life = Dying
-	err = tx.keys.Put(keys.Service(name), s)
-	index, ierr := tx.keys.List(keys.ServiceRelations(name))
-	_, _, cerr := tx.keys.Get(keys.UnitCounter(name))
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
+		return nil, nil, err
+	}
+
+	index, err := tx.keys.List(keys.ServiceRelations(name))
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, kv := range index {
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(name)); ok {
 			relations = append(relations, id)
 		}
 	}
-	kvs, uerr := tx.keys.ListUnguarded(keys.ServiceUnits(name))
-	return relations, unitNames(kvs, keys.Units), cmp.Or(err, ierr, cerr, uerr)
+
+	if _, _, err := tx.keys.Get(keys.UnitCounter(name)); err != nil {
+		return nil, nil, err
+	}
+	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(name))
+	return relations, unitNames(kvs, keys.Units), err
 }
 
 func (tx *Tx) removeServiceIfDone(name string) error {
@@ -99,7 +107,10 @@ func (tx *Tx) destroyRelation(id int) error {
 		return err
 	}
 	r.Life = Dying
-	return cmp.Or(tx.putRelation(r), tx.RemoveRelationIfDone(r))
+	if err := tx.putRelation(r); err != nil {
+		return err
+	}
+	return tx.RemoveRelationIfDone(r)
 }
 
 // RemoveRelationIfDone removes a dying relation without members, and the dying services
@@ -119,11 +130,12 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if err := tx.keys.RemoveFew(keys.RelationSettings(r.ID), keys.Apps(r.ID)); err != nil {
 		return err
 	}
-	var errs []error
 	for _, e := range r.Endpoints {
-		errs = append(errs, tx.removeServiceIfDone(e.Service))
+		if err := tx.removeServiceIfDone(e.Service); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // ForceRemoveUnit removes a unit at once, in whatever state it is, and its subordinates with it.
@@ -135,8 +147,12 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 		if u, err = tx.Unit(name); err != nil {
 			return err
 		}
-		if untouched, err := tx.isUntouched(u); err != nil || untouched {
-			return errors.Join(err, tx.DestroyUnit(name))
+		untouched, err := tx.isUntouched(u)
+		if err != nil {
+			return err
+		}
+		if untouched {
+			return tx.DestroyUnit(name)
 		}
 		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
 	})

@@ -68,7 +68,13 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if r.Scope == charm.Container {
 		m.Principal = cmp.Or(u.Principal, unit)
 	}
-	return cmp.Or(tx.keys.Put(keys.Member(id, unit), m), tx.initSettings(id, unit, settings), tx.addSubordinate(r, u))
+	if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
+		return err
+	}
+	if err := tx.initSettings(id, unit, settings); err != nil {
+		return err
+	}
+	return tx.addSubordinate(r, u)
 }
 
 // initSettings makes the settings node of a unit that enters, so that it exists even

@@ -101,7 +101,11 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	}
 	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
 	u.Status.Since = time.Now().UTC().Round(0)
-	return u, errors.Join(tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}), tx.keys.Put(keys.Unit(u.Name), u))
+
+	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
+		return Unit{}, err
+	}
+	return u, tx.keys.Put(keys.Unit(u.Name), u)
 }
 
 // AddUnits adds n units in batches, all at one place, or each at its own. On an error it returns
@@ -182,7 +186,10 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 
 func (v *View) checkSeries(s Service, c Charm) error {
 	env, err := v.Environment()
-	return cmp.Or(err, s.CheckSeries(env, c))
+	if err != nil {
+		return err
+	}
+	return s.CheckSeries(env, c)
 }
 
 // SetConstraints replaces the environment's constraints whole. Units and machines

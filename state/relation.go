@@ -84,7 +84,11 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if !a.canRelateTo(b) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
-	if err := errors.Join(checkContainer(a, b), tx.checkUnrelated(a.Endpoint, b.Endpoint), tx.checkLimit(a), tx.checkLimit(b)); err != nil {
+	// All that is in the way is named at once.
+	related := tx.checkUnrelated(a.Endpoint, b.Endpoint)
+	ofA := tx.checkLimit(a)
+	ofB := tx.checkLimit(b)
+	if err := errors.Join(checkContainer(a, b), related, ofA, ofB); err != nil {
 		return Relation{}, err
 	}
 	if a.Role != charm.Provides {
@@ -117,12 +121,15 @@ func checkContainer(a, b charmEndpoint) error {
 
 func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	all, err := tx.relationIndexes(a.Service)
+	if err != nil {
+		return err
+	}
 	for index := range maps.Values(all) {
 		if index.Name == a.Name && index.Other == b.String() {
 			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
 		}
 	}
-	return err
+	return nil
 }
 
 func (tx *Tx) checkLimit(d charmEndpoint) error {

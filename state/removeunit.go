@@ -64,9 +64,16 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if u.Life == Alive {
 		return refuse(ErrInUse, "cannot remove unit %q: it is alive", name)
 	}
-	if err := errors.Join(tx.destroySubordinates(u), tx.leavePrincipal(u), tx.releaseUnitStorage(name)); err != nil {
+	if err := tx.destroySubordinates(u); err != nil {
 		return err
 	}
+	if err := tx.leavePrincipal(u); err != nil {
+		return err
+	}
+	if err := tx.releaseUnitStorage(name); err != nil {
+		return err
+	}
+
 	relations, err := tx.joinedRelations(u)
 	if err != nil {
 		return err
@@ -88,15 +95,23 @@ func (tx *Tx) RemoveUnit(name string) error {
 // joinedRelations makes no condition: a dying or dead unit enters no other relation.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	index, err := v.keys.ListUnguarded(keys.ServiceRelations(u.Service))
+	if err != nil {
+		return nil, err
+	}
 	for _, kv := range index {
-		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service)); ok {
-			in, merr := v.keys.HasUnguarded(keys.Member(id, u.Name))
-			if err = errors.Join(err, merr); in {
-				ids = append(ids, id)
-			}
+		id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service))
+		if !ok {
+			continue
+		}
+		in, err := v.keys.HasUnguarded(keys.Member(id, u.Name))
+		if err != nil {
+			return nil, err
+		}
+		if in {
+			ids = append(ids, id)
 		}
 	}
-	return ids, err
+	return ids, nil
 }
 
 // RemoveUnit removes a dying or dead unit however much it has, in batches, each under
@@ -136,11 +151,16 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 				return err
 			}
 		}
-		if past, err := tx.keys.ListUnguarded(keys.UnitHistory(name)); err != nil || len(past) > 0 {
-			left = 1 // which is a transaction of its own
-			_, rerr := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
-			return errors.Join(err, rerr)
+		past, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
+		if err != nil {
+			return err
 		}
+		if len(past) > 0 {
+			left = 1 // which is a transaction of its own
+			_, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
+			return err
+		}
+
 		records, err := tx.keys.RemoveBelow(keys.Uniter(name), keyspace.MaxRemovedKeys)
 		left = records + len(relations) - some
 		return err

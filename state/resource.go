@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -70,7 +69,13 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 	}
 	r.Version = old.Version + 1
 	s.ResourcesVersion++
-	return r, cmp.Or(tx.keys.ReferToBlob(r.SHA256), tx.keys.Put(keys.Service(s.Name), s), tx.keys.Put(key, r))
+	if err := tx.keys.ReferToBlob(r.SHA256); err != nil {
+		return r, err
+	}
+	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
+		return r, err
+	}
+	return r, tx.keys.Put(key, r)
 }
 
 // Resource reads a service's resource. ErrNotFound.

@@ -97,7 +97,10 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	}
 	s.Series, s.Subordinate, s.Life = cmp.Or(s.Series, ch.URL.Series), ch.Meta.Subordinate, Alive
 	s.setDialect(ch)
-	if err := errors.Join(tx.checkNameFree(s.Name), tx.checkSeries(s, ch), s.CheckMissing(ch), s.checkConstraints()); err != nil {
+	// All that is in the way is named at once.
+	taken := tx.checkNameFree(s.Name)
+	series := tx.checkSeries(s, ch)
+	if err := errors.Join(taken, series, s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
 	if s.Storage, err = ChooseStorage(ch.Meta, s.Storage); err != nil {
@@ -172,9 +175,16 @@ func (tx *Tx) SetTrusted(name string, trusted bool) error {
 	if err != nil || s.Trusted == trusted {
 		return err
 	}
-	s.Trusted = trusted
 	config, err := tx.Config(name)
-	return errors.Join(err, tx.keys.Put(keys.Service(name), s), tx.keys.Put(keys.Config(name), config.nextDoc()))
+	if err != nil {
+		return err
+	}
+
+	s.Trusted = trusted
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
+		return err
+	}
+	return tx.keys.Put(keys.Config(name), config.nextDoc())
 }
 
 // ServiceStatus reads the workload status that a unit set for its whole service;

@@ -71,12 +71,16 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
-		return errors.Join(
-			tx.keys.Put(keys.Format, FormatRecord{FormatVersion}),
-			tx.keys.Put(keys.Environment, env),
-			tx.keys.Put(keys.MachineCounter, 1),
-			tx.keys.Put(keys.Machine("0"), machine),
-		)
+		if err := tx.keys.Put(keys.Format, FormatRecord{FormatVersion}); err != nil {
+			return err
+		}
+		if err := tx.keys.Put(keys.Environment, env); err != nil {
+			return err
+		}
+		if err := tx.keys.Put(keys.MachineCounter, 1); err != nil {
+			return err
+		}
+		return tx.keys.Put(keys.Machine("0"), machine)
 	})
 }
 

@@ -173,8 +173,10 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		}
 		s := Storage{ID: name + "/" + strconv.Itoa(n), Machine: u.Machine, Pool: d.Pool, Size: d.Size, Life: Alive}
 		ids = append(ids, s.ID)
-		err = tx.changeMachineStorage(s.Machine, func(m *MachineStorage) { m.All = append(m.All, s.ID) })
-		if err := errors.Join(err, tx.give(s, unit, wants)); err != nil {
+		if err := tx.changeMachineStorage(s.Machine, func(m *MachineStorage) { m.All = append(m.All, s.ID) }); err != nil {
+			return nil, err
+		}
+		if err := tx.give(s, unit, wants); err != nil {
 			return nil, err
 		}
 	}
@@ -214,5 +216,8 @@ func CountStorages(all []Storage, name string) (n int) {
 func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
 	s.Unit, s.Location, s.ReadOnly = unit, wants.LocationOf(s.ID), wants.ReadOnly
 	s.setState(StoragePending)
-	return errors.Join(tx.changeUnitStorage(unit, s.ID, true), tx.putStorage(s))
+	if err := tx.changeUnitStorage(unit, s.ID, true); err != nil {
+		return err
+	}
+	return tx.putStorage(s)
 }

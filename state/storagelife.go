@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,7 +31,10 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	case s.Machine != u.Machine:
 		return fmt.Errorf("it is on machine %s, the unit on machine %s", s.Machine, u.Machine)
 	}
-	return errors.Join(wants.CheckCount(s.Name(), has+1), tx.give(s, unit, wants))
+	if err := wants.CheckCount(s.Name(), has+1); err != nil {
+		return err
+	}
+	return tx.give(s, unit, wants)
 }
 
 // DetachStorage has the agent of the unit that has a storage run its detaching hook and give it
@@ -98,14 +100,17 @@ func (tx *Tx) ReleaseStorage(id string) error {
 		return IgnoreNotFound(err)
 	}
 	if s.Unit != "" {
-		err = tx.changeUnitStorage(s.Unit, id, false)
+		if err := tx.changeUnitStorage(s.Unit, id, false); err != nil {
+			return err
+		}
 	}
+
 	s.Unit, s.Location = "", ""
 	s.setState(StorageDetached)
 	if s.Life != Alive || !s.Made {
-		return errors.Join(err, tx.queueRemoval(s))
+		return tx.queueRemoval(s)
 	}
-	return errors.Join(err, tx.putStorage(s))
+	return tx.putStorage(s)
 }
 
 func (tx *Tx) queueRemoval(s Storage) error {
@@ -113,11 +118,14 @@ func (tx *Tx) queueRemoval(s Storage) error {
 		return tx.EndStorage(s.ID)
 	}
 	s.Life = Dying
-	return errors.Join(tx.putStorage(s), tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
+	if err := tx.putStorage(s); err != nil {
+		return err
+	}
+	return tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
 		if !slices.Contains(m.Removing, s.ID) {
 			m.Removing = append(m.Removing, s.ID)
 		}
-	}))
+	})
 }
 
 // RemoveStorage has the machine's agent remove a storage with all that it holds. One that a unit
@@ -133,18 +141,26 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 		return refuse(ErrInUse, "cannot remove storage %q: unit %q has it; detach it first, or use --force", id, s.Unit)
 	}
 	s.Life = Dying
-	return errors.Join(tx.putStorage(s), tx.DetachStorage(id))
+	if err := tx.putStorage(s); err != nil {
+		return err
+	}
+	return tx.DetachStorage(id)
 }
 
 // RemoveUnitStorage has the storage that a unit has removed once it has given it back, as it does
 // when it leaves.
 func (tx *Tx) RemoveUnitStorage(unit string) error {
 	all, err := tx.UnitStorages(unit)
+	if err != nil {
+		return err
+	}
 	for _, s := range all {
 		s.Life = Dying
-		err = errors.Join(err, tx.putStorage(s))
+		if err := tx.putStorage(s); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // RemoveServiceStorage is RemoveUnitStorage for all units of a service. It works in batches.
@@ -172,19 +188,29 @@ func (tx *Tx) EndStorage(id string) error {
 // releaseUnitStorage is for a unit that goes.
 func (tx *Tx) releaseUnitStorage(unit string) error {
 	all, err := tx.UnitStorages(unit)
-	for _, s := range all {
-		err = errors.Join(err, tx.ReleaseStorage(s.ID))
+	if err != nil {
+		return err
 	}
-	return err
+	for _, s := range all {
+		if err := tx.ReleaseStorage(s.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forgetMachineStorage is for a machine that is gone, with all that was on it.
 func (tx *Tx) forgetMachineStorage(machine string) error {
 	m, err := tx.MachineStorage(machine)
-	for _, id := range m.All {
-		err = errors.Join(err, tx.EndStorage(id))
+	if err != nil {
+		return err
 	}
-	return err
+	for _, id := range m.All {
+		if err := tx.EndStorage(id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ChooseStorage returns what storage each unit of a service gets: what its charm needs, as the

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/testscripts/statetest"
 )
 
@@ -212,5 +213,31 @@ func TestPortsAreSortedAndPrinted(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"icmp", "80/tcp", "443/tcp", "53-60/udp"}, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestRemoveUnitSaysWhatFailed removes a unit of a damaged environment: that a storage of its list
+// is gone, which is no failure where units are removed, does not hide what failed before.
+func TestRemoveUnitSaysWhatFailed(t *testing.T) {
+	st := statetest.New(t)
+	u := statetest.AddService(t, st, statetest.MySQL(), 1)[0]
+	u.Life = state.Dead
+	u.Subordinates = []string{"logger/0"}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		for key, record := range map[string]any{
+			keys.Unit(u.Name):        u,
+			keys.Unit("logger/0"):    "damaged",
+			keys.UnitStorage(u.Name): []string{"data/9"},
+		} {
+			if err := tx.Keys().Put(key, record); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	err := state.RemoveUnit(t.Context(), st.Update, u.Name)
+	if err == nil || !strings.Contains(err.Error(), "logger/0") {
+		t.Errorf("error %v, want one of logger/0", err)
 	}
 }

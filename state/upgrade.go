@@ -73,7 +73,14 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.setDialect(fresh)
-	return cmp.Or(tx.keys.Put(keys.Service(name), s), tx.addPeerRelations(name, fresh), tx.keys.Put(keys.Upgrade(name), mark))
+
+	if err := tx.keys.Put(keys.Service(name), s); err != nil {
+		return err
+	}
+	if err := tx.addPeerRelations(name, fresh); err != nil {
+		return err
+	}
+	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
@@ -83,8 +90,16 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
 	}
-	return cmp.Or(tx.checkSeries(s, fresh), s.CheckMissing(fresh), checkStorageKept(s, old, fresh),
-		tx.checkRelationsKept(s.Name, old, fresh), tx.checkOptionsKept(s.Name, old, fresh))
+	if err := tx.checkSeries(s, fresh); err != nil {
+		return err
+	}
+	if err := cmp.Or(s.CheckMissing(fresh), checkStorageKept(s, old, fresh)); err != nil {
+		return err
+	}
+	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {
+		return err
+	}
+	return tx.checkOptionsKept(s.Name, old, fresh)
 }
 
 // checkStorageKept refuses a charm that cannot do without storage that the service's units do not

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,14 +116,19 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 		heads[source], err = keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
 		batchKeys = append(batchKeys, keys.LogBatch(source, heads[source].Batch))
 	}
-	err = cmp.Or(err, tx.keys.Prefetch(batchKeys...))
+	if err != nil {
+		return err
+	}
+
+	if err := tx.keys.Prefetch(batchKeys...); err != nil {
+		return err
+	}
 	for source, rest := range parts {
-		if err != nil {
+		if err := tx.appendLog(source, heads[source], rest[0]); err != nil {
 			return err
 		}
-		err = tx.appendLog(source, heads[source], rest[0])
 	}
-	return err
+	return nil
 }
 
 // appendLog takes no more lines than fit in one batch.
@@ -141,7 +145,10 @@ func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
 	}
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
-	return errors.Join(tx.keys.Put(keys.LogBatch(source, head.Batch), batch), tx.keys.Put(keys.LogHead(source), head))
+	if err := tx.keys.Put(keys.LogBatch(source, head.Batch), batch); err != nil {
+		return err
+	}
+	return tx.keys.Put(keys.LogHead(source), head)
 }
 
 // LogFilter selects lines; the zero value selects all.

@@ -38,7 +38,8 @@ func ComparePorts(a, b Port) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Protocol, b.Protocol),
+	byRank := cmp.Compare(rank(a), rank(b))
+	return cmp.Or(byRank, cmp.Compare(a.Protocol, b.Protocol),
 		cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
 }
 

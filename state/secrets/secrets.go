@@ -100,21 +100,31 @@ func Watch(ids []string) (s state.Scope) {
 // reads it. With AutoPrune, revisions that nobody reads any more go.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
-	if err == nil && !known {
-		err = changeIndex(tx, r.Owner, ownedIDs, r.ID, true)
+	if err != nil {
+		return err
 	}
-	for unit := range r.Consumers {
-		if _, read := before.Consumers[unit]; !read && err == nil {
-			err = changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, true)
+
+	if !known {
+		if err := changeIndex(tx, r.Owner, ownedIDs, r.ID, true); err != nil {
+			return err
 		}
 	}
+	for unit := range r.Consumers {
+		if _, read := before.Consumers[unit]; read {
+			continue
+		}
+		if err := changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, true); err != nil {
+			return err
+		}
+	}
+
 	if r.AutoPrune {
 		for _, n := range r.Untracked(func(string, secret.Grant) bool { return true }) {
 			delete(r.Revisions, n)
 			tx.Keys().Remove(keys.SecretContent(r.ID, n))
 		}
 	}
-	return errors.Join(err, tx.Keys().Put(keys.Secret(r.ID), r))
+	return tx.Keys().Put(keys.Secret(r.ID), r)
 }
 
 // Grant lets a service read an operators' secret, or ends that.
@@ -126,7 +136,10 @@ func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	if r.RemoveGrants(g); may {
 		r.AddGrant(g)
 	}
-	return errors.Join(changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, may), Put(tx, r))
+	if err := changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, may); err != nil {
+		return err
+	}
+	return Put(tx, r)
 }
 
 // maxRemovedContents is how many contents of a secret go with it; the rest is swept.
@@ -141,19 +154,26 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 			return r, Put(tx, r)
 		}
 	}
-	err := changeIndex(tx, r.Owner, ownedIDs, r.ID, false)
+	if err := changeIndex(tx, r.Owner, ownedIDs, r.ID, false); err != nil {
+		return r, err
+	}
 	for _, g := range r.Grants {
-		err = errors.Join(err, changeIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID, false))
+		if err := changeIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID, false); err != nil {
+			return r, err
+		}
 	}
 	for unit := range r.Consumers {
-		err = errors.Join(err, changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, false))
+		if err := changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, false); err != nil {
+			return r, err
+		}
 	}
+
 	revisions := slices.Sorted(maps.Keys(r.Revisions))
 	for _, n := range revisions[:min(len(revisions), maxRemovedContents)] {
 		tx.Keys().Remove(keys.SecretContent(r.ID, n))
 	}
 	tx.Keys().Remove(keys.Secret(r.ID))
-	return r, err
+	return r, nil
 }
 
 // A content that is larger is a blob, as is one of an update that has written much already.
@@ -181,22 +201,29 @@ const maxResealed = 20
 // returns how many. state.ErrNotFound, secret.ErrNoKey.
 func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 	r, err := Get(tx.View, id)
+	if err != nil {
+		return 0, err
+	}
 	for _, revision := range slices.Sorted(maps.Keys(r.Revisions)) {
-		s, there, loadErr := keyspace.Load[secret.Sealed](tx.Keys(), keys.SecretContent(id, revision))
-		if err = errors.Join(err, loadErr); err != nil || n == maxResealed {
-			break
+		s, there, err := keyspace.Load[secret.Sealed](tx.Keys(), keys.SecretContent(id, revision))
+		if err != nil || n == maxResealed {
+			return n, err
 		}
 		if !there || s.Key == ring[len(ring)-1].ID {
 			continue
 		}
-		c, openErr := Open(tx.View, ring, r, revision)
-		if openErr != nil {
-			return n, openErr
+
+		c, err := Open(tx.View, ring, r, revision)
+		if err != nil {
+			return n, err
 		}
-		r.Latest, n = revision, n+1
-		err = PutContent(tx, ring, r, c)
+		r.Latest = revision
+		n++
+		if err := PutContent(tx, ring, r, c); err != nil {
+			return n, err
+		}
 	}
-	return n, err
+	return n, nil
 }
 
 // Open reads and opens the content of a revision. state.ErrNotFound, secret.ErrNoKey.

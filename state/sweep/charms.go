@@ -25,11 +25,14 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	err := s.Update(ctx, func(tx *state.Tx) error {
 		sums = map[string]bool{}
 		unused, err := unusedCharms(tx, now.Add(-charmGrace))
+		if err != nil {
+			return err
+		}
 		for _, c := range unused[:min(len(unused), keyspace.MaxRemovedKeys)] {
 			tx.Keys().Remove(keys.Charm(c.URL.String()))
 			sums[c.SHA256] = true
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(sums) == 0 {
 		return err
@@ -43,16 +46,24 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	units, uerr := tx.Keys().ListUnguarded(keys.Units)
 	uniters, werr := tx.Keys().ListUnguarded(keys.Uniters)
 	charms, cerr := tx.Charms()
+	if err := errors.Join(err, uerr, werr, cerr); err != nil {
+		return nil, err
+	}
+
 	used := map[string]bool{}
-	err = errors.Join(err, uerr, werr, cerr, addUsedCharms(slices.Concat(services, units, uniters), used))
+	if err := addUsedCharms(slices.Concat(services, units, uniters), used); err != nil {
+		return nil, err
+	}
 	for _, c := range charms {
-		head, herr := tx.Keys().BlobHead(c.SHA256)
-		err = errors.Join(err, herr)
+		head, err := tx.Keys().BlobHead(c.SHA256)
+		if err != nil {
+			return nil, err
+		}
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)
 		}
 	}
-	return unused, err
+	return unused, nil
 }
 
 // addUsedCharms adds those that services, their upgrade marks, units and agents name.
@@ -132,14 +143,23 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 
 func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
-	kvs, lerr := v.Keys().List(keyspace.BlobHeadsPrefix)
-	err = errors.Join(err, lerr)
+	if err != nil {
+		return nil, err
+	}
+	kvs, err := v.Keys().List(keyspace.BlobHeadsPrefix)
+	if err != nil {
+		return nil, err
+	}
+
 	heads := map[string]keyspace.BlobHead{}
 	for _, kv := range kvs {
-		if sum := strings.TrimPrefix(kv.Key, keyspace.BlobHeadsPrefix); !used[sum] {
-			head, derr := keyspace.DecodeBlobHead(kv)
-			heads[sum], err = head, errors.Join(err, derr)
+		sum := strings.TrimPrefix(kv.Key, keyspace.BlobHeadsPrefix)
+		if used[sum] {
+			continue
+		}
+		if heads[sum], err = keyspace.DecodeBlobHead(kv); err != nil {
+			return nil, err
 		}
 	}
-	return heads, err
+	return heads, nil
 }

@@ -191,24 +191,31 @@ func sourceKey(source string) string {
 // and services that are, and contents that did not go with their secret.
 func sweepSecrets(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, secrets.All)
-	for _, r := range all {
-		if err == nil {
-			err = s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
-		}
-	}
 	if err != nil {
 		return err
 	}
+	for _, r := range all {
+		if err := s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) }); err != nil {
+			return err
+		}
+	}
+
 	return removeStray(ctx, s, func(v *state.View) (stray []string, err error) {
 		kvs, err := v.Keys().ListUnguarded(keys.SecretContents)
+		if err != nil {
+			return nil, err
+		}
 		for _, kv := range kvs {
 			id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
-			there, herr := v.Keys().HasUnguarded(keys.Secret(id))
-			if err = errors.Join(err, herr); err == nil && !there {
+			there, err := v.Keys().HasUnguarded(keys.Secret(id))
+			if err != nil {
+				return nil, err
+			}
+			if !there {
 				stray = append(stray, kv.Key)
 			}
 		}
-		return stray, err
+		return stray, nil
 	})
 }
 
@@ -218,29 +225,46 @@ func sweepSecret(tx *state.Tx, id string) error {
 		return state.IgnoreNotFound(err)
 	}
 	index, err := secrets.IndexOf(tx.View, r.Owner)
-	if err == nil && r.Owner != (secret.Owner{}) && !slices.Contains(index.Owned, id) {
+	if err != nil {
+		return err
+	}
+	if r.Owner != (secret.Owner{}) && !slices.Contains(index.Owned, id) {
 		_, err := secrets.Remove(tx, r, 0)
 		return err
 	}
+
 	consumers, grants := len(r.Consumers), len(r.Grants)
 	for unit := range r.Consumers {
-		there, herr := tx.Keys().HasUnguarded(keys.Unit(unit))
-		if err = errors.Join(err, herr); err == nil && !there {
+		there, err := tx.Keys().HasUnguarded(keys.Unit(unit))
+		if err != nil {
+			return err
+		}
+		if !there {
 			delete(r.Consumers, unit)
 		}
 	}
 	for _, g := range slices.Clone(r.Grants) {
-		holds, herr := tx.Keys().HasUnguarded(keys.Relation(g.Relation))
-		if g.Relation == secret.NoRelation {
-			index, herr = secrets.IndexOf(tx.View, secret.Owner{Service: g.Service})
-			holds = slices.Contains(index.Granted, id)
+		holds, err := isGrantHeld(tx, g, id)
+		if err != nil {
+			return err
 		}
-		if err = errors.Join(err, herr); err == nil && !holds {
+		if !holds {
 			r.RemoveGrants(g)
 		}
 	}
-	if err != nil || len(r.Consumers) == consumers && len(r.Grants) == grants {
-		return err
+
+	if len(r.Consumers) == consumers && len(r.Grants) == grants {
+		return nil
 	}
 	return secrets.Put(tx, r)
+}
+
+// isGrantHeld reports whether the relation of a grant is there, or the service that was given the
+// secret without one.
+func isGrantHeld(tx *state.Tx, g secret.Grant, id string) (bool, error) {
+	if g.Relation != secret.NoRelation {
+		return tx.Keys().HasUnguarded(keys.Relation(g.Relation))
+	}
+	index, err := secrets.IndexOf(tx.View, secret.Owner{Service: g.Service})
+	return slices.Contains(index.Granted, id), err
 }

@@ -70,8 +70,16 @@ func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, un
 		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
 		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
 	}
-	err = errors.Join(d.readRelations(v, u, view), d.readProperties(v, u), d.readHooks(v, name, o), d.readQueue(v, name))
-	if err != nil {
+	if err := d.readRelations(v, u, view); err != nil {
+		return d, err
+	}
+	if err := d.readProperties(v, u); err != nil {
+		return d, err
+	}
+	if err := d.readHooks(v, name, o); err != nil {
+		return d, err
+	}
+	if err := d.readQueue(v, name); err != nil {
 		return d, err
 	}
 	if d.Running == nil {

@@ -171,9 +171,11 @@ func (w *input) readMachines(v *state.View) error {
 	}
 	if len(on) > maxSingle {
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
-		err := errors.Join(w.readAllMachines(v), w.decode(v, agents, w.decodePresence))
+		if err := w.readAllMachines(v); err != nil {
+			return err
+		}
 		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !on[id] })
-		return err
+		return w.decode(v, agents, w.decodePresence)
 	}
 	var agents selection
 	for id := range on {
@@ -210,10 +212,12 @@ func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyV
 		}
 	}
 	var kvs []keyspace.KeyValue
-	err := v.Keys().Prefetch(s.single...)
+	if err := v.Keys().Prefetch(s.single...); err != nil {
+		return err
+	}
 	for _, key := range s.single {
-		value, there, gerr := v.Keys().Get(key)
-		if err = errors.Join(err, gerr); err != nil {
+		value, there, err := v.Keys().Get(key)
+		if err != nil {
 			return err
 		}
 		if there {

@@ -5,7 +5,6 @@ package status
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -156,6 +155,9 @@ func (w *input) readServices(v *state.View) error {
 
 func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	units, err := state.DecodeUnits(kvs)
+	if err != nil {
+		return err
+	}
 	units = slices.DeleteFunc(units, func(u state.Unit) bool {
 		return !w.globs.Match(u.Name) && w.chosen != nil && !w.chosen[u.Service].whole
 	})
@@ -163,7 +165,7 @@ func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	for _, u := range units {
 		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u.Name)
 	}
-	return errors.Join(err, w.decodeUnitDetails(kvs))
+	return w.decodeUnitDetails(kvs)
 }
 
 // decodeUniters skips all members, which a status does not show.

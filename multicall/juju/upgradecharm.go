@@ -150,8 +150,12 @@ func (u *upgrade) commit() error {
 }
 
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
-	if now, err := tx.Service(u.service.Name); err != nil || now.Charm != u.service.Charm {
-		return errors.Join(err, errServiceMoved)
+	now, err := tx.Service(u.service.Name)
+	if err != nil {
+		return err
+	}
+	if now.Charm != u.service.Charm {
+		return errServiceMoved
 	}
 	if u.target.found.Path != "" && record.URL == u.target.url {
 		if err := tx.AddCharm(record); err != nil {
@@ -165,11 +169,10 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	for _, b := range u.skipped {
 		spec.Skip = append(spec.Skip, b.Unit)
 	}
-	err := tx.UpgradeService(u.service.Name, spec)
-	if err == nil {
-		err = u.setGiven(tx)
+	if err := tx.UpgradeService(u.service.Name, spec); err != nil {
+		return err
 	}
-	if err != nil || !u.cmd.Retry {
+	if err := u.setGiven(tx); err != nil || !u.cmd.Retry {
 		return err
 	}
 	for _, b := range u.upgrading {

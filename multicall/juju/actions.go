@@ -2,7 +2,6 @@ package juju
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,7 +93,10 @@ func (c cancelActionCmd) Run(o *operator) error {
 		}
 		cancel := func(tx *state.Tx, id string) error {
 			n, err := strconv.Atoi(id)
-			return errors.Join(err, tx.CancelAction(n, time.Now()))
+			if err != nil {
+				return err
+			}
+			return tx.CancelAction(n, time.Now())
 		}
 		return c.removeAll(o, s, removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
 	})

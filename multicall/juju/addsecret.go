@@ -74,7 +74,7 @@ func (c addSecretCmd) Run(o *operator) error {
 			}
 			r.Description = c.Info
 			r.AddRevision(now)
-			return errors.Join(secrets.PutContent(tx, ring, r, content), secrets.Put(tx, r))
+			return putSecret(tx, ring, r, content)
 		})
 	})
 	if err == nil {
@@ -85,7 +85,18 @@ func (c addSecretCmd) Run(o *operator) error {
 
 func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record, error) {
 	env, err := v.Environment()
-	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, errors.Join(err, checkSecretName(v, name))
+	if err != nil {
+		return secret.Record{}, err
+	}
+	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, checkSecretName(v, name)
+}
+
+// putSecret writes a record with a new revision, and the content of that.
+func putSecret(tx *state.Tx, ring secret.Keyring, r secret.Record, content secret.Content) error {
+	if err := secrets.PutContent(tx, ring, r, content); err != nil {
+		return err
+	}
+	return secrets.Put(tx, r)
 }
 
 // openSecrets opens the chosen environment's state, and reads the keys of its secrets.
@@ -182,11 +193,11 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	if !newest.Equal(content) {
-		r.AddRevision(time.Now().UTC())
-		err = secrets.PutContent(tx, ring, r, content)
+	if newest.Equal(content) {
+		return secrets.Put(tx, r)
 	}
-	return errors.Join(err, secrets.Put(tx, r))
+	r.AddRevision(time.Now().UTC())
+	return putSecret(tx, ring, r, content)
 }
 
 type setCredentialCmd struct {
@@ -246,9 +257,15 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 // Run makes it the content of an operators' secret.
 func (c setCredentialCmd) Run(o *operator) error {
 	spec, err := c.readSpec()
-	text, jerr := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
 	content := secret.Content{secret.CredentialKey: text}
-	if err := cmp.Or(err, jerr, content.Check()); err != nil {
+	if err := content.Check(); err != nil {
 		return err
 	}
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
@@ -264,7 +281,7 @@ func (c setCredentialCmd) Run(o *operator) error {
 			}
 			r.Description = fmt.Sprintf("%s of cloud %s", c.Credential, c.Cloud)
 			r.AddRevision(now)
-			return errors.Join(secrets.PutContent(tx, ring, r, content), secrets.Put(tx, r))
+			return putSecret(tx, ring, r, content)
 		})
 	})
 }

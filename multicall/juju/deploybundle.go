@@ -120,7 +120,10 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 		if err == nil && step.Trusted != nil {
 			err = tx.SetTrusted(step.What, *step.Trusted)
 		}
-		return errors.Join(err, putResources(tx, step.What, resources))
+		if err != nil {
+			return err
+		}
+		return putResources(tx, step.What, resources)
 	})
 }
 

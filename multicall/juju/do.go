@@ -154,9 +154,10 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller()})
 	})
 	if err != nil {
-		err = errors.Join(err, exec.Command("tmux", "-S", socket, "kill-server").Run())
+		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()
+		return errors.Join(err, killed)
 	}
-	return err
+	return nil
 }
 
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {

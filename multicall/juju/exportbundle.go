@@ -58,13 +58,14 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		a, url := b.Applications[name], env.Services[name].Charm.URL
 		a.Charm = fmt.Sprintf("./charms/%s/%s-%d.charm", url.Series, url.Name, url.Revision)
-		err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm)
+		if err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm); err != nil {
+			return err
+		}
 		for resource, r := range env.Services[name].Resources {
 			a.Resources[resource] = "./resources/" + name + "/" + resource + "/" + r.File
-			err = errors.Join(err, c.writeBlob(o, s, r.SHA256, a.Resources[resource]))
-		}
-		if err != nil {
-			return err
+			if err := c.writeBlob(o, s, r.SHA256, a.Resources[resource]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -166,7 +166,8 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	if err != nil {
 		return nil
 	}
-	return errors.Join(o.refuseCopy(e, s), s.Close())
+	err = o.refuseCopy(e, s)
+	return errors.Join(err, s.Close())
 }
 
 // claimMachines makes this folder the one that the environment's machines run from: all of

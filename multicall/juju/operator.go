@@ -117,7 +117,8 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(s), s.Close())
+	err = f(s)
+	return errors.Join(err, s.Close())
 }
 
 func (o *operator) update(f func(tx *state.Tx) error) error {

@@ -164,13 +164,15 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 		return c.Units, nil
 	}
 	for _, service := range c.Units {
-		_, err := v.Service(service)
-		units, uerr := v.Units(service)
+		if _, err := v.Service(service); err != nil {
+			return nil, err
+		}
+		units, err := v.Units(service)
+		if err != nil {
+			return nil, err
+		}
 		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
-		switch {
-		case err != nil || uerr != nil:
-			return nil, errors.Join(err, uerr)
-		case c.NumUnits < 0 || c.NumUnits > len(units):
+		if c.NumUnits < 0 || c.NumUnits > len(units) {
 			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d", formatCount(c.NumUnits, "unit"), service, len(units))
 		}
 		for _, u := range units[len(units)-c.NumUnits:] {
@@ -218,7 +220,10 @@ func (c destroyServiceCmd) Run(o *operator) error {
 		}
 		if remove := k.remove; c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {
-				return errors.Join(s.RemoveServiceStorage(ctx, name), remove(ctx, name))
+				if err := s.RemoveServiceStorage(ctx, name); err != nil {
+					return err
+				}
+				return remove(ctx, name)
 			}
 		}
 		return c.removeUnits(o, s, k, c.Services)

@@ -211,11 +211,18 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 			return nil
 		})
 		if err != nil {
-			return nil, errors.Join(err, cancelActions(o.ctx, s, all))
+			return nil, errors.Join(err, o.cancelQueued(s, all))
 		}
 		all = append(all, added...)
 	}
 	return all, nil
+}
+
+// cancelQueued cancels what was queued before a failure, be that an interrupt.
+func (o *operator) cancelQueued(s *state.State, actions []state.Action) error {
+	ctx, cancel := o.cleanupContext()
+	defer cancel()
+	return cancelActions(ctx, s, actions)
 }
 
 func cancelActions(ctx context.Context, s *state.State, actions []state.Action) error {

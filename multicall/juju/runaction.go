@@ -215,9 +215,11 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 	}
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
-		return errors.Join(printTasks(o, "json", w.actions), taskError(err, !w.allSettled()))
+		unprinted := printTasks(o, "json", w.actions)
+		return errors.Join(unprinted, taskError(err, !w.allSettled()))
 	}
-	return errors.Join(printActions(o, w.actions, format), err)
+	unprinted := printActions(o, w.actions, format)
+	return errors.Join(unprinted, err)
 }
 
 // outcomeError returns nil if all have completed.

@@ -2,7 +2,6 @@ package juju
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -85,5 +84,11 @@ func (c showApplicationCmd) Run(o *operator) error {
 	}
 	var plain any // with JSON's keys in YAML, too
 	text, err := json.Marshal(shown)
-	return errors.Join(err, json.Unmarshal(text, &plain), o.encode(c.Format, &plain))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	return o.encode(c.Format, &plain)
 }

@@ -64,11 +64,13 @@ func (o *operator) startBackground(e home.Environment) error {
 		mark := logSize(e)
 		alive, err := o.parts.Agents.Start(e)
 		if err != nil {
-			return errors.Join(err, readLogTail(e, mark))
+			tail := readLogTail(e, mark)
+			return errors.Join(err, tail)
 		}
 		pid, err := o.awaitBackground(s, e, alive)
 		if err != nil {
-			return errors.Join(err, readLogTail(e, mark))
+			tail := readLogTail(e, mark)
+			return errors.Join(err, tail)
 		}
 		log := e.LogFile("0")
 		if service := o.parts.Services.Of(pid); service != "" {

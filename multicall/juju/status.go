@@ -60,7 +60,8 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeOutput(o, c.Output, text), unmatchedError(s.Unmatched))
+	err = writeOutput(o, c.Output, text)
+	return errors.Join(err, unmatchedError(s.Unmatched))
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
@@ -259,7 +260,8 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 		set[key] = true
 	}
 	var n yaml.Node
-	if y.err = errors.Join(y.err, n.Encode(set)); y.err != nil {
+	err := n.Encode(set)
+	if y.err = errors.Join(y.err, err); y.err != nil {
 		return nil
 	}
 	for i := range keys {

@@ -70,7 +70,10 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 		if shared {
 			return tx.SetTools(e.Tools)
 		}
-		return errors.Join(tx.AddTools(kept), tx.SetTools(e.Tools))
+		if err := tx.AddTools(kept); err != nil {
+			return err
+		}
+		return tx.SetTools(e.Tools)
 	})
 	if err != nil {
 		return err

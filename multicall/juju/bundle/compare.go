@@ -76,7 +76,8 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
 		}
 	}
-	return c, errors.Join(append(errs, c.compareRelations())...)
+	errs = append(errs, c.compareRelations())
+	return c, errors.Join(errs...)
 }
 
 func (c *Comparison) compareRelations() error {

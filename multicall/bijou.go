@@ -1,7 +1,6 @@
 package multicall
 
 import (
-	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -178,7 +177,11 @@ func printOverview(s console.Streams) error {
 			later = append(later, a.Name)
 			continue
 		}
-		applets.Add("", a.Name, cmp.Or(a.Summary, tools.Summary(a.Name)))
+		summary := a.Summary
+		if summary == "" {
+			summary = tools.Summary(a.Name)
+		}
+		applets.Add("", a.Name, summary)
 	}
 	coloured := console.CanColour(s.Out)
 	if err := own.Write(s.Out, coloured); err != nil {

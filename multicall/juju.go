@@ -98,11 +98,14 @@ func (localAgents) RemoveFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
+	// One that cannot be removed keeps no other from being removed.
 	dirs, err := e.MachineDirs()
 	for _, dir := range dirs {
-		err = errors.Join(err, bind.ReleaseMachine(dir))
+		released := bind.ReleaseMachine(dir)
+		err = errors.Join(err, released)
 	}
-	return errors.Join(err, agent.RemoveSockets(e.UUID))
+	removed := agent.RemoveSockets(e.UUID)
+	return errors.Join(err, removed)
 }
 
 func (localAgents) Running(dir string) (pid int, err error) {

@@ -94,7 +94,11 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 }
 
 func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, error) {
-	options = append(options, kong.Name(c.Name), kong.Description(cmp.Or(c.Summary, c.HelpText(c.Name))))
+	description := c.Summary
+	if description == "" {
+		description = c.HelpText(c.Name)
+	}
+	options = append(options, kong.Name(c.Name), kong.Description(description))
 	parser, err := kong.New(c.Grammar, append(options, c.commandOptions(args)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
@@ -128,7 +132,9 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 func (c Command) addHelp(n *kong.Node, folder string) {
 	for _, command := range n.Children {
 		name := path.Join(folder, command.Name)
-		command.Detail = cmp.Or(c.HelpText(name), command.Detail)
+		if text := c.HelpText(name); text != "" {
+			command.Detail = text
+		}
 		c.addHelp(command, name)
 	}
 }

@@ -78,7 +78,10 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 		m.Assumes = append(m.Assumes, Assumption{Text: "juju >= " + raw.MinJujuVersion})
 	}
 	m.setPlatforms(raw)
-	if err := cmp.Or(m.checkKubernetes(raw), m.checkFields(raw.HookDialect)); err != nil {
+	if err := m.checkKubernetes(raw); err != nil {
+		return nil, err
+	}
+	if err := m.checkFields(raw.HookDialect); err != nil {
 		return nil, err
 	}
 	return m, m.addRelations(raw)

@@ -163,9 +163,10 @@ func (r *RelationFacts) TooManyMembers() string {
 }
 
 func inheritedVariables(tools string, getenv func(string) string) []string {
+	path, lang := getenv("PATH"), getenv("LANG")
 	env := []string{
-		"PATH=" + tools + ":" + cmp.Or(getenv("PATH"), defaultPath),
-		"LANG=" + cmp.Or(getenv("LANG"), "C.UTF-8"),
+		"PATH=" + tools + ":" + cmp.Or(path, defaultPath),
+		"LANG=" + cmp.Or(lang, "C.UTF-8"),
 	}
 	for _, name := range []string{
 		"HOME", "USER",

@@ -168,6 +168,120 @@ func TestHideSecrets(t *testing.T) {
 	}
 }
 
+// TestHiddenAndShown has what charms and programs print. In what must be hidden the secret is s3cr3t; each
+// line of it says all that is shown. What must be shown is as it was.
+func TestHiddenAndShown(t *testing.T) {
+	hidden := []struct{ text, want string }{
+		// URLs
+		{"postgres://app:s3cr3t@db:5432/x", "postgres://app:(hidden)@db:5432/x"},
+		{"cannot connect to amqp://u:s3cr3t@h/v: refused", "cannot connect to amqp://u:(hidden)@h/v: refused"},
+		{"https://x-access-token:s3cr3t@github.com/a/b.git", "https://x-access-token:(hidden)@github.com/a/b.git"},
+		{"postgres://app:verified@db/x", "postgres://app:(hidden)@db/x"},
+		{"GET /login?user=u&access_token=s3cr3t HTTP/1.1", "GET /login?user=u&access_token=(hidden) HTTP/1.1"},
+		{"https://h/cb#access_token=s3cr3t&state=1", "https://h/cb#access_token=(hidden)&state=1"},
+
+		// settings of programs and shells
+		{"password=s3cr3t", "password=(hidden)"},
+		{"+ export PGPASSWORD=s3cr3t", "+ export PGPASSWORD=(hidden)"},
+		{"+ MYSQL_PWD=s3cr3t mysql -u root", "+ MYSQL_PWD=(hidden) mysql -u root"},
+		{"AWS_SECRET_ACCESS_KEY=s3cr3t/x+y", "AWS_SECRET_ACCESS_KEY=(hidden)"},
+		{"aws_secret_access_key = s3cr3t", "aws_secret_access_key = (hidden)"},
+		{"SecretAccessKey: s3cr3t", "SecretAccessKey: (hidden)"},
+		{"SESSION_SECRET='s3cr3t and more' ./run", "SESSION_SECRET=(hidden) ./run"},
+		{"authtoken=s3cr3t", "authtoken=(hidden)"},
+		{"secretkey: s3cr3t", "secretkey: (hidden)"},
+		{"password = s3cr3t", "password = (hidden)"},
+		{"[client]\nuser = root\npassword = s3cr3t\nhost = h", "[client]\nuser = root\npassword = (hidden)\nhost = h"},
+		{"host=h password=s3cr3t dbname=d", "host=h password=(hidden) dbname=d"},
+		{"Server=h;Password=s3cr3t;Database=d", "Server=h;Password=(hidden);Database=d"},
+		{`setting changed: "token"="s3cr3t" (was "s3cr3t")`, `setting changed: "token"=(hidden) (was (hidden))`},
+
+		// options
+		{"mysql --password s3cr3t db", "mysql --password (hidden) db"},
+		{"mysql --password=s3cr3t db", "mysql --password=(hidden) db"},
+		{"vault login --token 's3cr3t x'", "vault login --token (hidden)"},
+		{"tool --api-key s3cr3t --verbose", "tool --api-key (hidden) --verbose"},
+		{"curl -u admin:s3cr3t https://h/", "curl -u admin:(hidden) https://h/"},
+		{"curl -s --user 'admin:s3cr3t' https://h/", "curl -s --user 'admin:(hidden)' https://h/"},
+
+		// JSON, YAML and dictionaries of Python
+		{`{"user": "u", "api_key": "s3cr3t"}`, `{"user": "u", "api_key": (hidden)}`},
+		{`{"user":"u","password":s3cr3t}`, `{"user":"u","password":(hidden)}`},
+		{`{'name': 'x', 'client_secret': 's3cr3t'}`, `{'name': 'x', 'client_secret': (hidden)}`},
+		{`got: {"a": {"token": "s3cr3t"}}`, `got: {"a": {"token": (hidden)}}`},
+		{`  "password": s3cr3t,`, `  "password": (hidden),`},
+		{"db:\n  user: u\n  password: s3cr3t\n  port: 1", "db:\n  user: u\n  password: (hidden)\n  port: 1"},
+		{"- token: 's3cr3t'", "- token: (hidden)"},
+		{`PASSWORD: "s3cr3t"`, `PASSWORD: (hidden)`},
+		{"password: s3cr3t\r\nuser: u", "password: (hidden)\r\nuser: u"},
+		{`tokens: ["s3cr3t", "s3cr3t"]` + "\n" + `"tokens": ["s3cr3t"]`, "tokens: (hidden)\n\"tokens\": (hidden)"},
+
+		// headers
+		{"Authorization: Bearer s3cr3t", "Authorization: Bearer (hidden)"},
+		{"> Authorization: Basic s3cr3t==", "> Authorization: Basic (hidden)"},
+		{"> X-Auth-Token: s3cr3t", "> X-Auth-Token: (hidden)"},
+		{"authorization: s3cr3t", "authorization: (hidden)"},
+		{`curl -H "Authorization: Bearer s3cr3t" https://h/`, `curl -H "Authorization: (hidden)" https://h/`},
+		{`curl -H 'X-Api-Key: s3cr3t' https://h/`, `curl -H 'X-Api-Key: (hidden)' https://h/`},
+		{`curl --header="PRIVATE-TOKEN: s3cr3t" h`, `curl --header="PRIVATE-TOKEN: (hidden)" h`},
+		{`{"Authorization": "Bearer s3cr3t"}`, `{"Authorization": (hidden)}`},
+		{`{'Authorization': 'Bearer s3cr3t', 'Accept': 'x'}`, `{'Authorization': (hidden), 'Accept': 'x'}`},
+		{`sent b'GET / HTTP/1.1 Authorization: Bearer s3cr3t'`, `sent b'GET / HTTP/1.1 Authorization: Bearer (hidden)'`},
+
+		// private keys, and SQL
+		{"-----BEGIN RSA PRIVATE KEY-----\ns3cr3t\n-s3cr3t-\n-----END RSA PRIVATE KEY-----\nnext", "-----BEGIN RSA PRIVATE KEY-----(hidden)-----END RSA PRIVATE KEY-----\nnext"},
+		{"-----BEGIN OPENSSH PRIVATE KEY-----\ns3cr3t\ns3cr3t", "-----BEGIN OPENSSH PRIVATE KEY-----(hidden)"},
+		{"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\ns3cr3t\n-----END PGP PRIVATE KEY BLOCK-----", "-----BEGIN PGP PRIVATE KEY BLOCK-----(hidden)-----END PGP PRIVATE KEY BLOCK-----"},
+		{`"x"="-----BEGIN PRIVATE KEY-----\ns3cr3t\n-----END PRIVATE KEY-----\n"`, `"x"="-----BEGIN PRIVATE KEY-----(hidden)-----END PRIVATE KEY-----\n"`},
+		{"CREATE USER 'a' IDENTIFIED BY 's3cr3t'", "CREATE USER 'a' IDENTIFIED BY (hidden)"},
+		{"ALTER USER a WITH ENCRYPTED PASSWORD 's3cr3t';", "ALTER USER a WITH ENCRYPTED PASSWORD (hidden);"},
+	}
+	for _, test := range hidden {
+		t.Run(test.text, func(t *testing.T) {
+			got := HideSecrets(test.text)
+			if got != test.want {
+				t.Errorf("it is shown as\n%q, want\n%q", got, test.want)
+			}
+			if again := HideSecrets(got); again != got {
+				t.Errorf("it becomes\n%q, then\n%q", got, again)
+			}
+		})
+	}
+
+	shown := []string{
+		// names of errors, as Python, Java, Go and others print them
+		"KeyError: 'x'", `KeyError: "password"`, "KeyError: password", "  KeyError: 'db-password'", "install: exit code 1: KeyError: 'x'",
+		"TokenError: Invalid", "SecretNotFoundError: secret:abc", "ops.model.SecretNotFoundError: secret:abc", "hvac.exceptions.InvalidPath: secret/x",
+		"psycopg2.errors.InvalidPassword: FATAL", "jwt.exceptions.InvalidTokenError: x", "java.security.InvalidKeyException: x", "PasswordExpired: x",
+		"TokenExpired: 10s", "MissingToken: x", "AuthError: 403", "UnknownKey: x", "Traceback (most recent call last):\n  File \"x.py\", line 3\nKeyError: 'x'",
+		`{"error": {"TokenError": "Invalid"}}`, "key_error=3", "auth-errors: 17",
+
+		// sentences
+		"the key is missing", "token expired at line 3", "ssh-key: not found", "ssh-key: missing", "cert: expired", "auth: ok", "password: required",
+		"auth: connection refused by server", "token: invalid character", "credentials: none", "Authorization: Bearer token missing",
+		"Authorization: denied by policy", "secret:abc", "secret-get: permission denied", `cannot read secret "db-password": permission denied`,
+		`setting "token": not set`, "no value for 'password'", "unknown option \"api-key\"", "the option --token is missing", "give --key or --cert",
+		"say --password, not -p", "usage: login --password PASSWORD", "usage: relation-set KEY=VALUE", "want key=value", "--token=<token>",
+		"password for root was changed", "wrong password for user root at 10.1.2.3", "hooks/auth.py:12: SyntaxError", "lib/token.py: SyntaxError",
+		"key.go:12: undefined", "token-store: 3 tokens of 5 are left",
+
+		// what only looks like a secret
+		`"password": null`, `{'password': None, "token": true}`, "password: null", "PWD=/var/lib/charm", "OLDPWD is not set", "public-key: AAAA", "authorized-keys=x",
+		"https://user@host/path", "git@github.com:a/b.git", "docker run -u 1000:1000 x", "docker run --user app:app x", "curl -u admin https://h/",
+		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nMII\n-----END PUBLIC KEY-----",
+	}
+	for _, text := range shown {
+		t.Run(text, func(t *testing.T) {
+			if got := HideSecrets(text); got != text {
+				t.Errorf("it is shown as\n%q", got)
+			}
+		})
+	}
+	if len(hidden) < 30 || len(shown) < 30 {
+		t.Errorf("only %d lines are hidden and %d shown", len(hidden), len(shown))
+	}
+}
+
 func TestShownAsItIs(t *testing.T) {
 	for _, text := range []string{
 		"", "plain text", "a = b", "12:30:01 INFO x", "auth: connection refused by server", "cert: it has expired",

@@ -110,7 +110,7 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	if err != nil || a.Status != ActionRunning {
 		return err
 	}
-	line.Message = truncate(line.Message, maxProgressLineBytes)
+	line.Message = Truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
 	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
 	return tx.keys.Put(keys.Action(id), a)

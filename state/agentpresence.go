@@ -60,7 +60,7 @@ func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []strin
 // more). An agent whose machine or unit is gone has nobody to tell: no error.
 func Report(ctx context.Context, s *Session, update Updater, agent string, t *Trouble) error {
 	if t != nil {
-		t.Message = truncate(t.Message, maxMessageBytes)
+		t.Message = Truncate(t.Message, maxMessageBytes)
 	}
 	err := update(ctx, func(tx *Tx) error {
 		if err := tx.checkAgentExists(agent); err != nil {
@@ -146,7 +146,7 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubleMessages)])
 	for i, m := range messages {
-		messages[i] = truncate(m, maxMessageBytes)
+		messages[i] = Truncate(m, maxMessageBytes)
 	}
 	old, err := tx.ProvisionerTrouble()
 	if same := slices.Equal(old.Messages, messages); same {

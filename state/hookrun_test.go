@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ func TestHookRunsAreSmall(t *testing.T) {
 
 func saysMegabyte(t *testing.T, st *state.State) {
 	statetest.AddService(t, st, statetest.MySQL(), 1)
-	begin := strings.Repeat("é", 500) + " https://me:"
+	begin := strings.Repeat("é", 480) + " https://me:"
 	secret := strings.Repeat("x", 1_000_000)
 	whole := begin + secret + "@" + strings.Repeat("host", 1000)
 	for seq, message := range []string{whole, strings.Repeat("é", 100_000), "short", strings.Repeat("a", 1024)} {
@@ -39,7 +40,9 @@ func saysMegabyte(t *testing.T, st *state.State) {
 		})
 		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("mysql/0") })
 		hidden := strings.ReplaceAll(message, secret, "(hidden)") // no password is cut in two there, either
-		if u.Status.Message != hidden[:min(len(hidden), 4<<10)] {
+		kept, cut, isCut := strings.Cut(u.Status.Message, "...")
+		if isCut != (len(hidden) > 4<<10) || isCut && cut != fmt.Sprintf(" (%d bytes cut off)", len(hidden)-len(kept)) ||
+			!strings.HasPrefix(hidden, kept) || len(u.Status.Message) < min(len(hidden), 4<<10-10) || len(u.Status.Message) > 4<<10 {
 			t.Errorf("the unit's status has %d bytes of %d", len(u.Status.Message), len(message))
 		}
 		record := statetest.Read(t, st, func(v *state.View) ([]byte, error) {
@@ -51,7 +54,7 @@ func saysMegabyte(t *testing.T, st *state.State) {
 		}
 	}
 	runs := statetest.Read(t, st, func(v *state.View) ([]state.HookRun, error) { return v.HookRuns("mysql/0") })
-	for i, test := range []struct{ prefix, suffix string }{{begin + "(hidden)@", "…"}, {"éé", "é…"}, {"short", "short"}, {"aa", "aa"}} {
+	for i, test := range []struct{ prefix, suffix string }{{begin + "(hidden)@", " bytes cut off)"}, {"éé", " bytes cut off)"}, {"short", "short"}, {"aa", "aa"}} {
 		got := runs[i].Said.Message
 		if !utf8.ValidString(got) || !strings.HasPrefix(got, test.prefix) || !strings.HasSuffix(got, test.suffix) {
 			t.Errorf("of hook %d it has %q", i, got)

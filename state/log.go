@@ -58,7 +58,7 @@ const MaxLogsPerUpdate = 16
 
 // AppendLogs adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their
 // names. Of each it keeps the newest lines, about half a megabyte to four of them; a message above
-// 64 KiB is cut, since the full text is in a file on the machine. One writer for one source; two
+// 64 KiB is cut and says so, since the full text is in a file on the machine. One writer for one source; two
 // conflict and are rerun.
 func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error {
 	parts := map[string][][]LogLine{}
@@ -89,7 +89,7 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	var part []LogLine
 	size := 0
 	for _, l := range lines {
-		l.Message = truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
+		l.Message = Truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
 		if size+l.size() > maxLogBatchBytes && len(part) > 0 {
 			parts, part, size = append(parts, part), nil, 0
 		}

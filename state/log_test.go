@@ -72,8 +72,26 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	appendLog(t, st, "a/2", at(1, "INFO", strings.Repeat("é", 100<<10)))
 	lines = statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Sources: []string{"a/2"}}) })
-	if n := len(lines[0].Message); n > 64<<10 || n < 60<<10 || strings.Trim(lines[0].Message, "é") != "" {
+	kept, cut, ok := strings.Cut(lines[0].Message, "...")
+	if n := len(lines[0].Message); n > 64<<10 || n < 60<<10 || strings.Trim(kept, "é") != "" {
 		t.Errorf("a long message was cut to %d bytes", n)
+	}
+	if want := fmt.Sprintf(" (%d bytes cut off)", 200<<10-len(kept)); !ok || cut != want {
+		t.Errorf("a long message ends with %q, want %q", cut, want)
+	}
+}
+
+// TestLongestLineOfAHookIsUncut: the outputs of hooks come in lines of at most hookexec.MaxLine.
+func TestLongestLineOfAHookIsUncut(t *testing.T) {
+	st := statetest.New(t)
+	long := strings.Repeat("x", 60<<10)
+	line := at(1, "INFO", long)
+	line.Hook = strings.Repeat("h", 200)
+	appendLog(t, st, "a/1", line)
+
+	lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+	if len(lines) != 1 || lines[0].Message != long {
+		t.Errorf("%d lines, the first with %d bytes", len(lines), len(lines[0].Message))
 	}
 }
 

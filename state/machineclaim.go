@@ -136,7 +136,7 @@ type StartFailure struct {
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID, m.Status = f.Instance, MachineError
-		m.Message, m.Attempts, m.RetryAt = truncate(f.Message, maxMessageBytes), f.Attempts, f.RetryAt
+		m.Message, m.Attempts, m.RetryAt = Truncate(f.Message, maxMessageBytes), f.Attempts, f.RetryAt
 	})
 }
 
@@ -145,7 +145,7 @@ func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 func (tx *Tx) SetStartProgress(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Status == MachinePending && m.InstanceID == "" {
-			m.Message = truncate(message, maxMessageBytes)
+			m.Message = Truncate(message, maxMessageBytes)
 		}
 	})
 }
@@ -162,5 +162,5 @@ func (tx *Tx) SetStopped(id, instance string) error {
 
 // SetStopFailure records why the instance of a dead machine is still there.
 func (tx *Tx) SetStopFailure(id, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, truncate(message, maxMessageBytes) })
+	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, Truncate(message, maxMessageBytes) })
 }

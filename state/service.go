@@ -198,7 +198,7 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err
 	}
-	w.Message = truncate(w.Message, maxMessageBytes)
+	w.Message = Truncate(w.Message, maxMessageBytes)
 	return tx.keys.Put(keys.ServiceStatus(name), w)
 }
 

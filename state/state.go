@@ -171,20 +171,26 @@ func refuse(kind error, format string, args ...any) error {
 // IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
 func IgnoreNotFound(err error) error { return wrap.Unless(err, ErrNotFound) }
 
-// truncate cuts a text to at most n bytes, between two characters. Secrets in one that is too long are hidden
-// first: nothing tells that half a URL holds a password.
-func truncate(text string, n int) string {
-	if len(text) <= n {
+// Truncate cuts a text to at most maxBytes, between two characters, and ends it with how many bytes
+// were cut off. Secrets in one that is too long are hidden first: nothing tells that half a URL holds
+// a password. maxBytes must have room for the words at the end, which take 50 bytes at most.
+func Truncate(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	if text = sanitize.HideSecrets(text); len(text) <= n {
+	text = sanitize.HideSecrets(text)
+	if len(text) <= maxBytes {
 		return text
 	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+
+	kept := max(0, maxBytes-len(cutMark(len(text))))
+	for kept > 0 && !utf8.RuneStart(text[kept]) {
+		kept--
 	}
-	return text[:n]
+	return text[:kept] + cutMark(len(text)-kept)
 }
+
+func cutMark(bytes int) string { return fmt.Sprintf("... (%d bytes cut off)", bytes) }
 
 // maxMessageBytes bounds what is kept of a provider's, charm's or agent's message: many
 // of them have to fit in one transaction.

@@ -138,7 +138,7 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 
 // SetUnitStatus sets a unit's workload status, with its message truncated.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
-	w.Message = truncate(w.Message, maxMessageBytes)
+	w.Message = Truncate(w.Message, maxMessageBytes)
 	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
 }
 
@@ -149,7 +149,7 @@ func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	if err != nil || u.Workload.Version == version {
 		return err
 	}
-	u.Workload = WorkloadVersion{Version: truncate(version, maxMessageBytes), Since: since.UTC()}
+	u.Workload = WorkloadVersion{Version: Truncate(version, maxMessageBytes), Since: since.UTC()}
 	return tx.keys.Put(keys.Unit(name), u)
 }
 

@@ -61,6 +61,7 @@ type Failure struct {
 	Hook     Hook      `json:"hook"`
 	Message  string    `json:"message"`
 	Stderr   string    `json:"stderr,omitempty"` // the last line that the hook has written there
+	Logged   string    `json:"logged,omitempty"` // the last line that it has logged as an error, if Stderr is empty
 	Charm    string    `json:"charm,omitempty"`  // the URL of the charm that the unit's hook was of; empty for a relation's
 	Since    time.Time `json:"since"`            // of the first attempt
 	Attempts int       `json:"attempts"`
@@ -183,7 +184,7 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
 	}
 	if s := r.Said; s != nil && len(s.Message) > maxHookRunMessage {
-		r.Said = &WorkloadStatus{Status: s.Status, Message: truncate(s.Message, maxHookRunMessage) + "…", Since: s.Since}
+		r.Said = &WorkloadStatus{Status: s.Status, Message: Truncate(s.Message, maxHookRunMessage), Since: s.Since}
 	}
 	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%MaxHookRuns)), r)
 }

@@ -175,8 +175,9 @@ func (r *Runner) discardOutput(fd int) {
 	})
 }
 
-// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost.
-const MaxLine = 64 << 10
+// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost: the
+// environment's log takes one of so many bytes uncut.
+const MaxLine = 60 << 10
 
 // pipe carries one output of a hook to the agent.
 type pipe struct {

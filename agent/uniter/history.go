@@ -21,6 +21,7 @@ type runRecord struct {
 	unlisted bool   // not for the history: an action, a command, or a hook that the charm does not have
 	orphaned bool   // its agent died before its process had ended
 	stderr   string // the last line on stderr
+	logged   string // the last line that it logged as an error, if stderr is empty
 }
 
 // newRunRecord is for a hook whose process nobody has seen end.
@@ -35,6 +36,9 @@ func newRunRecord(op state.Op, failure string) runRecord {
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
 	p.orphaned, p.stderr, p.Said = false, r.lastStderr, r.ctx.Said()
+	if p.stderr == "" {
+		p.logged = r.lastLogged.get()
+	}
 	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
 	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
 		p.Exit = r.outcome.Code

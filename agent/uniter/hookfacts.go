@@ -95,14 +95,20 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	return names
 }
 
-func (u *uniter) newContext(f hookFacts) *hookctx.Context {
+// newContext has logged learn what the hook logs as an error.
+func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
+	log := func(level, message string) {
+		logged.note(level, message)
+		u.output.Write(level, h.Name, message)
+	}
+
 	return hookctx.New(hookctx.Options{
 		State:        u.State,
 		Update:       u.rawUpdate,
 		RelationName: h.RelationName,
 		CharmURL:     f.unit.Charm,
-		Log:          func(level, message string) { u.output.Write(level, h.Name, message) },
+		Log:          log,
 		Facts: hookapi.Facts{
 			Unit:          f.unit.Name,
 			Service:       f.unit.Service,

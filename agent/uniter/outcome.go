@@ -278,7 +278,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 }
 
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
-	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Since: now.UTC(), Attempts: 1}
+	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Logged: r.logged, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {
 		f.Since, f.Attempts, f.Backoff = before.Since, before.Attempts+1, before.Backoff
 	}

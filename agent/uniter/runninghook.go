@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -15,9 +16,10 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
-// maxStderr bounds the line of a hook's stderr that its status shows, in bytes.
+// maxStderr bounds the line of a hook's stderr, or of what it has logged, that its status shows, in bytes.
 const maxStderr = 500
 
 // runningHook is the hook in flight.
@@ -31,6 +33,7 @@ type runningHook struct {
 
 	output     actionOutput // of an action or a command
 	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
+	lastLogged lastError    // the last line that it has logged as an error
 	endReason  string       // why the hook was told to end, or killed; empty: it was not
 
 	interrupt context.CancelFunc // tells the process group to end
@@ -38,6 +41,49 @@ type runningHook struct {
 	done      chan struct{}      // closed after outcome was set
 	outcome   hookexec.Outcome
 	endedAt   time.Time // of the process
+}
+
+// lastError is the last line that a hook has logged as an error. Its tools log it, in goroutines of their own.
+type lastError struct {
+	mu   sync.Mutex
+	line string
+}
+
+func (l *lastError) note(level, message string) {
+	if level != "ERROR" && level != "CRITICAL" {
+		return
+	}
+	if strings.Contains(message, "\n") {
+		message = sanitize.HideSecrets(message) // one line of a private key does not tell that it is of one
+	}
+	line := lastTelling(message)
+	if line == "" {
+		return
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line = line
+}
+
+func (l *lastError) get() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line
+}
+
+// lastTelling returns the last line that has a letter, which the end of a dictionary and a traceback's marks
+// have not; cut to maxStderr bytes. It is empty if there is none.
+func lastTelling(text string) string {
+	for text != "" {
+		rest := strings.LastIndexByte(text, '\n')
+		line := strings.TrimSpace(text[rest+1:])
+		if strings.ContainsFunc(line, unicode.IsLetter) {
+			return state.Truncate(line, maxStderr)
+		}
+		text = text[:max(0, rest)]
+	}
+	return ""
 }
 
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
@@ -74,7 +120,8 @@ func (u *uniter) checkSocket() error {
 }
 
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
-	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, ctx: u.newContext(facts), done: make(chan struct{})}
+	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
+	r.ctx = u.newContext(facts, &r.lastLogged)
 	r.entry = snap.Uniter.Members[s.Hook.Relation][hook.Member(s.Hook)]
 	r.op = state.Op{ID: server.NewClientID(), Hook: s.Hook, ClientID: server.NewClientID(), Started: now(), Holder: facts.holder,
 		Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
@@ -167,9 +214,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 			level := "INFO"
 			if s == hookexec.Stderr {
 				level = "ERROR"
-				if strings.ContainsFunc(line, unicode.IsLetter) { // not the end of a dictionary or a traceback's marks
-					r.lastStderr = strings.ToValidUTF8(line[:min(len(line), maxStderr)], "")
-				}
+				r.lastStderr = cmp.Or(lastTelling(line), r.lastStderr)
 			}
 			u.output.WriteAt(at, level, r.op.Hook.Name, line)
 		},

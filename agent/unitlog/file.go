@@ -3,6 +3,7 @@ package unitlog
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"bijou/state"
 	"bijou/state/sanitize"
@@ -33,11 +34,14 @@ func (f *logFile) rotateAbove(limit int64) error {
 	return os.Rename(f.path, f.path+".1")
 }
 
-// write hides secrets, since files are copied about. Without a path there is no file.
+// write hides secrets, since files are copied about. Each line of a message begins with the
+// message's time, level and hook, so that none passes for another message. Without a path
+// there is no file.
 func (f *logFile) write(l state.LogLine) error {
 	if f.path == "" {
 		return nil
 	}
+
 	limit := int64(maxSizeWithinHook)
 	if f.hookEnded {
 		limit = maxSizeBetweenHooks
@@ -51,9 +55,22 @@ func (f *logFile) write(l state.LogLine) error {
 			return err
 		}
 	}
-	n, err := fmt.Fprintf(f.handle, "%s %s %s: %s\n", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, l.Hook, sanitize.Escape(sanitize.HideSecrets(l.Message)))
+
+	n, err := f.handle.WriteString(formatLine(l))
 	f.size += int64(n)
 	return err
+}
+
+func formatLine(l state.LogLine) string {
+	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, sanitize.Escape(l.Hook))
+
+	var b strings.Builder
+	for _, line := range sanitize.EscapeLines(sanitize.HideSecrets(l.Message)) {
+		b.WriteString(head)
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func (f *logFile) openFile() error {

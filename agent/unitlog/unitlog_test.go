@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/store"
@@ -165,19 +167,23 @@ func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
 	})
 }
 
-// One line a record, and no secret, whatever a message holds: in the file; in the store
-// it is as it was said.
+// Each line of a message has the message's own time, level and hook before it, and no secret, whatever the
+// message holds: in the file; in the store it is as it was said.
 func TestNoMessageForgesARecord(t *testing.T) {
 	st := statetest.New(t)
 	l := open(t, st)
-	said := "a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=s3cr3t"
-	l.Write("INFO", "install", said)
+	said := "a\r\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=s3cr3t\n"
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	l.WriteAt(at, "ERROR", "install", said)
 	l.Close()
+
 	data, err := os.ReadFile(l.file.path)
-	want := `INFO install: a\n2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=(hidden)` + "\n"
-	if err != nil || strings.Count(string(data), "\n") != 1 || !strings.HasSuffix(string(data), want) {
-		t.Errorf("%q, %v", data, err)
+	want := "2026-05-01T00:00:00.000Z ERROR install: a\n" +
+		`2026-05-01T00:00:00.000Z ERROR install: 2026-01-01T00:00:00.000Z INFO start: forged \u202egnp.\x1b[2J\r password=(hidden)` + "\n"
+	if diff := cmp.Diff(want, string(data)); err != nil || diff != "" {
+		t.Errorf("%s%v", diff, err)
 	}
+
 	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) > 0 })
 	if lines := stored(t, st); len(lines) != 1 || lines[0].Message != said {
 		t.Errorf("%v", lines)

@@ -100,10 +100,19 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 
 func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
-	t.printedEnds = ends
-	out := bufio.NewWriter(t.o.streams.Out)
+
+	var text []string
 	for _, l := range lines {
-		fmt.Fprintln(out, t.formatLine(l))
+		text = append(text, t.formatMessage(l)...)
+	}
+	if n := t.maxLines(); n > 0 && t.printedEnds == nil {
+		text = text[max(0, len(text)-n):] // the last messages may have more lines than were asked for
+	}
+	t.printedEnds = ends
+
+	out := bufio.NewWriter(t.o.streams.Out)
+	for _, line := range text {
+		fmt.Fprintln(out, line)
 	}
 	return out.Flush()
 }
@@ -125,7 +134,9 @@ func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) 
 	}
 }
 
-func (t *logFollower) formatLine(l state.LogLine) string {
+// formatMessage returns a line for each line of the message. Every one of them begins with the
+// message's own time, source and level, so that none passes for another message.
+func (t *logFollower) formatMessage(l state.LogLine) []string {
 	if !t.Secrets {
 		l.Message = sanitize.HideSecrets(l.Message)
 	}
@@ -134,21 +145,31 @@ func (t *logFollower) formatLine(l state.LogLine) string {
 			Source string `json:"source"`
 			state.LogLine
 		}{l.Source, l})
-		return sanitize.EscapeJSON(string(text))
+		return []string{sanitize.EscapeJSON(string(text))}
 	}
+
+	head := fmt.Sprintf("%s %s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level)
 	if l.Hook != "" {
-		l.Message = l.Hook + ": " + l.Message
+		head += l.Hook + ": "
 	}
-	text := fmt.Sprintf("%s %s %s %s", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level, sanitize.Escape(l.Message))
+
+	lines := sanitize.EscapeLines(l.Message)
+	for i, line := range lines {
+		lines[i] = t.paint(l.Level, sanitize.Escape(head)+line)
+	}
+	return lines
+}
+
+func (t *logFollower) paint(level, line string) string {
 	switch {
 	case !t.coloured:
-		return text
-	case l.Level == "ERROR" || l.Level == "CRITICAL":
-		return console.Paint(console.Red, text)
-	case l.Level == "WARNING":
-		return console.Paint(console.Yellow, text)
+		return line
+	case level == "ERROR" || level == "CRITICAL":
+		return console.Paint(console.Red, line)
+	case level == "WARNING":
+		return console.Paint(console.Yellow, line)
 	}
-	return text
+	return line
 }
 
 // parseSince accepts a duration before now, or a time; a time of day alone is today's.

@@ -206,7 +206,9 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 		if len(actions) > 1 {
 			head = a.Unit + ": "
 		}
-		o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), sanitize.Escape(line.Message))
+		for _, text := range sanitize.EscapeLines(line.Message) {
+			o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), text)
+		}
 	}
 	ctx, cancel := withTimeout(o.ctx, timeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -126,7 +127,7 @@ func relationMessage(r status.Relation) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+sanitize.FirstLine(view.Message)+failureHint(view.Stderr, view.See))
+				messages = append(messages, unit+": "+sanitize.FirstLine(view.Message)+failureHint(cmp.Or(view.Stderr, view.Logged), view.See))
 			}
 		}
 	}
@@ -166,5 +167,5 @@ func relationUnitMessage(u status.RelationUnit) string {
 	case !u.NextRetry.IsZero():
 		text += retryText(u.NextRetry)
 	}
-	return text + failureHint(u.Stderr, u.See)
+	return text + failureHint(cmp.Or(u.Stderr, u.Logged), u.See)
 }

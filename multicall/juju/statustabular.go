@@ -219,17 +219,17 @@ func unitMessage(u status.Unit, workload string) string {
 	case !i.NextRetry.IsZero():
 		text += retryText(i.NextRetry)
 	}
-	return text + failureHint(i.Stderr, i.See)
+	return text + failureHint(cmp.Or(i.Stderr, i.Logged), i.See)
 }
 
-func failureHint(stderr, see string) string {
+func failureHint(said, see string) string {
 	switch {
 	case see == "":
 		return ""
-	case stderr != "":
-		stderr = ": " + stderr
+	case said != "":
+		said = ": " + said
 	}
-	return stderr + "; see: " + see
+	return said + "; see: " + see
 }
 
 func troubleMessage(t state.Trouble) string {

@@ -39,6 +39,18 @@ func escape(text string, write func(rune) string) string {
 	return b.String()
 }
 
+// EscapeLines returns the lines of a text, each as Escape has it: a caller that puts its own
+// words before each of them shows a text in which no line passes for somebody else's. Ends of
+// lines at the text's own end are left out; there is always one line.
+func EscapeLines(text string) []string {
+	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
+
+	for i, line := range lines {
+		lines[i] = Escape(strings.TrimSuffix(line, "\r"))
+	}
+	return lines
+}
+
 // FirstLine returns the text up to its first newline.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

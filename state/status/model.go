@@ -98,6 +98,7 @@ type UnitStateInfo struct {
 	Hook      string         `yaml:"hook,omitempty" json:"hook,omitempty"`
 	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
 	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook has written there
+	Logged    string         `yaml:"logged,omitempty" json:"logged,omitempty"` // the last line that it has logged as an error, if Stderr is empty
 	See       string         `yaml:"see,omitempty" json:"see,omitempty"`       // the command that shows more
 	Since     time.Time      `yaml:"since,omitempty" json:"since,omitzero"`
 	Attempts  int            `yaml:"attempts,omitempty" json:"attempts,omitempty"`
@@ -119,6 +120,7 @@ type RelationUnit struct {
 	State     string         `yaml:"state" json:"state"` // start, up, departed, error
 	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
 	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"`
+	Logged    string         `yaml:"logged,omitempty" json:"logged,omitempty"`
 	See       string         `yaml:"see,omitempty" json:"see,omitempty"`
 	Since     time.Time      `yaml:"since,omitempty" json:"since,omitzero"`
 	Attempts  int            `yaml:"attempts,omitempty" json:"attempts,omitempty"`
@@ -227,6 +229,7 @@ func hideInFailure(f *state.Failure) {
 	if f != nil {
 		hideSecrets(&f.Message)
 		hideSecrets(&f.Stderr)
+		hideSecrets(&f.Logged)
 	}
 }
 

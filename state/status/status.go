@@ -267,7 +267,7 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
 	}
 	return RelationUnit{
-		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
+		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
 	}
 }

@@ -108,7 +108,7 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 		return nil
 	}
 	return &UnitStateInfo{
-		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
+		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
 	}
 }

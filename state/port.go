@@ -68,6 +68,10 @@ func (p Port) isSameRange(o Port) bool {
 	return p == o
 }
 
+// ConflictsWith reports whether one unit cannot have both ranges open: they overlap, and are
+// not the same range, be it for other endpoints.
+func (p Port) ConflictsWith(o Port) bool { return p.overlaps(o) && !p.isSameRange(o) }
+
 // PortInUse is a range that a unit has open.
 type PortInUse struct {
 	Unit string
@@ -75,7 +79,7 @@ type PortInUse struct {
 }
 
 // PortConflict finds an open port of another unit on a unit's machine that overlaps a
-// range. On "local", where every machine is the same host and fifty services may have
+// range; its own are [Port.ConflictsWith]'s affair. On "local", where every machine is the same host and fifty services may have
 // the same port in their charm, an equal range is no conflict.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
 	u, uerr := v.Unit(unit)

@@ -137,13 +137,17 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 			return err
 		}
 		of, err := c.loadPorts(ctx, unit)
-		if err == nil && open && !slices.Contains(of.apply(of.stored), state.Port(p)) {
-			err = c.checkPortConflict(ctx, unit, p)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
+
+		if open {
+			if err := c.checkPortConflict(ctx, unit, of.apply(of.stored), p); err != nil {
+				return err
+			}
 		}
-		return err
+		of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
+		return nil
 	})
 }
 
@@ -195,7 +199,17 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-func (c *Context) checkPortConflict(ctx context.Context, unit string, p hookapi.Port) error {
+// checkPortConflict is given what the unit has open itself, the hook's own changes applied.
+func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
+	if slices.Contains(own, state.Port(p)) {
+		return nil
+	}
+	for _, o := range own {
+		if o.ConflictsWith(state.Port(p)) {
+			return &hookapi.PortConflict{Unit: unit, Open: hookapi.Port(o), Want: p}
+		}
+	}
+
 	var taken bool
 	in, err := view(ctx, c, func(v *state.View) (in state.PortInUse, err error) {
 		in, taken, err = v.PortConflict(unit, state.Port(p))

@@ -52,10 +52,18 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return err
 }
 
-// RemoveSecret removes a revision, or with 0 the secret.
+// RemoveSecret removes a revision, or with 0 the secret. What the hook has removed already, be it with the
+// secret's last revision, it may remove again.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.loadSecrets(ctx); err != nil {
+		return err
+	}
+	if s := c.secrets.byID[id]; s != nil && (s.isGone() || slices.Contains(s.removed, revision)) {
+		return nil
+	}
+
 	s, err := c.findManaged(ctx, id)
 	if err != nil {
 		return err
@@ -139,11 +147,15 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 			return err
 		}
 	}
-	err := secrets.Put(tx, r)
-	for _, revision := range s.removed {
-		if err == nil {
-			r, err = secrets.Remove(tx, r, revision)
-		}
+	if err := secrets.Put(tx, r); err != nil {
+		return err
 	}
-	return err
+	for _, revision := range s.removed {
+		left, err := secrets.Remove(tx, r, revision)
+		if err != nil {
+			return err
+		}
+		r = left
+	}
+	return nil
 }

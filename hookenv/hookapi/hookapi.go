@@ -124,14 +124,14 @@ func (p Port) String() string {
 
 // PortConflict refuses to open a range: another that is open overlaps it.
 type PortConflict struct {
-	Unit string // who has the other one open
+	Unit string // the unit that has the other one open; it may be the one that opens
 	Open Port   // the other one
 	Want Port
 }
 
 // Error words it for the charm's author.
 func (e *PortConflict) Error() string {
-	return fmt.Sprintf("cannot open %v: %s has %v open on this machine", e.Want, e.Unit, e.Open)
+	return fmt.Sprintf("cannot open %v: it overlaps %v, which %s has open on this machine", e.Want, e.Open, e.Unit)
 }
 
 // Status is a workload status: a word, a message, and data that the agent adds.

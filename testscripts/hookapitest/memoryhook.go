@@ -183,9 +183,11 @@ func (h *memoryHook) SetPort(ctx context.Context, _ string, port hookapi.Port, o
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
-	if open {
-		for unit, ports := range h.m.ports {
-			i := slices.IndexFunc(ports, func(o hookapi.Port) bool { return unit != h.facts.Unit && overlap(o, port) })
+	if own := h.portsNow(); open && !slices.Contains(own, port) {
+		all := maps.Clone(h.m.ports)
+		all[h.facts.Unit] = own
+		for unit, ports := range all {
+			i := slices.IndexFunc(ports, func(o hookapi.Port) bool { return overlap(o, port) })
 			if i >= 0 {
 				return &hookapi.PortConflict{Unit: unit, Open: ports[i], Want: port}
 			}

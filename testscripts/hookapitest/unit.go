@@ -15,6 +15,7 @@ func unitTests() []test {
 		{"opening twice and closing what is closed are no errors", portsTwice},
 		{"ports sort: icmp, then protocol and number", portsSorted},
 		{"a range that overlaps another unit's is refused", portConflict},
+		{"a range that overlaps another of the unit's own is refused", portConflictWithItself},
 		{"status takes effect at once, whatever becomes of the hook", statusAtOnce},
 		{"the service's status is another", serviceStatus},
 	}
@@ -108,6 +109,38 @@ func portsSorted(s suite) {
 		s.port(r, p, true)
 	}
 	s.open(r, ping, http, block, dns)
+}
+
+// A unit opens no range that overlaps another of its own. The same range, be it for an endpoint, is none
+// that overlaps, and neither is one that the hook has closed.
+func portConflictWithItself(s suite) {
+	r := s.env.Start(dbChanged())
+	s.port(r, block, true)
+	s.commit(r)
+
+	next := s.env.Start(dbChanged())
+	defer next.Abort()
+	forEndpoint := block
+	forEndpoint.Endpoint = "db"
+	s.port(next, block, true)
+	s.port(next, forEndpoint, true)
+	s.port(next, hookapi.Port{From: 150, To: 160, Protocol: "udp"}, true)
+	s.port(next, hookapi.Port{From: 201, To: 210, Protocol: "tcp"}, true)
+
+	for _, want := range []hookapi.Port{{From: 150, To: 150, Protocol: "tcp"}, {From: 90, To: 100, Protocol: "tcp", Endpoint: "db"}} {
+		var conflict *hookapi.PortConflict
+		if err := next.SetPort(s.ctx(), "", want, true); !errors.As(err, &conflict) || conflict.Unit != "wordpress/0" {
+			s.Fatalf("SetPort(%v): %v", want, err)
+		}
+	}
+	var conflict *hookapi.PortConflict
+	if err := next.SetPort(s.ctx(), "", hookapi.Port{From: 205, To: 205, Protocol: "tcp"}, true); !errors.As(err, &conflict) {
+		s.Fatalf("it may open a part of what it has opened before: %v", err)
+	}
+
+	s.port(next, block, false)
+	s.port(next, forEndpoint, false)
+	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, true)
 }
 
 // All units of the suite's world are on one machine.

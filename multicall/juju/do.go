@@ -186,7 +186,7 @@ func (c execCmd) runOnMachine(o *operator) error {
 	if len(o.command) == 1 {
 		line = o.command[0] // for a shell
 	}
-	command := to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, false)
+	command := to.Run(to.dir, line, false)
 	var stdout, stderr bytes.Buffer
 	if command.Stdout, command.Stderr = &stdout, &stderr; c.Format == "plain" {
 		command.Stdout, command.Stderr = o.streams.Out, o.streams.Err

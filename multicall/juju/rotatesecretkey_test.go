@@ -19,7 +19,7 @@ type hostsElsewhere struct {
 }
 
 func (p hostsElsewhere) Access(_ home.Environment, _ state.Environment, m state.Machine) (Access, error) {
-	return Access{Host: "host" + m.ID, Dir: filepath.Join(p.dir, m.ID, "machines", m.ID), Run: func(line string, _ bool) *exec.Cmd {
+	return Access{Host: "host" + m.ID, Dir: filepath.Join(p.dir, m.ID, "machines", m.ID), Run: func(_, line string, _ bool) *exec.Cmd {
 		return exec.Command("sh", "-c", line)
 	}}, nil
 }

@@ -288,7 +288,7 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 // putSecretKeys replaces the file of keys of a machine's environment.
 func (a Access) putSecretKeys(data []byte) error {
 	file := strconv.Quote(filepath.Join(a.Dir, "..", "..", secretkeys.Name))
-	give := a.Run("umask 077 && cat >"+file+".new && mv "+file+".new "+file, false)
+	give := a.Run("", "umask 077 && cat >"+file+".new && mv "+file+".new "+file, false)
 	give.Stdin = bytes.NewReader(data)
 	out, err := give.CombinedOutput()
 	if err != nil {

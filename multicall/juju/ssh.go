@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -31,11 +30,10 @@ func (c sshCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	line := cmp.Or(strings.Join(trimDashes(c.Command), " "), `exec "${SHELL:-/bin/sh}"`)
+	line := strings.Join(trimDashes(c.Command), " ")
 	in, ok := o.streams.In.(*os.File)
 	interactive := ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
-	// A line of its own, so that a comment at the command's end changes nothing.
-	return o.runForeground(to.Run("cd -P "+quoteShellWord(to.dir)+" || exit 1\n"+line, interactive))
+	return o.runForeground(to.Run(to.dir, line, interactive))
 }
 
 type scpCmd struct {
@@ -110,9 +108,10 @@ func (to machineFolder) remoteName(file string) string {
 
 // Access is how an operator gets onto a machine.
 type Access struct {
-	// Run returns the command that runs a shell's line on the machine, with a terminal
-	// of its own if so asked.
-	Run func(line string, terminal bool) *exec.Cmd
+	// Run returns the command that has the user's login shell run a line in that folder of
+	// the machine, with a terminal of its own if so asked. Without a line the shell reads
+	// stdin; without a folder it is where a login begins.
+	Run func(dir, line string, terminal bool) *exec.Cmd
 	// Dir is the machine's folder there.
 	Dir string
 	// Copy is the program that copies files, with its options; none: NoCopy says why.
@@ -188,4 +187,5 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	return nil
 }
 
-func quoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// QuoteShellWord returns a word as a shell reads it.
+func QuoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

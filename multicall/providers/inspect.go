@@ -48,10 +48,21 @@ func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its folder is not on this host: %w", m.ID, err)
 	}
-	return juju.Access{Dir: dir, Copy: []string{"cp"}, Run: func(line string, _ bool) *exec.Cmd {
-		return exec.Command("sh", "-c", line)
+	return juju.Access{Dir: dir, Copy: []string{"cp"}, Run: func(dir, line string, _ bool) *exec.Cmd {
+		return exec.Command("sh", "-c", loginShell, "sh", dir, line)
 	}}, nil
 }
+
+// loginShell goes to the folder that its first argument names, if any, and has the user's login shell run its
+// second one, or what comes on stdin if that is empty: as sshd does on other machines. A user who
+// cannot log in has sh.
+const loginShell = `[ -z "$1" ] || cd -P "$1" || exit 1
+SHELL=$(getent passwd "$(id -u)" | cut -d: -f7)
+case $SHELL in */nologin | */false) SHELL= ;; esac
+[ -x "$SHELL" ] || SHELL=/bin/sh
+export SHELL
+[ -n "$2" ] || exec "$SHELL"
+exec "$SHELL" -c "$2"`
 
 func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	p, err := ssh.New(providerWanted(e, env).Environment)
@@ -72,10 +83,17 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 	} else {
 		host = c.Destination
 	}
-	return juju.Access{Dir: dir, Host: host, Copy: append([]string{"scp"}, c.Options...), Run: func(line string, terminal bool) *exec.Cmd {
+	return juju.Access{Dir: dir, Host: host, Copy: append([]string{"scp"}, c.Options...), Run: func(dir, line string, terminal bool) *exec.Cmd {
 		args := c.Options
 		if terminal {
 			args = append(args, "-t")
+		}
+		if line == "" {
+			line = `exec "${SHELL:-/bin/sh}"`
+		}
+		if dir != "" {
+			// A line of its own, so that a comment at the command's end changes nothing.
+			line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 		}
 		return exec.Command("ssh", append(args, "--", c.Destination, line)...)
 	}}
@@ -91,9 +109,9 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
 	none := "files of a container are reached by what runs in it only, which nobody else may steer"
-	return juju.Access{Dir: e.MachineDir(m.ID), NoCopy: none, Run: func(line string, _ bool) *exec.Cmd {
-		c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", line)
-		c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "SHELL=/bin/bash", "TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
+	return juju.Access{Dir: e.MachineDir(m.ID), NoCopy: none, Run: func(dir, line string, _ bool) *exec.Cmd {
+		c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
+		c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
 		return c
 	}}, nil
 }

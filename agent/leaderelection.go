@@ -190,7 +190,8 @@ func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leaders
 			c.waitForChange(ctx, lead.Done(), 0)
 		case next != "":
 			if err := lead.SetLeaderUnit(ctx, next); err != nil {
-				return errors.Join(err, e.resign(ctx, lead))
+				resignErr := e.resign(ctx, lead)
+				return errors.Join(err, resignErr)
 			}
 			e.log.Info("unit leads its service", "service", service, "unit", next)
 			leader = next

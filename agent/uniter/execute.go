@@ -24,15 +24,19 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
 	})
-	if err == nil {
-		err = unitfolder.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint)
-	}
 	if err != nil {
 		return err
 	}
+	if err := unitfolder.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint); err != nil {
+		return err
+	}
 	u.Log.Info("charm deployed", "charm", url)
+
 	return u.commitStep(ctx, "deployed", func(tx *state.Tx) error {
-		return errors.Join(tx.SetUnitCharm(u.Unit, url), tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { *w = decide.WithCharm(*w, url) }))
+		if err := tx.SetUnitCharm(u.Unit, url); err != nil {
+			return err
+		}
+		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { *w = decide.WithCharm(*w, url) })
 	})
 }
 
@@ -41,18 +45,21 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 }
 
 // recordArrivals relies on the snapshot: only the unit's loop writes the records of the queue.
-func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) (err error) {
+func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
 	}
+
 	for _, a := range arrivals {
 		if a.Forget {
 			tx.RemoveMember(unit, a.Relation, a.Member)
-		} else {
-			err = errors.Join(err, tx.PutMember(unit, a.Relation, a.Member, a.State))
+			continue
+		}
+		if err := tx.PutMember(unit, a.Relation, a.Member, a.State); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) }))
+	return tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) })
 }
 
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {

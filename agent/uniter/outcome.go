@@ -177,8 +177,15 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	}
 	if h.Relation == state.NoRelation {
 		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = decide.WithHookDone(*w, h, seen) })
-		return errors.Join(err, recordSecretHook(tx, unit, h), recordStorageHook(tx, h))
+		if err != nil {
+			return err
+		}
+		if err := recordSecretHook(tx, unit, h); err != nil {
+			return err
+		}
+		return recordStorageHook(tx, h)
 	}
+
 	rs, _, err := tx.RelationState(unit, h.Relation)
 	if err != nil {
 		return err

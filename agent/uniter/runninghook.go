@@ -90,12 +90,13 @@ func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
-	if err == nil {
-		err = u.checkSocket()
-	}
 	if err != nil {
 		return err
 	}
+	if err := u.checkSocket(); err != nil {
+		return err
+	}
+
 	u.endStaleDebug(ctx, &facts)
 	r := u.newRunningHook(s, snap, facts)
 	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return r.recordBegin(tx, u.Unit) }); err != nil {
@@ -171,25 +172,39 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		return err
 	}
 	u, err := tx.Unit(unit)
+	if err != nil {
+		return err
+	}
+
 	if relation == state.NoRelation {
-		if err != nil || u.Resolved != state.ResolvedRetry {
-			return err
+		if u.Resolved != state.ResolvedRetry {
+			return nil
 		}
-		err = tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 			if w.Failure != nil {
 				w.Failure.Backoff = 0
 			}
 		})
-		return errors.Join(err, tx.ClearResolved(unit, relation))
+		if err != nil {
+			return err
+		}
+		return tx.ClearResolved(unit, relation)
 	}
-	if err != nil || u.ResolvedRelations[relation] != state.ResolvedRetry {
-		return err
+
+	if u.ResolvedRelations[relation] != state.ResolvedRetry {
+		return nil
 	}
 	rs, _, err := tx.RelationState(unit, relation)
+	if err != nil {
+		return err
+	}
 	if rs.Failure != nil {
 		rs.Failure.Backoff = 0
 	}
-	return errors.Join(err, tx.PutRelationState(unit, relation, rs), tx.ClearResolved(unit, relation))
+	if err := tx.PutRelationState(unit, relation, rs); err != nil {
+		return err
+	}
+	return tx.ClearResolved(unit, relation)
 }
 
 // startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:

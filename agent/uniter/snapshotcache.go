@@ -2,7 +2,6 @@ package uniter
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -160,7 +159,9 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	default:
 		for _, m := range c.staleMembers {
 			fresh.Uncompared.Add(m)
-			err = errors.Join(err, readMember(v, &fresh, m))
+			if err = readMember(v, &fresh, m); err != nil {
+				break
+			}
 		}
 	}
 	if err != nil {

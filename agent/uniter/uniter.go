@@ -137,7 +137,8 @@ func (u *uniter) run(ctx context.Context) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), u.endHook(context.Cause(ctx)))
+			endErr := u.endHook(context.Cause(ctx))
+			return errors.Join(ctx.Err(), endErr)
 		case errors.Is(err, state.ErrStoreGone), finished:
 			u.killHook()
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/sanitize"
 )
 
 const (
@@ -30,12 +31,13 @@ type Log struct {
 
 	mu          sync.Mutex
 	file        logFile
-	pending     []state.LogLine // not yet sent
-	pendingSize int             // in bytes
-	dropped     int             // lines that were neither sent nor are pending
-	queued      bool            // the sender has the log, or pause has
-	pause       *time.Timer     // gives the log back to the sender
-	urgent      bool            // Flush is to send at once
+	key         sanitize.KeyBlock // a private key that a hook prints line by line
+	pending     []state.LogLine   // not yet sent
+	pendingSize int               // in bytes
+	dropped     int               // lines that were neither sent nor are pending
+	queued      bool              // the sender has the log, or pause has
+	pause       *time.Timer       // gives the log back to the sender
+	urgent      bool              // Flush is to send at once
 	closed      bool
 }
 
@@ -65,7 +67,8 @@ func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	if l.closed {
 		return
 	}
-	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: message}
+
+	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: l.key.Hide(message)}
 	if err := l.file.write(line); err != nil && !l.file.errorLogged {
 		l.file.errorLogged = true
 		l.sender.Log.Error("cannot write the unit's log", "unit", l.Unit, "error", err)
@@ -97,6 +100,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.hookEnded = true
+	l.key = sanitize.KeyBlock{}
 	if len(l.pending) > 0 && l.urgent {
 		l.sender.wake()
 	}

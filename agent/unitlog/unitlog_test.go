@@ -190,6 +190,31 @@ func TestNoMessageForgesARecord(t *testing.T) {
 	}
 }
 
+// TestPrivateKeyInLinesIsHidden: no line of a key tells that it is of one, so that the store gets none of them.
+func TestPrivateKeyInLinesIsHidden(t *testing.T) {
+	st := statetest.New(t)
+	l := open(t, st)
+	for _, line := range []string{"-----BEGIN PRIVATE KEY-----", "MIIEpA", "-----END PRIVATE KEY-----", "word", "-----BEGIN PRIVATE KEY-----"} {
+		l.Write("INFO", "install", line)
+	}
+	l.Flush()
+	l.Write("INFO", "start", "word")
+	l.Close()
+
+	want := []string{"-----BEGIN PRIVATE KEY-----", "(hidden)", "-----END PRIVATE KEY-----", "word", "-----BEGIN PRIVATE KEY-----", "word"}
+	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) >= len(want) })
+	var got []string
+	for _, line := range stored(t, st) {
+		got = append(got, line.Message)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if data, err := os.ReadFile(l.file.path); err != nil || strings.Contains(string(data), "MIIEpA") {
+		t.Errorf("the file has it: %v", err)
+	}
+}
+
 // TestLogsOfManyUnitsShareCommits: those that come together are sent in as few transactions as
 // they fit into, and one that cannot be sent keeps no other.
 func TestLogsOfManyUnitsShareCommits(t *testing.T) {

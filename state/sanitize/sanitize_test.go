@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 )
 
@@ -279,6 +280,52 @@ func TestHiddenAndShown(t *testing.T) {
 	}
 	if len(hidden) < 30 || len(shown) < 30 {
 		t.Errorf("only %d lines are hidden and %d shown", len(hidden), len(shown))
+	}
+}
+
+// TestKeyBlock has lines as a hook prints them, one by one.
+func TestKeyBlock(t *testing.T) {
+	for name, test := range map[string]struct{ lines, want []string }{
+		"a key": {
+			[]string{"before", "-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", "MIIEpA+/", "Qw==", "-----END RSA PRIVATE KEY-----", "after"},
+			[]string{"before", "-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", Hidden, Hidden, "-----END RSA PRIVATE KEY-----", "after"},
+		},
+		"traced by a shell": {
+			[]string{"+ echo '-----BEGIN PRIVATE KEY-----", "MIIEpA", "-----END PRIVATE KEY-----'", "done"},
+			[]string{"+ echo '-----BEGIN PRIVATE KEY-----", Hidden, "-----END PRIVATE KEY-----'", "done"},
+		},
+		"indented, among others": {
+			[]string{"key: |", "  -----BEGIN OPENSSH PRIVATE KEY-----", "  b3BlbnNzaC1r", "another line meanwhile", "  AAAA", "  -----END OPENSSH PRIVATE KEY-----"},
+			[]string{"key: |", "  -----BEGIN OPENSSH PRIVATE KEY-----", Hidden, "another line meanwhile", Hidden, "  -----END OPENSSH PRIVATE KEY-----"},
+		},
+		"whole in one line": {
+			[]string{"-----BEGIN PRIVATE KEY----- MII -----END PRIVATE KEY-----", "word"},
+			[]string{"-----BEGIN PRIVATE KEY----- MII -----END PRIVATE KEY-----", "word"},
+		},
+		"what is public": {
+			[]string{"-----BEGIN CERTIFICATE-----", "MII", "-----END CERTIFICATE-----"},
+			[]string{"-----BEGIN CERTIFICATE-----", "MII", "-----END CERTIFICATE-----"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k KeyBlock
+			var got []string
+			for _, line := range test.lines {
+				got = append(got, k.Hide(line))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+
+	var endless KeyBlock
+	endless.Hide("-----BEGIN PRIVATE KEY-----")
+	for range maxKeyLines {
+		endless.Hide("AAAA")
+	}
+	if got := endless.Hide("AAAA"); got != "AAAA" {
+		t.Errorf("a key without an end hides for ever: %q", got)
 	}
 }
 

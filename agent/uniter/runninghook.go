@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
-	"sync"
 	"time"
-	"unicode"
 
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
@@ -16,7 +13,6 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/server"
 	"bijou/state"
-	"bijou/state/sanitize"
 )
 
 // maxStderr bounds the line of a hook's stderr, or of what it has logged, that its status shows, in bytes.
@@ -41,49 +37,6 @@ type runningHook struct {
 	done      chan struct{}      // closed after outcome was set
 	outcome   hookexec.Outcome
 	endedAt   time.Time // of the process
-}
-
-// lastError is the last line that a hook has logged as an error. Its tools log it, in goroutines of their own.
-type lastError struct {
-	mu   sync.Mutex
-	line string
-}
-
-func (l *lastError) note(level, message string) {
-	if level != "ERROR" && level != "CRITICAL" {
-		return
-	}
-	if strings.Contains(message, "\n") {
-		message = sanitize.HideSecrets(message) // one line of a private key does not tell that it is of one
-	}
-	line := lastTelling(message)
-	if line == "" {
-		return
-	}
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.line = line
-}
-
-func (l *lastError) get() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.line
-}
-
-// lastTelling returns the last line that has a letter, which the end of a dictionary and a traceback's marks
-// have not; cut to maxStderr bytes. It is empty if there is none.
-func lastTelling(text string) string {
-	for text != "" {
-		rest := strings.LastIndexByte(text, '\n')
-		line := strings.TrimSpace(text[rest+1:])
-		if strings.ContainsFunc(line, unicode.IsLetter) {
-			return state.Truncate(line, maxStderr)
-		}
-		text = text[:max(0, rest)]
-	}
-	return ""
 }
 
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }

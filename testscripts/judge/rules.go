@@ -27,6 +27,7 @@ type judge struct {
 	failed  map[int]string     // by relation (-1: the unit): the hook that must be run again first
 	clients map[string]bool
 	before  []string // the unit's own hooks that have succeeded
+	unsure  bool     // the last of them may come again: the power went before it was surely recorded
 	stopped bool
 	wrong   []string
 
@@ -156,6 +157,11 @@ func (j *judge) hearOwn(r Run) {
 		return
 	}
 	order := []string{"install", "config-changed", "start"}
+	if n := len(j.before); j.unsure && n > 0 && j.before[n-1] == r.Hook {
+		j.before = j.before[:n-1] // its success was not recorded
+	}
+	j.unsure = r.Cut
+
 	n := len(j.before)
 	// A configuration that changed meanwhile may come again before start.
 	again := n > 0 && r.Hook == "config-changed" && j.before[n-1] == r.Hook

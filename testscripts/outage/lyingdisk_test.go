@@ -2,7 +2,6 @@ package outage
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/judge"
 	"bijou/testscripts/lyingdisk"
 	"bijou/testscripts/need"
 )
@@ -102,7 +100,10 @@ func TestFailingDisk(t *testing.T) {
 	w := newLyingWorld(t)
 	for _, what := range []string{"sync", "write", "read"} {
 		t.Run(what, func(t *testing.T) {
+			outer := w.t
 			w.t, w.Env.T = t, t
+			defer func() { w.t, w.Env.T = outer, outer }()
+
 			mark := w.mark()
 			l := w.write()
 			rest(2 * time.Second)
@@ -127,7 +128,6 @@ func TestFailingDisk(t *testing.T) {
 				t.Errorf("no %s failed", what)
 			}
 			w.settle("the disk failed to " + what)
-			if len(judge.Wrong(w.records())) > 0 { data, _ := os.ReadFile(w.Unit("east/0", "recorder.log")); t.Logf("%s\n%s", data, w.fullLog(0)) }
 			w.judge("failing disk", fmt.Sprintf("%d failures to %s", failed, what))
 			w.tellTrouble(mark)
 		})

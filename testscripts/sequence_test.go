@@ -97,7 +97,6 @@ func cleanUps() map[string]string {
 		"bijou/multicall/home.removeAll": "it is os.RemoveAll for directories that a charm made read-only",
 
 		"bijou/agent.RemoveSockets":                     "it removes the sockets of processes that have ended",
-		"(*bijou/agent.leaderElection).resign":          "it gives the leadership back",
 		"(*bijou/multicall/home.FolderLock).Remove":     "it removes the directory of an environment that was not made",
 		"(*bijou/multicall/juju.bootstrap).undo":        "it undoes a bootstrap",
 		"(*bijou/multicall/juju.operator).cancelQueued": "it cancels the actions that were queued before the failure",

@@ -194,7 +194,10 @@ func findTold(service, relation string, pairs []string) (all string, err error) 
 	}
 	for line := range strings.Lines(all) {
 		var told map[string]string
-		err = errors.Join(err, json.Unmarshal([]byte(line), &told))
+		if uerr := json.Unmarshal([]byte(line), &told); uerr != nil {
+			err = uerr // a line that a hook is writing; those before it count
+			continue
+		}
 		isUntold := func(pair string) bool {
 			key, value, isPair := strings.Cut(pair, "=")
 			given, is := told[key]

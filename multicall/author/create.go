@@ -83,7 +83,10 @@ func (c createCmd) write() error {
 		if strings.HasPrefix(string(f.Data), "#!") {
 			mode = 0o777
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, f.Data, mode)); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, f.Data, mode); err != nil {
 			return err
 		}
 	}

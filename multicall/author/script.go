@@ -142,7 +142,8 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	if err != nil {
 		r.logLastScreen(err)
 	}
-	return errors.Join(err, r.state.CloseAndWait(io.Discard))
+	closeErr := r.state.CloseAndWait(io.Discard) // it ends what the script has left running
+	return errors.Join(err, closeErr)
 }
 
 // logLastScreen says how things were when the script failed.

@@ -243,8 +243,3 @@ func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change,
 	}
 	return tx.mergeSettingsNode(keys.UnitState(unit), changes)
 }
-
-// PrefetchSettings brings, in one round trip, a relation's record and the settings of a unit there.
-func (v *View) PrefetchSettings(relation int, unit string) error {
-	return v.keys.Prefetch(keys.Relation(relation), keys.Settings(relation, unit))
-}

@@ -78,7 +78,8 @@ func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*str
 
 func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error) {
 	return loadOnce(ctx, c, &c.leaderSettings, func(v *state.View) (*settingsNode, error) {
-		return newSettingsNode(v.LeaderSettings(c.opts.Facts.Service))
+		s, err := v.LeaderSettings(c.opts.Facts.Service)
+		return newSettingsNode(s), err
 	})
 }
 
@@ -133,5 +134,8 @@ func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loadOnce(ctx, c, &c.unitState, func(v *state.View) (*settingsNode, error) { return newSettingsNode(v.UnitState(unit)) })
+	return loadOnce(ctx, c, &c.unitState, func(v *state.View) (*settingsNode, error) {
+		s, err := v.UnitState(unit)
+		return newSettingsNode(s), err
+	})
 }

@@ -51,7 +51,7 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 			return hookapi.Network{}, fmt.Errorf("%q: %w", binding, hookapi.ErrUnknownBinding)
 		}
 		if relation != hookapi.NoRelation {
-			if _, err := c.loadRelation(ctx, relation); err != nil {
+			if _, err := c.loadOwnRelation(ctx, relation); err != nil {
 				return hookapi.Network{}, err
 			}
 		}

@@ -15,7 +15,12 @@ import (
 // Relation describes a relation, as it was at the first call.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
 	return answer(ctx, c, func() (hookapi.Relation, error) {
-		r, err := c.loadRelation(ctx, id)
+		load := c.loadOwnRelation
+		if c.walksAnywhere() {
+			load = c.loadRelation
+		}
+
+		r, err := load(ctx, id)
 		return cloneRelation(r), err
 	})
 }
@@ -30,7 +35,7 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	case errors.Is(err, state.ErrNotFound) && implied:
 		r = c.vanishedRelation()
 	case errors.Is(err, state.ErrNotFound):
-		return r, fmt.Errorf("relation %d: %w", id, hookapi.ErrRelationNotFound)
+		return r, relationNotFound(id)
 	case err != nil:
 		return r, err
 	}
@@ -109,7 +114,7 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 }
 
 // RelationIDs returns the relations that a unit is in, or those of a service, as they were
-// at the first call for that name.
+// at the first call for that name. The hook's dialect decides whether those of others count.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	return answer(ctx, c, func() ([]int, error) {
 		if ids, ok := c.ids[unit]; ok {
@@ -143,9 +148,18 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	relations, err := v.ServiceRelations(serviceOf(name))
+	if err != nil {
+		return nil, err
+	}
+
 	ids := []int{}
 	for _, r := range relations {
+		if !c.mayWalk(r) {
+			continue
+		}
+
 		in := !isUnit || r.ID == c.opts.Facts.Relation && name == c.opts.Facts.Unit
 		if !in {
 			if _, in, err = v.Member(r.ID, name); err != nil {
@@ -157,7 +171,7 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 		}
 	}
 	slices.Sort(ids)
-	return ids, err
+	return ids, nil
 }
 
 func serviceOf(unit string) string {

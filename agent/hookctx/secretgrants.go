@@ -22,7 +22,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	if err != nil {
 		return err
 	}
-	relation, err := c.loadRelation(ctx, g.Relation)
+	relation, err := c.loadOwnRelation(ctx, g.Relation)
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ type settingsNode struct {
 	stored, current map[string]string
 }
 
-func newSettingsNode(s state.Settings, err error) (*settingsNode, error) {
+func newSettingsNode(s state.Settings) *settingsNode {
 	current := map[string]string{}
 	maps.Copy(current, s.Values)
-	return &settingsNode{s.Version, s.Values, current}, err
+	return &settingsNode{s.Version, s.Values, current}
 }
 
 // Settings returns a node's values, own writes applied.
@@ -80,10 +80,16 @@ func checkSettings(changes map[string]*string) error {
 	return nil
 }
 
+// loadNode is where every settings node comes from, whichever tool or command asks for it, so
+// that it alone decides how far the hook reaches.
 func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
 	}
+	if err := c.checkReach(ctx, at.Relation); err != nil {
+		return nil, err
+	}
+
 	s, err := c.readNode(ctx, at)
 	if errors.Is(err, state.ErrNotFound) { // the relation with its members says if it may be there
 		var r hookapi.Relation
@@ -95,16 +101,18 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	if err != nil {
 		return nil, err
 	}
-	c.nodes[at], err = newSettingsNode(s, nil)
-	return c.nodes[at], err
+
+	c.nodes[at] = newSettingsNode(s)
+	return c.nodes[at], nil
 }
 
 // readNode returns state.ErrNotFound for what was never written, but for the settings of
 // services at either end.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
-		return view(ctx, c, func(v *state.View) (state.Settings, error) { return c.readUnitNode(v, at) })
+		return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.Settings(at.Relation, at.Unit) })
 	}
+
 	r, err := c.loadRelation(ctx, at.Relation)
 	if err != nil {
 		return s, err
@@ -112,21 +120,10 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	if !hasNode(r, at) {
 		return s, state.ErrNotFound
 	}
-	return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.AppSettings(at.Relation, at.Service) })
-}
-
-// readUnitNode reads at once that the relation is there, which the implied one need not be
-// any more, and the settings.
-func (c *Context) readUnitNode(v *state.View, at hookapi.Node) (s state.Settings, err error) {
-	if err := v.PrefetchSettings(at.Relation, at.Unit); err != nil {
+	if err := c.checkServiceRead(ctx, r, at.Service); err != nil {
 		return s, err
 	}
-	if at.Relation != c.opts.Facts.Relation {
-		if _, err := v.Relation(at.Relation); err != nil {
-			return s, err
-		}
-	}
-	return v.Settings(at.Relation, at.Unit)
+	return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.AppSettings(at.Relation, at.Service) })
 }
 
 // hasNode reports whether a node that holds nothing yet belongs to the relation.

@@ -56,7 +56,8 @@ const NoRelation = -1
 // Facts are known and fixed before the hook starts.
 type Facts struct {
 	Unit string // the local unit, "wordpress/0"; empty in `juju do` without --unit
-	// Operator: it is no hook but `juju do`, which may write for any unit.
+	// Operator: it is not a hook but `juju do`, which may write for any unit, and reaches all
+	// relations.
 	Operator bool
 	Service  string // its service
 	Charm    string // its charm's name
@@ -159,10 +160,11 @@ type Hook interface {
 	Secrets
 }
 
-// Relations answers which relations there are.
+// Relations answers which relations there are, and who is in them. In the modern dialect a hook
+// sees only those that its own service is an endpoint of; in the classic one, all.
 type Relations interface {
-	// Relation describes any relation of the environment. It is read at the
-	// first call and then fixed. ErrRelationNotFound.
+	// Relation describes a relation. It is read at the first call and then fixed.
+	// ErrRelationNotFound, also for one that the hook cannot see.
 	Relation(ctx context.Context, id int) (Relation, error)
 	// RelationIDs lists the relations that the unit is in, ascending: those that it has entered and
 	// not left, so that what is listed can be read and written. A name without number is a service
@@ -173,10 +175,12 @@ type Relations interface {
 
 // Settings reads and writes settings nodes. A node is read whole at its first
 // use, a write included, and stays fixed but for own writes, which later reads
-// see at once and everybody else after the hook's success.
+// see at once and everybody else after the hook's success. A hook reaches the relations that its
+// own service is an endpoint of, an operator all: others are ErrRelationNotFound.
 type Settings interface {
 	// Settings returns a copy of the node's values with own writes applied. A unit that never was
-	// in the relation: ErrUnknownUnit. One that has departed: its last settings.
+	// in the relation: ErrUnknownUnit. One that has departed: its last settings. The own service's
+	// node is its leader's to read, but in a peer relation: else ErrNotLeader.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
 	// SetSettings merges changes into the node; a nil value deletes its key.
 	// Nothing is visible outside before the hook has succeeded. A service's own

@@ -168,6 +168,36 @@ func TestSeedSetOfAnotherUnit(t *testing.T) {
 	}
 }
 
+// Python Juju's commands reach as far as the tools: not into relations of others.
+func TestSeedReach(t *testing.T) {
+	for dialect, want := range map[hookapi.Dialect]string{
+		hookapi.Classic: "Relation not found",
+		hookapi.Modern:  `invalid value "3" for option relation_id: relation not found`,
+	} {
+		_, r := inHook(t, dialect)
+		s := start(t)
+		id := register(s, r)
+
+		for command, pairs := range map[string][]string{
+			"get": {"client_id", id, "unit_name", "backup/0", "relation_id", "3", "setting_name", "path"},
+			"set": {"client_id", id, "unit_name", "wordpress/0", "relation_id", "3", "json_blob", `{"a":"1"}`},
+		} {
+			got := connect(t, s.Path()).call(command, pairs...)
+			refused := amp.Box{"_error": "7", "_error_code": "BAD_REQUEST", "_error_description": want}
+			if diff := cmp.Diff(refused, got); diff != "" {
+				t.Errorf("%s, %s: (-want +got)\n%s", dialect, command, diff)
+			}
+		}
+	}
+
+	_, r := inHook(t, hookapi.Classic)
+	s := start(t)
+	got := connect(t, s.Path()).call("set", "client_id", register(s, r), "unit_name", "backup/0", "relation_id", "clients", "json_blob", `{"a":"1"}`)
+	if got["_error_description"] != "Relation not found" {
+		t.Errorf("set of a unit that shares no relation, by its own name of one: got %v", got)
+	}
+}
+
 func TestSeveralCommandsOnOneConnection(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	s := start(t)

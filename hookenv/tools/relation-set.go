@@ -55,7 +55,8 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if len(changes) == 0 {
 		return nil
 	}
-	return writeNode(ctx, inv.Hook, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+	err = writeNode(ctx, inv.Hook, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+	return s.rewordNotFound(inv, err)
 }
 
 // An operator may write any service's settings.

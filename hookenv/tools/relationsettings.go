@@ -28,12 +28,20 @@ func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[strin
 	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
 		return nil, errBrokenOthers
 	}
+
 	settings, err := h.Settings(ctx, node)
+	if errors.Is(err, hookapi.ErrNotLeader) {
+		return nil, errNotReadable
+	}
 	if err != nil {
 		return nil, rewordUnknown(err, node.Unit+node.Service)
 	}
 	return maps.Clone(settings), nil
 }
+
+// errNotReadable refuses a service's own settings, but in peer relations, to its units that do
+// not lead. It has Juju's words, by which libraries know it.
+var errNotReadable = errors.New("permission denied")
 
 // errNotLeader refuses a service's own settings to all of its units but the one that leads.
 var errNotLeader = errors.New("cannot write relation settings")
@@ -92,7 +100,7 @@ func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) 
 	}
 	settings, err := readNode(ctx, h, node)
 	if err != nil {
-		return "", err
+		return "", target.rewordNotFound(h, err)
 	}
 	value, ok := settings[key]
 	if !ok {
@@ -118,7 +126,7 @@ func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string
 	if len(changes) == 0 {
 		return nil
 	}
-	return writeNode(ctx, h, node, changes)
+	return target.rewordNotFound(h, writeNode(ctx, h, node, changes))
 }
 
 // ListRelationIDs returns the ids of the local unit's relations, as its dialect writes them.
@@ -139,16 +147,27 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	if !isUnit(t.Unit) {
 		return hookapi.Node{}, hookenv.UsageErrorf("invalid unit name %q", t.Unit)
 	}
-	w := relationFlag{value: t.Relation}
-	if t.Relation != "" {
-		w.option = "relation_id"
-	}
+
 	inv := &hookenv.Invocation{Hook: h, Facts: h.Facts()}
+	w := t.asFlag()
 	if err := w.checkRelation(ctx, inv); err != nil {
 		return hookapi.Node{}, err
 	}
 	id, err := w.resolveRelation(ctx, inv, t.Unit)
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
+}
+
+// asFlag names the relation as the tools' options do.
+func (t Target) asFlag() relationFlag {
+	if t.Relation == "" {
+		return relationFlag{}
+	}
+	return relationFlag{option: "relation_id", value: t.Relation}
+}
+
+func (t Target) rewordNotFound(h hookapi.Hook, err error) error {
+	w := t.asFlag()
+	return w.rewordNotFound(&hookenv.Invocation{Hook: h, Facts: h.Facts()}, err)
 }
 
 func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -182,7 +201,7 @@ func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	}
 	settings, err := readNode(ctx, inv.Hook, nodeAddress(id, name, g.app))
 	if err != nil {
-		return err
+		return g.rewordNotFound(inv, err)
 	}
 	return printSettings(inv, settings, g.key)
 }

@@ -27,7 +27,7 @@ func commitTogether(s suite) {
 	s.set(r, own, to("a", "1"))
 	s.set(r, website, to("b", "2"))
 	s.commit(r)
-	stranger := s.env.Start(plain("backup/0", "backup"))
+	stranger := s.env.Start(plain("wordpress/1", "wordpress"))
 	defer stranger.Abort()
 	s.same("relation 0", map[string]string{"private-address": "10.0.3.7", "a": "1"}, s.settings(stranger, "wordpress/0"))
 	s.same("relation 1", map[string]string{"private-address": "10.0.3.7", "b": "2"}, s.node(stranger, website))

@@ -48,7 +48,21 @@ func (h *memoryHook) Relation(ctx context.Context, id int) (hookapi.Relation, er
 	if err := h.enter(ctx); err != nil {
 		return hookapi.Relation{}, err
 	}
-	return h.describe(id)
+	r, err := h.describe(id)
+	if err == nil && !h.walksAnywhere() && !h.isOwn(r) {
+		return hookapi.Relation{}, hookapi.ErrRelationNotFound
+	}
+	return r, err
+}
+
+// walksAnywhere says whether the hook may see who is in the relations of others.
+func (h *memoryHook) walksAnywhere() bool {
+	return h.facts.Operator || h.facts.Dialect != hookapi.Modern
+}
+
+// isOwn says whether the hook's service is an end of the relation.
+func (h *memoryHook) isOwn(r hookapi.Relation) bool {
+	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == h.facts.Service })
 }
 
 func (h *memoryHook) describe(id int) (hookapi.Relation, error) {
@@ -95,6 +109,9 @@ func (h *memoryHook) RelationIDs(ctx context.Context, unit string) ([]int, error
 	}
 	ids := []int{}
 	for _, r := range h.m.world.Relations {
+		if !h.walksAnywhere() && !h.isOwn(r.Relation) {
+			continue
+		}
 		implied := unit == h.facts.Unit && r.ID == h.facts.Relation
 		if implied || slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == unit || slices.Contains(e.Units, unit) }) {
 			ids = append(ids, r.ID)
@@ -144,6 +161,12 @@ func (h *memoryHook) node(node hookapi.Node) (*memoryNode, error) {
 	r, err := h.describe(node.Relation)
 	if err != nil {
 		return nil, err
+	}
+	if !h.facts.Operator && !h.isOwn(r) {
+		return nil, hookapi.ErrRelationNotFound
+	}
+	if node.Service == h.facts.Service && len(r.Ends) == 2 && !h.facts.Operator && !h.leads() {
+		return nil, hookapi.ErrNotLeader
 	}
 	values, ok := h.m.nodes[node]
 	ok = ok || slices.ContainsFunc(r.Ends, func(e hookapi.End) bool {

@@ -24,8 +24,11 @@ func (h *memoryHook) Network(ctx context.Context, binding string, relation int) 
 	if !slices.Contains(h.bindings(), binding) {
 		return hookapi.Network{}, hookapi.ErrUnknownBinding
 	}
-	if relation != hookapi.NoRelation && h.m.find(relation) == nil {
-		return hookapi.Network{}, hookapi.ErrRelationNotFound
+	if relation != hookapi.NoRelation {
+		r := h.m.find(relation)
+		if r == nil || !h.facts.Operator && !h.isOwn(r.Relation) {
+			return hookapi.Network{}, hookapi.ErrRelationNotFound
+		}
 	}
 	address := h.m.world.PrivateAddress
 	return hookapi.Network{

@@ -10,13 +10,11 @@ func relationTests() []test {
 	return []test{
 		{"facts are those the hook was started with", factsStay},
 		{"a relation names both ends, the provider first", relationEnds},
-		{"a relation of others can be described too", foreignRelation},
 		{"an unknown relation is not found", unknownRelation},
 		{"the implied relation has the members of the facts, the local unit and its peers", impliedMembers},
 		{"another relation's members are fixed at its first reference", membersFixed},
 		{"relation ids of the local unit, ascending", idsOfUnit},
 		{"relation ids of a unit are those it has entered", idsOfEntered},
-		{"relation ids of another unit and of a service", idsOfOthers},
 		{"relation ids stay fixed after the first call", idsFixed},
 		{"relation ids of an unknown unit", idsOfUnknown},
 		{"a relation that vanished stays as it was read", vanishedStays},
@@ -38,14 +36,6 @@ func relationEnds(s suite) {
 	got, err = r.Relation(s.ctx(), 2)
 	s.fails("Relation(2)", nil, err)
 	s.same("Relation(2)", standardPeer().Relation, got)
-}
-
-func foreignRelation(s suite) {
-	r := s.env.Start(dbChanged())
-	defer r.Abort()
-	got, err := r.Relation(s.ctx(), 3)
-	s.fails("Relation(3)", nil, err)
-	s.same("Relation(3)", standardBackup().Relation, got)
 }
 
 func unknownRelation(s suite) {
@@ -104,16 +94,6 @@ func idsOfEntered(s suite) {
 	got, err = r.RelationIDs(s.ctx(), "wordpress")
 	s.fails("RelationIDs of the service", nil, err)
 	s.same("relations of the service", []int{0, 1, 2}, got)
-}
-
-func idsOfOthers(s suite) {
-	r := s.env.Start(dbChanged())
-	defer r.Abort()
-	for name, want := range map[string][]int{"mysql/0": {0, 3}, "mysql": {0, 3}, "backup": {3}, "haproxy/0": {1}} {
-		got, err := r.RelationIDs(s.ctx(), name)
-		s.fails("RelationIDs of "+name, nil, err)
-		s.same("RelationIDs of "+name, want, got)
-	}
 }
 
 func idsFixed(s suite) {

@@ -18,7 +18,7 @@ type test struct {
 
 // Run checks an implementation; each guarantee gets an environment of its own.
 func Run(t *testing.T, open Open) {
-	for _, group := range [][]test{relationTests(), settingsTests(), endingTests(), unitTests(), leadershipTests(), surroundingsTests()} {
+	for _, group := range [][]test{relationTests(), reachTests(), settingsTests(), endingTests(), unitTests(), leadershipTests(), surroundingsTests()} {
 		for _, one := range group {
 			t.Run(one.name, func(t *testing.T) {
 				one.run(suite{T: t, env: open(t, Standard())})
@@ -78,10 +78,10 @@ func (s suite) fails(what string, want, got error) {
 	}
 }
 
-// committed reads a unit's settings in relation 0 as a stranger's new hook does.
+// committed reads a unit's settings in relation 0 as a new hook at its other end does.
 func (s suite) committed(unit string) map[string]string {
 	s.Helper()
-	stranger := s.env.Start(plain("backup/0", "backup"))
+	stranger := s.env.Start(plain("mysql/10", "mysql"))
 	defer stranger.Abort()
 	return s.settings(stranger, unit)
 }

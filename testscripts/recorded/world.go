@@ -78,7 +78,7 @@ func (f File) Facts(name string) hookapi.Facts {
 		Dialect: cmp.Or(f.Fixture.Dialect, hookapi.Modern), Relation: hookapi.NoRelation,
 	}
 	if c.NoUnit {
-		facts.Unit, facts.Service, facts.Charm = "", "", ""
+		facts.Unit, facts.Service, facts.Charm, facts.Operator = "", "", "", true
 	}
 	if c.Relation == nil {
 		return facts

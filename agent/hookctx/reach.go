@@ -1,0 +1,73 @@
+package hookctx
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+)
+
+// loadOwnRelation loads a relation whose settings the hook may read and write: one that its own
+// service is an endpoint of. An operator's reach is the whole environment. It returns
+// hookapi.ErrRelationNotFound for any other, as for one that does not exist.
+func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation, error) {
+	r, err := c.loadRelation(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	if !c.opts.Facts.Operator && !c.isOwn(r) {
+		return hookapi.Relation{}, relationNotFound(id)
+	}
+	return r, nil
+}
+
+// checkReach is loadOwnRelation for callers that need no more of the relation. The implied one
+// is the hook's own, and is not read for that.
+func (c *Context) checkReach(ctx context.Context, id int) error {
+	if id == c.opts.Facts.Relation {
+		return nil
+	}
+	_, err := c.loadOwnRelation(ctx, id)
+	return err
+}
+
+// isOwn reports whether the hook's own service is an endpoint of a relation.
+func (c *Context) isOwn(r hookapi.Relation) bool {
+	if r.ID == c.opts.Facts.Relation {
+		return true
+	}
+	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == c.opts.Facts.Service })
+}
+
+// walksAnywhere reports whether the hook may see who is in other units' relations: operators and
+// classic charms do, who find their way through the topology by it.
+func (c *Context) walksAnywhere() bool {
+	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
+}
+
+// mayWalk reports whether the hook may see who is in a relation.
+func (c *Context) mayWalk(r state.Relation) bool {
+	if c.walksAnywhere() || r.ID == c.opts.Facts.Relation {
+		return true
+	}
+	_, own := r.Endpoint(c.opts.Facts.Service)
+	return own
+}
+
+// checkServiceRead refuses a service's own settings to its own units that do not lead it, but in
+// a peer relation: there they are the way in which a leader tells its peers, and a change of
+// them makes a hook. At the other end all units read them.
+func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
+	f := c.opts.Facts
+	isPeer := len(r.Ends) == 1
+	if f.Operator || service != f.Service || isPeer {
+		return nil
+	}
+	return c.checkLeader(ctx)
+}
+
+func relationNotFound(id int) error {
+	return fmt.Errorf("relation %d: %w", id, hookapi.ErrRelationNotFound)
+}

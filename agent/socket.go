@@ -6,41 +6,85 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"bijou/state/digest"
-	"bijou/state/wrap"
-
 	"golang.org/x/sys/unix"
+
+	"bijou/state/digest"
+	"bijou/state/durable"
 )
 
 // maxSocketPath is the size of a unix socket's address, in bytes.
 const maxSocketPath = 107
 
-// makeSocketDir makes the folder of one machine's sockets: owner-only, in a short place,
-// under a short name.
-func makeSocketDir(uuid, machineDir string) (string, error) {
-	dir := socketDirPath(uuid, machineDir)
-	for _, path := range []string{filepath.Dir(dir), dir} {
-		if err := makePrivateDir(path); err != nil {
-			return "", err
-		}
+// socketRecord is a file in a machine's folder. It holds the path of the folder with the sockets of
+// the machine's units, for programs that look for them: no rule says where that folder is.
+const socketRecord = "sockets"
+
+// makeMachineSockets makes the folder of a machine's sockets, records it in the machine's folder, and
+// returns it. It is idempotent.
+func makeMachineSockets(uuid, machineDir string) (string, error) {
+	dir, err := makeSocketDir(uuid, machineDir)
+	if err != nil {
+		return "", err
+	}
+
+	record, text := filepath.Join(machineDir, socketRecord), dir+"\n"
+	if old, err := os.ReadFile(record); err == nil && string(old) == text {
+		return dir, nil
+	}
+	if err := durable.WriteFile(record, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("cannot record where the sockets are: %w", err)
 	}
 	return dir, nil
 }
 
-func socketDirPath(uuid, machineDir string) string {
-	return filepath.Join(socketBase(os.Geteuid()), shortHash(uuid, 8)+"-"+shortHash(machineDir, 8))
+// removeMachineSockets removes the folder that is recorded in a machine's folder, and the record,
+// unless another process has a socket there.
+func removeMachineSockets(machineDir string) {
+	record := filepath.Join(machineDir, socketRecord)
+	dir, err := os.ReadFile(record)
+	if err != nil {
+		return
+	}
+	if err := os.Remove(strings.TrimSpace(string(dir))); err == nil || errors.Is(err, fs.ErrNotExist) {
+		_ = os.Remove(record) // the next agent makes both again
+	}
+}
+
+// makeSocketDir makes a folder for sockets: owner-only, in a short place, under a short name.
+func makeSocketDir(uuid, name string) (string, error) { return userSockets().makeIn(uuid, name) }
+
+func (b socketBase) makeIn(uuid, name string) (string, error) {
+	for {
+		base, err := b.make()
+		if err != nil {
+			return "", err
+		}
+
+		dir := filepath.Join(base, shortHash(uuid, 8)+"-"+shortHash(name, 8))
+		err = makePrivateDir(dir)
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // else another process has removed the base as an empty one
+			return "", err
+		}
+	}
 }
 
 // RemoveSockets removes the folders of all sockets of an environment's machines on this
 // host, which agents that were killed leave behind. None of its agents may run any more.
-func RemoveSockets(uuid string) error {
-	bases := []string{socketBase(os.Geteuid())}
+func RemoveSockets(uuid string) error { return userSockets().remove(uuid) }
+
+func (b socketBase) remove(uuid string) error {
+	bases := b.list()
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		bases = append(bases, filepath.Join(dir, "bijou")) // of agents that were older
 	}
+
 	for _, base := range bases {
 		entries, err := os.ReadDir(base)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -59,34 +103,127 @@ func RemoveSockets(uuid string) error {
 	return nil
 }
 
-// socketBase returns a folder that lasts as long as agents do: XDG_RUNTIME_DIR does not,
+// socketBase is where one user's folders of sockets are: in the folder called name below parent.
+// Where anybody may make folders in parent, another user can take that name first. Then they are in
+// one called name-RANDOM.
+type socketBase struct{ parent, name string }
+
+// userSockets returns a base that lasts as long as agents do: XDG_RUNTIME_DIR does not,
 // since logind removes it at the last logout unless the user lingers.
-func socketBase(uid int) string {
+func userSockets() socketBase { return socketsOf(os.Geteuid()) }
+
+func socketsOf(uid int) socketBase {
 	if uid == 0 {
-		return "/run/bijou"
+		return socketBase{"/run", "bijou"}
 	}
-	return "/tmp/bijou-" + strconv.Itoa(uid)
+	return socketBase{"/tmp", "bijou-" + strconv.Itoa(uid)}
 }
 
-// makePrivateDir refuses a folder that somebody else has made, as anybody may in /tmp.
-func makePrivateDir(path string) error {
-	var st unix.Stat_t
-	for gone := true; gone; { // an agent that ends removes it, if nobody's socket is in it yet
-		if err := os.MkdirAll(path, 0o700); err != nil {
-			return fmt.Errorf("cannot make the folder of sockets: %w", err)
-		}
-		err := unix.Lstat(path, &st)
-		if gone = errors.Is(err, unix.ENOENT); err != nil && !gone {
-			return fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+// make returns the base's folder, which only this user can have made.
+func (b socketBase) make() (string, error) {
+	if err := os.MkdirAll(b.parent, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
+	}
+	path := filepath.Join(b.parent, b.name)
+	err := makePrivateDir(path)
+	if err == nil {
+		return path, nil
+	}
+	if !errors.Is(err, errNotOwn) {
+		return "", err
+	}
+
+	others, err := filepath.Glob(path + "-*")
+	if err != nil {
+		return "", fmt.Errorf("cannot look for a folder of sockets: %w", err)
+	}
+	for _, other := range others {
+		if isPrivateDir(other) {
+			return other, nil
 		}
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("cannot use %q for sockets: it is not a folder of this user", path)
+
+	made, err := os.MkdirTemp(b.parent, b.name+"-")
+	if err != nil {
+		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
+	}
+	return made, nil
+}
+
+// list returns the base's folders that are there and this user's.
+func (b socketBase) list() []string {
+	path := filepath.Join(b.parent, b.name)
+	found, _ := filepath.Glob(path + "-*") // the pattern is sound
+
+	return slices.DeleteFunc(append([]string{path}, found...), func(path string) bool { return !isPrivateDir(path) })
+}
+
+// errNotOwn is why a path is not used: somebody else has made it, as anybody may in /tmp.
+var errNotOwn = errors.New("it is not a folder of this user")
+
+// makePrivateDir makes a folder that only this user can enter. It returns errNotOwn for a path that
+// is taken by another user, or by a symlink or file. What is at a path could be replaced between
+// two looks at it, so all looks are at one open folder.
+func makePrivateDir(path string) error {
+	for {
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("cannot make the folder of sockets: %w", err)
+		}
+		err := closeToOthers(path)
+		if !errors.Is(err, fs.ErrNotExist) { // else an agent that ended has removed it as an empty one
+			return err
+		}
+	}
+}
+
+// closeToOthers takes the permissions of a folder of this user from all others.
+func closeToOthers(path string) error {
+	dir, st, err := openDir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("cannot use %q for sockets: %w", path, errNotOwn)
 	}
 	if st.Mode&0o077 == 0 {
 		return nil
 	}
-	return wrap.Error(os.Chmod(path, 0o700), "cannot close the folder of sockets to others")
+	if err := dir.Chmod(0o700); err != nil {
+		return fmt.Errorf("cannot close the folder of sockets to others: %w", err)
+	}
+	return nil
+}
+
+// isPrivateDir reports whether a path is a folder that only this user can have made and can enter.
+func isPrivateDir(path string) bool {
+	dir, st, err := openDir(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+
+	return int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
+}
+
+// openDir opens a folder, which is not reached through a symlink.
+func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
+	dir, err = os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	for _, taken := range []error{unix.EACCES, unix.ELOOP, unix.ENOTDIR} {
+		if errors.Is(err, taken) {
+			return nil, st, fmt.Errorf("cannot use %q for sockets: %w", path, errNotOwn)
+		}
+	}
+	if err != nil {
+		return nil, st, fmt.Errorf("cannot open the folder of sockets: %w", err)
+	}
+
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		dir.Close()
+		return nil, st, fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+	}
+	return dir, st, nil
 }
 
 func socketPath(dir, unit string) string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -100,8 +99,11 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		Folder: unitfolder.Of(h.Dir, unit),
 		Tools:  h.Tools,
 		Socket: func() (string, error) {
-			dir, err := makeSocketDir(h.uuid, h.Dir)
-			return socketPath(dir, unit), err
+			dir, err := makeMachineSockets(h.uuid, h.Dir)
+			if err != nil {
+				return "", err
+			}
+			return socketPath(dir, unit), nil
 		},
 		Limiter:     h.limiter,
 		Log:         log.With("part", "uniter"),
@@ -124,7 +126,6 @@ func UnitFolder(machineDir, unit string) string {
 type host struct {
 	Options
 	uuid     string // the environment's
-	sockets  string // the folder of the units' sockets
 	limiter  *uniter.HookLimiter
 	logs     *unitlog.Sender
 	claim    *state.Claim
@@ -143,7 +144,7 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	p, outages := newPresence(o.State, claim, o.Log), newOutageLog(o.Log)
 	p.ready, p.onAnnounce, outages.report = o.Ready, outages.partReporter("session"), p.reportTrouble
 	return &host{
-		Options: o, uuid: env.UUID, sockets: socketDirPath(env.UUID, dir), claim: claim,
+		Options: o, uuid: env.UUID, claim: claim,
 		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
 	}, nil
 }
@@ -180,7 +181,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	h.election.wait()
 	stopAnnouncing()
 	wg.Wait()
-	_ = os.Remove(h.sockets) // only if nobody else's are in it
+	removeMachineSockets(h.Dir)
 	return unlessDone(working, err)
 }
 

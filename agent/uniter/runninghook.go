@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -65,12 +66,29 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	return nil
 }
 
-// checkSocket makes the socket again that somebody who clears temporary folders has removed.
+// checkSocket makes the socket again that somebody who clears temporary folders has removed. If
+// another user has taken the name of its folder since then, the socket moves; not while a hook
+// knows it by its path.
 func (u *uniter) checkSocket() error {
-	if _, err := u.Socket(); err != nil {
+	path, err := u.Socket()
+	if err != nil {
 		return err
 	}
-	return u.server.Renew()
+	if path == u.server.Path() {
+		return u.server.Renew()
+	}
+	if u.running != nil {
+		return fmt.Errorf("cannot move the socket to %q: a hook runs", path)
+	}
+
+	next, err := server.Listen(path)
+	if err != nil {
+		return err
+	}
+	u.Log.Info("the socket moves", "from", u.server.Path(), "to", path)
+	_ = u.server.Close() // what lies at its path is not ours any more
+	u.server = next
+	return nil
 }
 
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {

@@ -190,13 +190,20 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	return listener, made, nil
 }
 
+// prepareFolder makes the folder, and not those above it: who chose them has made sure whose they
+// are. A folder of another user is refused, since that user could put a socket in the place of ours.
 func prepareFolder(folder string) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot make the socket's folder: %w", err)
 	}
-	info, err := os.Stat(folder)
+	info, err := os.Lstat(folder)
 	if err != nil {
 		return fmt.Errorf("cannot look at the socket's folder: %w", err)
+	}
+
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("cannot use the socket folder %q: it is not a folder of this user", folder)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("cannot use the socket folder %q: it has mode %#o and must have 0700", folder, mode)

@@ -49,7 +49,7 @@ func (w bundleWorld) newEnvironment(provider string) *state.State {
 // deploy deploys a bundle until the step that is not done any more; -1: all.
 func (w bundleWorld) deploy(s *state.State, file string, steps int) (done int) {
 	w.t.Helper()
-	cmd := deployCmd{}
+	cmd := deployCmd{AllowOutside: true}
 	f := w.compare(s, file)
 	for _, step := range f.Plan() {
 		if done == steps {
@@ -65,7 +65,7 @@ func (w bundleWorld) deploy(s *state.State, file string, steps int) (done int) {
 
 func (w bundleWorld) compare(s *state.State, file string) *bundle.Comparison {
 	w.t.Helper()
-	f, err := deployCmd{}.compareBundle(w.o, s, file, w.t.TempDir())
+	f, err := deployCmd{AllowOutside: true}.compareBundle(w.o, s, file, w.t.TempDir())
 	if err != nil {
 		text, _ := os.ReadFile(file)
 		w.t.Fatalf("%v in\n%s", err, text)

@@ -31,9 +31,10 @@ type deployCmd struct {
 	placementFlags
 	waitFlags
 
-	Overlay []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Of a bundle: a file that is laid over it; may be repeated."`
-	DryRun  bool     `help:"Of a bundle: only show what would be done."`
-	Format  string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"How the steps of a bundle are shown: tabular, yaml or json; default tabular."`
+	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Of a bundle: a file that is laid over it; may be repeated."`
+	DryRun       bool     `help:"Of a bundle: only show what would be done."`
+	AllowOutside bool     `help:"Of a bundle: also use files outside of its folder for options and resources; --dry-run names them."`
+	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"How the steps of a bundle are shown: tabular, yaml or json; default tabular."`
 }
 
 // Run reads and checks the charm, stores its archive, and adds the service with its units.

@@ -20,8 +20,8 @@ import (
 
 // refuseBundleFlags refuses flags that are of bundles.
 func (c deployCmd) refuseBundleFlags() error {
-	if len(c.Overlay) > 0 || c.DryRun || c.Format != "tabular" {
-		return console.Usage(fmt.Errorf("--overlay, --dry-run and --format are of bundles, and %q is none: that is a file *.yaml, or a folder with bundle.yaml", c.Charm))
+	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
+		return console.Usage(fmt.Errorf("--overlay, --dry-run and --format are of bundles, as is --allow-outside, and %q is none: that is a file *.yaml, or a folder with bundle.yaml", c.Charm))
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (c deployCmd) refuseBundleFlags() error {
 // deployBundle shows what is to be done, and does it step by step.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" || len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage) > 0 || c.NumUnits != 1 {
-		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --dry-run and --format only: what else there is stands in it, or in an overlay"))
+		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format only: what else there is stands in it, or in an overlay"))
 	}
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
 		if err := s.View(o.ctx, b.CheckSecrets); err != nil {
@@ -191,7 +191,15 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 			return nil, fmt.Errorf("cannot read the bundle: %w", err)
 		}
 	}
-	b, err := bundle.Parse(func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) }, paths...)
+	b, err := bundle.Parse(bundle.Files{
+		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
+		Resolve:     resolveSymlinks,
+		ReadOutside: c.AllowOutside || c.DryRun,
+	}, paths...)
+	if outside := c.checkOutside(o, b); outside != nil {
+		return nil, errors.Join(err, outside)
+	}
+
 	errs := []error{err}
 	for _, missing := range b.Missing {
 		if c.Force {
@@ -221,6 +229,39 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		o.note("warning: what has no effect of the bundle: %s", strings.Join(b.Ignored, ", "))
 	}
 	return bundle.Compare(b, found, env, bundle.Force{Series: c.ForceSeries, Missing: c.Force, Trust: c.Trust})
+}
+
+// checkOutside refuses options and resources that are in files outside of the folder of the bundle, or
+// overlay, that names them: what stands in them goes to charms, and a bundle is often somebody else's.
+func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
+	if len(b.Outside) == 0 || c.AllowOutside {
+		return nil
+	}
+	if c.DryRun {
+		for _, file := range b.Outside {
+			o.note("warning: outside of the bundle's folder, and so refused without --allow-outside: %s", file)
+		}
+		return nil
+	}
+
+	errs := []error{}
+	for _, file := range b.Outside {
+		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's folder: %s", file))
+	}
+	return console.Hint(errors.Join(errs...), fmt.Sprintf("if its charms may have these files: juju %s --allow-outside", quoteShellWords(o.args)))
+}
+
+// resolveSymlinks returns the path itself, without the symlinks of the folders above it that are
+// there, where nothing is there.
+func resolveSymlinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
 func (c deployCmd) readApplication(o *operator, name string, a *bundle.Application, have bundle.Service, scratch string) (found bundle.Found, err error) {

@@ -34,7 +34,8 @@ func (c exportBundleCmd) Run(o *operator) error {
 			o.note("warning: the bundle does not say this: %s", text)
 		}
 		if c.Charms == "" {
-			o.note("its charms and resources are where they were taken from, and may be others by now: --charms DIR writes those of the environment")
+			o.note("its charms and resources are where they were taken from, and may be others by now: --charms DIR writes those of the environment, " +
+				"and deploying resources from elsewhere needs --allow-outside")
 		} else if err := c.writeFiles(o, s, b, env); err != nil {
 			return fmt.Errorf("cannot write charms: %w", err)
 		}
@@ -92,6 +93,6 @@ func (c diffBundleCmd) Run(o *operator) error {
 	if !isBundle {
 		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml", c.Bundle))
 	}
-	cmd := deployCmd{Overlay: c.Overlay, Repository: c.Repository, Force: true, ForceSeries: true} // nothing is done
+	cmd := deployCmd{Overlay: c.Overlay, Repository: c.Repository, Force: true, ForceSeries: true, AllowOutside: true} // nothing is done
 	return cmd.openBundle(o, path, func(_ *state.State, b *bundle.Comparison) error { return o.encode(c.Format, b.Diff()) })
 }

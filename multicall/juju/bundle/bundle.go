@@ -28,6 +28,7 @@ type Bundle struct {
 	Machines     map[string]Machine      `yaml:"machines,omitempty"`
 	Relations    [][2]string             `yaml:"relations,omitempty"`
 
+	Outside []string `yaml:"-"` // what options and resources name outside of the folder of the file that names it
 	Missing []string `yaml:"-"` // what it asks for and bijou does not have
 	Ignored []string `yaml:"-"` // what it says that has no effect
 }
@@ -71,12 +72,31 @@ type document struct {
 	Rest map[string]yaml.Node `yaml:",inline"`
 }
 
+// Files are where a bundle is read from.
+type Files struct {
+	Read func(path string) ([]byte, error)
+	// Resolve returns a path without the symlinks in it; nil: there are none.
+	Resolve func(path string) string
+	// ReadOutside: files outside of the folder of the file that names them are read, too. Else
+	// an option that is in one keeps the text that names it.
+	ReadOutside bool
+}
+
 // parser gathers a bundle from its files, and all that is wrong with it.
 type parser struct {
 	*Bundle
-	read func(path string) ([]byte, error)
-	path string // of the file that is read
-	errs []error
+	files    Files
+	path     string             // of the file that is read
+	outside  map[string]string  // what names a file outside of its folder, and the file
+	includes map[string]include // the options that are in a file
+	errs     []error
+}
+
+// include is an option whose value is in a file.
+type include struct {
+	application, option string
+	by                  string // the file that says so
+	scheme, path        string
 }
 
 // refuse keeps no more errors than somebody reads.
@@ -89,11 +109,14 @@ func (p *parser) refuse(format string, args ...any) {
 // Parse reads a bundle and lays the overlays over it, one after the other; the paths are
 // absolute. An overlay's applications are laid over those of before key by key, and null
 // takes away; its relations are added, its machines take the place of those of before.
-func Parse(read func(path string) ([]byte, error), paths ...string) (*Bundle, error) {
-	p := &parser{Bundle: &Bundle{Applications: map[string]*Application{}}, read: read}
+func Parse(files Files, paths ...string) (*Bundle, error) {
+	p := &parser{
+		Bundle: &Bundle{Applications: map[string]*Application{}}, files: files,
+		outside: map[string]string{}, includes: map[string]include{},
+	}
 	for _, p.path = range paths {
 		var docs []*yaml.Node
-		data, err := read(p.path)
+		data, err := files.Read(p.path)
 		if err == nil {
 			docs, err = charm.ParseYAML(data)
 		}
@@ -103,6 +126,12 @@ func Parse(read func(path string) ([]byte, error), paths ...string) (*Bundle, er
 		for _, doc := range docs {
 			p.overlay(doc)
 		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(p.includes)) {
+		p.readInclude(where, p.includes[where])
+	}
+	for _, where := range slices.Sorted(maps.Keys(p.outside)) {
+		p.Outside = append(p.Outside, where+": "+p.outside[where])
 	}
 	if len(p.errs) == 0 {
 		p.check()
@@ -140,6 +169,8 @@ func (p *parser) overlay(doc *yaml.Node) {
 func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if isNull(n) {
 		delete(p.Applications, name)
+		maps.DeleteFunc(p.outside, func(where, _ string) bool { return strings.HasPrefix(where, nameApplication(name)+": ") })
+		maps.DeleteFunc(p.includes, func(_ string, i include) bool { return i.application == name })
 		p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool { return isOf(name, r[0]) || isOf(name, r[1]) })
 		return
 	}
@@ -148,35 +179,58 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		a = &Application{}
 		p.Applications[name] = a
 	}
+	resources := maps.Clone(a.Resources)
 	if err := charm.DecodeYAML(n, a); err != nil { // what it does not say stays as it was
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
-	p.checkKeys(fmt.Sprintf("application %q", name), a.Rest, *a)
+	where := nameApplication(name)
+	p.checkKeys(where, a.Rest, *a)
 	a.Rest = nil
 	if strings.HasPrefix(a.Charm, ".") {
-		a.Charm = p.resolvePath(a.Charm)
+		a.Charm = p.resolvePath(a.Charm) // which the plan shows; it is handed to nobody but its own units
 	}
 	for _, option := range slices.Sorted(maps.Keys(a.Options)) {
-		value := a.Options[option]
-		if isNull(&value) {
-			delete(a.Options, option)
-		} else if err := p.include(&value); err != nil {
-			p.refuse("%s: application %q: option %q: %w", p.path, name, option, err)
-		} else {
+		value, where := a.Options[option], fmt.Sprintf("%s: option %q", where, option)
+		if value.Kind == yaml.AliasNode {
+			value = *value.Alias
 			a.Options[option] = value
 		}
+		if value.Kind == yaml.ScalarNode && value.Line == 0 {
+			continue // of a file before this, which named a file
+		}
+		delete(p.outside, where)
+		delete(p.includes, where)
+		if isNull(&value) {
+			delete(a.Options, option)
+			continue
+		}
+
+		if scheme, path, isInclude := parseInclude(&value); isInclude {
+			p.includes[where] = include{name, option, p.path, scheme, p.resolveContent(path, where)}
+			a.Options[option] = textNode(value.Value)
+		}
 	}
-	p.resolveResources(name, a.Resources)
+	p.resolveResources(where, a.Resources, resources)
 }
 
-func (p *parser) resolveResources(name string, files map[string]string) {
-	for resource, path := range files {
+func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
+
+// resolveResources leaves those alone that are as they were before this file.
+func (p *parser) resolveResources(where string, files, before map[string]string) {
+	for _, resource := range slices.Sorted(maps.Keys(files)) {
+		path, where := files[resource], fmt.Sprintf("%s: resource %q", where, resource)
 		_, err := strconv.Atoi(path)
-		if files[resource] = p.resolvePath(path); path == "" || err == nil {
+		isRevision := err == nil
+		if path == "" || isRevision {
 			delete(files, resource)
+			delete(p.outside, where)
 		}
-		if err == nil {
-			p.Missing = append(p.Missing, fmt.Sprintf("application %q: resource %q: revision %s is a store's; give a file", name, resource, path))
+		if isRevision {
+			p.Missing = append(p.Missing, fmt.Sprintf("%s: revision %s is a store's; give a file", where, path))
+			continue
+		}
+		if path != "" && path != before[resource] {
+			files[resource] = p.resolveContent(path, where)
 		}
 	}
 }
@@ -189,23 +243,62 @@ func (p *parser) resolvePath(path string) string {
 	return filepath.Join(filepath.Dir(p.path), path)
 }
 
-// include puts the content of a file in the place of a value that names it. Content, which
-// has no line of the bundle, names none.
-func (p *parser) include(n *yaml.Node) error {
-	if n.Kind == yaml.AliasNode {
-		*n = *n.Alias
+// resolveContent returns a path whose content goes to a charm, and notes it if it leads out of the
+// folder of the file that names it.
+func (p *parser) resolveContent(path, where string) string {
+	path = p.resolvePath(path)
+	delete(p.outside, where)
+	if at, isOutside := p.leavesFolder(path); isOutside {
+		p.outside[where] = at
 	}
-	scheme, path, isInclude := strings.Cut(n.Value, "://")
-	if n.Kind != yaml.ScalarNode || n.Line == 0 || !isInclude || scheme != "include-file" && scheme != "include-base64" {
-		return nil
+	return path
+}
+
+// leavesFolder reports whether a path leads out of the folder of the file that names it, through
+// symlinks, too, and says where it leads to.
+func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
+	folder, target := filepath.Dir(p.path), filepath.Clean(path)
+	if resolve := p.files.Resolve; resolve != nil {
+		folder, target = resolve(folder), resolve(target)
 	}
-	data, err := p.read(p.resolvePath(path))
+
+	relative, err := filepath.Rel(folder, target)
+	isOutside = err != nil || relative == ".." || strings.HasPrefix(relative, "../")
+	if target != filepath.Clean(path) {
+		return fmt.Sprintf("%s, which is %s", path, target), isOutside
+	}
+	return path, isOutside
+}
+
+// parseInclude reads a value that names a file.
+func parseInclude(n *yaml.Node) (scheme, path string, isInclude bool) {
+	scheme, path, isURL := strings.Cut(n.Value, "://")
+	isInclude = n.Kind == yaml.ScalarNode && isURL && (scheme == "include-file" || scheme == "include-base64")
+	return scheme, path, isInclude
+}
+
+// readInclude puts the content of a file in the place of the value that names it, after all overlays:
+// what they take away is not read.
+func (p *parser) readInclude(where string, i include) {
+	if _, isOutside := p.outside[where]; isOutside && !p.files.ReadOutside {
+		return
+	}
+	data, err := p.files.Read(i.path)
+	if err != nil {
+		p.refuse("%s: %s: %w", i.by, where, err)
+		return
+	}
+
 	text := string(data)
-	if scheme == "include-base64" {
+	if i.scheme == "include-base64" {
 		text = base64.StdEncoding.EncodeToString(data)
 	}
-	*n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
-	return err
+	p.Applications[i.application].Options[i.option] = textNode(text)
+}
+
+// textNode has no line of the bundle.
+func textNode(text string) yaml.Node {
+	return yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
 // addRelation takes a pair of endpoints, or one endpoint with a list of others.

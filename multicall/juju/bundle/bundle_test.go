@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func parseFiles(files map[string]string, names ...string) (*bundle.Bundle, error
 		}
 		return nil, os.ErrNotExist
 	}
-	return bundle.Parse(read, names...)
+	return bundle.Parse(bundle.Files{Read: read, ReadOutside: true}, names...)
 }
 
 const base = `
@@ -71,6 +72,60 @@ func TestParse(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(yaml.Node{}, "Tag", "Line", "Column", "Anchor", "Style")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A bundle, and each overlay, has its own folder: what is outside of it is named, and not read unasked.
+func TestOutside(t *testing.T) {
+	const bundleFile = `
+applications:
+  inside: {charm: ./c, options: {o: include-file://sub/../x, url: "https://include-file"}, resources: {r: sub/r, s: 7}}
+  far:
+    charm: ../c
+    options: {o: include-file:///etc/passwd, p: "include-base64://../x", q: include-file://link, plain: /etc/passwd}
+    resources: {r: /etc/shadow, s: ./link/s}
+  named: {charm: local:c}
+`
+	all := []string{
+		`application "far": option "o": /etc/passwd`,
+		`application "far": option "p": /x`,
+		`application "far": option "q": /b/link, which is /elsewhere`,
+		`application "far": resource "r": /etc/shadow`,
+		`application "far": resource "s": /b/link/s, which is /elsewhere/s`,
+	}
+	for _, tt := range []struct {
+		name, overlay string
+		want          []string
+	}{
+		{"alone", "{}", all},
+		{"an overlay takes it away", "applications: {far: }", nil},
+		{"an overlay says other things", "applications: {far: {charm: ./c, options: {o: text, p: , q: include-file://q}, resources: {r: r, s: ''}}}", nil},
+		{"an overlay says a part", "applications: {far: {options: {o: , p: p}}}", all[2:]},
+		{"an overlay has its own folder", "applications: {inside: {options: {o: include-file:///b/x}}}", append(all[:5:5], `application "inside": option "o": /b/x`)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var read []string
+			got, err := bundle.Parse(bundle.Files{
+				Read: func(path string) ([]byte, error) {
+					read = append(read, path)
+					return []byte(map[string]string{"/b/bundle.yaml": bundleFile, "/o/over.yaml": tt.overlay}[path]), nil
+				},
+				Resolve: func(path string) string { return strings.Replace(path, "/b/link", "/elsewhere", 1) },
+			}, "/b/bundle.yaml", "/o/over.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got.Outside, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+
+			inside := []string{"/b/bundle.yaml", "/b/x", "/o/over.yaml", "/o/q"}
+			for _, path := range read {
+				if !slices.Contains(inside, path) {
+					t.Errorf("%s was read", path)
+				}
+			}
+		})
 	}
 }
 
@@ -155,7 +210,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("applications: {a: {charm: &x ./a, <<: *x}}")
 	f.Add("- relations\n--- {}\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := bundle.Parse(func(path string) ([]byte, error) { return []byte(text), nil }, filepath.FromSlash("/b.yaml"))
+		files := bundle.Files{Read: func(path string) ([]byte, error) { return []byte(text), nil }}
+		b, err := bundle.Parse(files, filepath.FromSlash("/b.yaml"))
 		if err == nil && len(b.Applications) == 0 {
 			t.Error("a bundle without applications is taken")
 		}

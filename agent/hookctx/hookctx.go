@@ -8,7 +8,6 @@ package hookctx
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -184,9 +183,12 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	if err := errors.Join(c.addUnitAndLeaderState(tx), c.addSecrets(tx), c.addStorage(tx)); err != nil {
-		return nil, err
+	for _, add := range []func(*state.Tx) error{c.addUnitAndLeaderState, c.addSecrets, c.addStorage} {
+		if err := add(tx); err != nil {
+			return nil, err
+		}
 	}
+
 	var all []Change
 	for _, at := range slices.SortedFunc(maps.Keys(c.nodes), compareNodes) {
 		changed, err := mergeNode(tx, at, c.nodes[at].diff())

@@ -48,16 +48,25 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	f := c.opts.Facts
 	_, err = loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
 		own, err := secrets.IndexOf(v, secret.Owner{Unit: f.Unit})
-		shared, serr := secrets.IndexOf(v, secret.Owner{Service: f.Service})
-		all := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
-		if err = errors.Join(err, serr); err != nil {
+		if err != nil {
+			return nil, err
+		}
+		shared, err := secrets.IndexOf(v, secret.Owner{Service: f.Service})
+		if err != nil {
 			return nil, err
 		}
 		records, err := secrets.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
-		for _, r := range records {
-			err = errors.Join(err, all.add(v, f.Unit, r))
+		if err != nil {
+			return nil, err
 		}
-		return all, err
+
+		all := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
+		for _, r := range records {
+			if err := all.add(v, f.Unit, r); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
 	})
 	return err
 }

@@ -91,17 +91,23 @@ func (c *Context) addStorage(tx *state.Tx) error {
 		return nil
 	}
 	s, err := tx.Service(c.opts.Facts.Service)
+	if err != nil {
+		return err
+	}
+
 	for _, name := range slices.Sorted(maps.Keys(c.storage.added)) {
 		d := s.Storage[name]
 		d.Count = c.storage.added[name]
-		_, addErr := tx.AddStorage(c.opts.Facts.Unit, name, d)
-		if errors.Is(addErr, state.ErrDead) || errors.Is(addErr, state.ErrNoStorage) {
-			c.opts.Log("WARNING", addErr.Error())
-			addErr = nil
+		_, err := tx.AddStorage(c.opts.Facts.Unit, name, d)
+		if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNoStorage) {
+			c.opts.Log("WARNING", err.Error())
+			continue
 		}
-		err = errors.Join(err, addErr)
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Resource returns the path of a resource's file, which is fetched at the first call for

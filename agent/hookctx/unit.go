@@ -229,20 +229,31 @@ func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 
 func (c *Context) readCloudSpec(v *state.View) (spec map[string]any, err error) {
 	s, err := v.Service(c.opts.Facts.Service)
-	if err != nil || !s.Trusted {
-		return nil, cmp.Or(err, hookapi.ErrSecretDenied)
+	if err != nil {
+		return nil, err
 	}
+	if !s.Trusted {
+		return nil, hookapi.ErrSecretDenied
+	}
+
 	r, err := secrets.Get(v, secret.CredentialID)
 	if errors.Is(err, state.ErrNotFound) {
-		err = fmt.Errorf("%w: the operators have given none: juju set-credential", hookapi.ErrSecretDenied)
+		return nil, fmt.Errorf("%w: the operators have given none: juju set-credential", hookapi.ErrSecretDenied)
 	}
-	ring, kerr := c.opts.SecretKeys.Read()
-	if err != nil || kerr != nil {
-		return nil, cmp.Or(err, kerr)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := c.opts.SecretKeys.Read()
+	if err != nil {
+		return nil, err
 	}
 	content, err := secrets.Open(v, ring, r, r.Latest)
-	if err == nil && json.Unmarshal(content[secret.CredentialKey], &spec) != nil {
-		err = fmt.Errorf("the secret %q holds none: juju set-credential", r.Label)
+	if err != nil {
+		return nil, err
 	}
-	return spec, err
+
+	if json.Unmarshal(content[secret.CredentialKey], &spec) != nil { // the error may quote it
+		return nil, fmt.Errorf("the secret %q holds none: juju set-credential", r.Label)
+	}
+	return spec, nil
 }

@@ -101,7 +101,11 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	})
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
-		return errors.Join(c.refuse(files.ask, goneRefusal()), files.lost)
+		err := c.refuse(files.ask, goneRefusal()) // the client waits for it, also where its file was asked for
+		if files.lost != nil {
+			return files.lost
+		}
+		return err
 	}
 	if files.lost != nil {
 		return files.lost

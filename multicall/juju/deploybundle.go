@@ -107,21 +107,28 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 		return err
 	}
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
-		_, err := tx.SetConfig(step.What, step.Options)
-		if err == nil && step.Constraints != nil {
-			err = tx.SetServiceConstraints(step.What, *step.Constraints)
-		}
-		if err == nil && step.Storage != nil {
-			err = tx.SetServiceStorage(step.What, step.Storage)
-		}
-		if err == nil && step.Exposed != nil {
-			err = tx.SetExposed(step.What, *step.Exposed)
-		}
-		if err == nil && step.Trusted != nil {
-			err = tx.SetTrusted(step.What, *step.Trusted)
-		}
-		if err != nil {
+		if _, err := tx.SetConfig(step.What, step.Options); err != nil {
 			return err
+		}
+		if step.Constraints != nil {
+			if err := tx.SetServiceConstraints(step.What, *step.Constraints); err != nil {
+				return err
+			}
+		}
+		if step.Storage != nil {
+			if err := tx.SetServiceStorage(step.What, step.Storage); err != nil {
+				return err
+			}
+		}
+		if step.Exposed != nil {
+			if err := tx.SetExposed(step.What, *step.Exposed); err != nil {
+				return err
+			}
+		}
+		if step.Trusted != nil {
+			if err := tx.SetTrusted(step.What, *step.Trusted); err != nil {
+				return err
+			}
 		}
 		return putResources(tx, step.What, resources)
 	})

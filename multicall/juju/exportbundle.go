@@ -62,6 +62,7 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 		if err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm); err != nil {
 			return err
 		}
+
 		for resource, r := range env.Services[name].Resources {
 			a.Resources[resource] = "./resources/" + name + "/" + resource + "/" + r.File
 			if err := c.writeBlob(o, s, r.SHA256, a.Resources[resource]); err != nil {

@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,23 +116,51 @@ type Service struct {
 
 // ReadEnvironment reads all at one revision.
 func ReadEnvironment(v *state.View) (Environment, error) {
+	var e Environment
 	env, err := v.Environment()
-	services, serviceErr := v.Services()
-	machines, machineErr := v.Machines()
-	relations, relationErr := v.Relations()
-	e := Environment{env, map[string]Service{}, machines, relations}
-	err = errors.Join(err, serviceErr, machineErr, relationErr)
-	for i := 0; i < len(services) && err == nil; i++ {
-		e.Services[services[i].Name], err = readService(v, services[i])
+	if err != nil {
+		return e, err
 	}
-	return e, err
+	services, err := v.Services()
+	if err != nil {
+		return e, err
+	}
+	machines, err := v.Machines()
+	if err != nil {
+		return e, err
+	}
+	relations, err := v.Relations()
+	if err != nil {
+		return e, err
+	}
+
+	e = Environment{env, map[string]Service{}, machines, relations}
+	for _, s := range services {
+		if e.Services[s.Name], err = readService(v, s); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
 }
 
 func readService(v *state.View, s state.Service) (Service, error) {
 	c, err := v.Charm(s.Charm)
-	config, configErr := v.Config(s.Name)
-	resources, resourceErr := v.Resources(s.Name)
-	units, unitErr := v.Units(s.Name)
+	if err != nil {
+		return Service{}, err
+	}
+	config, err := v.Config(s.Name)
+	if err != nil {
+		return Service{}, err
+	}
+	resources, err := v.Resources(s.Name)
+	if err != nil {
+		return Service{}, err
+	}
+	units, err := v.Units(s.Name)
+	if err != nil {
+		return Service{}, err
+	}
+
 	all := Service{Service: s, Charm: c, Options: config.Values, Resources: map[string]state.Resource{}}
 	for _, r := range resources {
 		all.Resources[r.Name] = r
@@ -143,7 +170,7 @@ func readService(v *state.View, s state.Service) (Service, error) {
 			all.Units = append(all.Units, u)
 		}
 	}
-	return all, errors.Join(err, configErr, resourceErr, unitErr)
+	return all, nil
 }
 
 func (s Service) describe() map[string]any {

@@ -224,6 +224,7 @@ type Debug struct {
 	Socket string   `json:"socket"`          // of its tmux, a path
 	Hooks  []string `json:"hooks,omitempty"` // their names; empty: all that the charm has
 	By     string   `json:"by,omitempty"`    // whose it is, USER@HOST
+	Owner  *int     `json:"owner,omitempty"` // the user id that the socket's folder has; nil: nobody noted it
 }
 
 // DebugSession is the name of its tmux session; its socket tells one from another.

@@ -191,6 +191,7 @@ func newOutcome(err error) Outcome {
 type Debug struct {
 	Socket string // of its tmux
 	Always bool   // also where the charm has no such hook
+	Owner  *int   // the user id that the socket's folder has; nil: not known
 }
 
 //go:embed debug.sh

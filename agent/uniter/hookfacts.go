@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"bijou/agent/hook"
@@ -196,7 +197,21 @@ func debugSession(d *state.Debug, h state.Hook) (session *hookexec.Debug, holder
 	if !wanted {
 		return nil, ""
 	}
-	return &hookexec.Debug{Socket: d.Socket, Always: named}, d.String()
+	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
+}
+
+// isOperators reports whether a debug session's folder is still its operator's. Once it is gone
+// another user can make one of that name in /tmp, with a tmux that would get the hooks.
+func isOperators(d hookexec.Debug) bool {
+	if d.Owner == nil {
+		return true // an older binary's
+	}
+	info, err := os.Lstat(filepath.Dir(d.Socket))
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
 // endStaleDebug drops the debug session of an operator who was killed, so that the hook
@@ -208,12 +223,12 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	}
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
+	if isOperators(*d) && exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
 		return
 	}
 	f.debug, f.holder = nil, ""
 	u.Log.Info("the debug session is over", "socket", d.Socket)
-	if dir := filepath.Dir(d.Socket); strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
+	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already
 	}
 	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })

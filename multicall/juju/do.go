@@ -150,8 +150,9 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
+	owner := os.Geteuid()
 	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller()})
+		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller(), Owner: &owner})
 	})
 	if err != nil {
 		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()

@@ -28,6 +28,7 @@ import (
 	"bijou/state"
 	"bijou/state/bind"
 	"bijou/state/charm"
+	"bijou/state/childenv"
 )
 
 func runJuju(c applet.Call) int {
@@ -70,7 +71,7 @@ func (localAgents) Start(e home.Environment) (alive func() bool, err error) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
 	}
-	i, err := process.Detach(providers.MachineProcess(e, "0"))
+	i, err := process.Detach(providers.MachineProcess(e, "0", childenv.Background))
 	return i.Alive, err
 }
 
@@ -129,7 +130,7 @@ func (a localAgents) Process(dir string) (pid int, err error) {
 // Whoever has just been started for that folder has not taken it yet.
 func findAgents(dir string) []process.Identity {
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
-	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir)).Args)
+	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)
 }
 
 // services implements juju.Services.

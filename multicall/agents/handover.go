@@ -18,6 +18,7 @@ import (
 	"bijou/multicall/systemd"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/childenv"
 )
 
 // handover ends a daemon's work when the environment is to run another binary, as `juju
@@ -91,6 +92,7 @@ func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
+	version.Env = childenv.New(os.Environ(), childenv.Program)
 	version.WaitDelay = time.Second // for what it has started
 	if out, err := version.CombinedOutput(); err != nil {
 		slog.Error("cannot go over to another binary: it does not run here", "tools", name, "error", err, "output", string(out))

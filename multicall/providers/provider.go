@@ -26,6 +26,7 @@ import (
 	"bijou/provision/ssh"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/childenv"
 )
 
 // builtinProvider is a provider inside the binary: an applet that speaks the providers'
@@ -68,18 +69,20 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 		Environment: env.UUID,
 		Agent: func(spec provider.Spec) (process.Detached, error) {
 			e, err := home.Load(env.Dir)
-			return MachineProcess(e, spec.Machine), err
+			return MachineProcess(e, spec.Machine, childenv.Machine), err
 		},
 	}), nil
 }
 
 // MachineProcess returns how to run a local machine's agent: from the environment's own
-// tools, since the binary that runs now may be gone later.
-func MachineProcess(e home.Environment, id string) process.Detached {
+// tools, since the binary that runs now may be gone later. The agent of machine 0, which an
+// operator's command starts, is a childenv.Background.
+func MachineProcess(e home.Environment, id string, child childenv.Child) process.Detached {
 	return process.Detached{
-		Path: filepath.Join(e.ToolsDir(), "machine-agent"),
-		Args: []string{"machine-agent", "--machine", id, "--env", e.Dir},
-		Log:  e.LogFile(id),
+		Path:  filepath.Join(e.ToolsDir(), "machine-agent"),
+		Args:  []string{"machine-agent", "--machine", id, "--env", e.Dir},
+		Log:   e.LogFile(id),
+		Child: child,
 	}
 }
 

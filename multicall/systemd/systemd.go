@@ -23,6 +23,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"bijou/multicall/home"
+	"bijou/state/childenv"
 	"bijou/state/wrap"
 )
 
@@ -266,7 +267,9 @@ func ServiceOf(pid int) string {
 }
 
 func systemctl(args ...string) (string, error) {
-	out, err := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...).CombinedOutput()
+	c := exec.Command("systemctl", append([]string{"--no-ask-password"}, args...)...)
+	c.Env = childenv.New(os.Environ(), childenv.Program)
+	out, err := c.CombinedOutput()
 	said := strings.TrimSpace(string(out))
 	if err != nil {
 		return said, fmt.Errorf("cannot run systemctl %s: %w: %s", strings.Join(args, " "), err, said)

@@ -20,6 +20,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state/backoff"
+	"bijou/state/childenv"
 	"bijou/state/executable"
 	"bijou/state/wrap"
 )
@@ -41,7 +42,7 @@ func Demo(s console.Streams) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	d := &demo{dir: dir, presenter: presenter{
 		out: s.Out, coloured: console.CanColour(s.Out),
-		environ: append(withoutVars(os.Environ(), "NECO_"), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db")),
+		environ: append(childenv.New(os.Environ(), childenv.Tour), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db")),
 	}}
 	if d.releases, err = startReleaseServer(filepath.Join(dir, "published")); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 	cmd.Args, cmd.Stdout, cmd.Stderr = args, log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Env = append(withoutVars(d.environ, "PATH="), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
+	cmd.Env = append(slices.Clone(d.environ), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/tour/charms"
+	"bijou/state/childenv"
 	"bijou/state/wrap"
 )
 
@@ -40,7 +40,7 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the tour: %w", err)
 	}
-	environ := append(withoutVars(os.Environ(), "JUJU_", "BIJOU_HOME="), "BIJOU_HOME="+dir)
+	environ := append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir)
 	t := &tour{presenter{out: s.Out, coloured: console.CanColour(s.Out), environ: environ}, dir}
 	if err = t.runSteps(ctx); err == nil && q.Keep {
 		return t.printNextSteps()
@@ -203,10 +203,4 @@ func (s presenter) newCommand(ctx context.Context, applet string, args ...string
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
-}
-
-func withoutVars(environ []string, prefixes ...string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(word string) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(word, p) })
-	})
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"bijou/state/backoff"
+	"bijou/state/childenv"
 )
 
 // systemdManager is the manager on a host that systemd manages: each container is a transient
@@ -66,6 +68,7 @@ func (systemdManager) close() error { return nil }
 // Warnings are in errors only.
 func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
+	c.Env = childenv.New(os.Environ(), childenv.Program)
 	var out, warned bytes.Buffer
 	c.Stdout, c.Stderr = &out, &warned
 	err := c.Run()

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"bijou/provision/provider"
+	"bijou/state/childenv"
 	"bijou/state/digest"
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
@@ -173,8 +174,9 @@ func runDebootstrap(ctx context.Context, dir, series string, added []string, boo
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
+	c.Env = childenv.New(os.Environ(), childenv.Program)
 	if proxy := aptProxy(ctx); proxy != "" {
-		c.Env = append(os.Environ(), "http_proxy="+proxy)
+		c.Env = append(c.Env, "http_proxy="+proxy)
 	}
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/protocol"
+	"bijou/state/childenv"
 	"bijou/state/lines"
 )
 
@@ -68,7 +69,7 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 
 func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (runner.Runner, error) {
 	s.process.socketFolder = sockets
-	s.process.env = append(os.Environ(), spec.Env...)
+	s.process.env = append(childenv.New(os.Environ(), childenv.Provider), spec.Env...)
 	return s.process, nil
 }
 

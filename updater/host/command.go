@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bijou/state/childenv"
 	"bijou/updater/activity"
 	"bijou/updater/release"
 )
@@ -68,6 +69,7 @@ const killDelay = time.Second
 // newCommand makes a command whose children do not outlive its context.
 func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.Env = childenv.New(os.Environ(), childenv.Program)
 	c.WaitDelay = killDelay
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

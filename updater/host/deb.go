@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/childenv"
 	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/state/wrap"
@@ -165,6 +166,7 @@ func tryAs(ctx context.Context, program string, args []string) (out []byte, err 
 	err = executable.Retry(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)
 		c.Args, c.WaitDelay = args, killDelay
+		c.Env = childenv.New(os.Environ(), childenv.Program)
 		out, err = c.CombinedOutput()
 		return err
 	})

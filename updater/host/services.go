@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"bijou/state/childenv"
 	"bijou/state/filelock"
 	"bijou/state/wrap"
 )
@@ -132,7 +133,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	}
 	defer log.Close()
 	c := exec.Command(d.Command[0], d.Command[1:]...)
-	c.Env = append(os.Environ(), d.Env...)
+	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
 	c.Stdout, c.Stderr = log, log
 	c.ExtraFiles = []*os.File{lock} // held as long as it runs
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

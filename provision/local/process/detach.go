@@ -9,12 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/childenv"
 	"bijou/state/executable"
 	"bijou/state/procstat"
 	"bijou/state/wrap"
@@ -22,9 +21,10 @@ import (
 
 // Detached describes a process that is to outlive its starter.
 type Detached struct {
-	Path string   // the executable
-	Args []string // argv, the name first
-	Log  string   // where stdout and stderr are appended to; made if missing
+	Path  string         // the executable
+	Args  []string       // argv, the name first
+	Log   string         // where stdout and stderr are appended to; made if missing
+	Child childenv.Child // determines what it gets of this process's environment
 }
 
 // Detach starts the process in a session of its own, in the root folder, with an empty stdin and
@@ -39,7 +39,7 @@ func Detach(d Detached) (Identity, error) {
 	var cmd *exec.Cmd
 	err = executable.Retry(time.Second, func() error {
 		cmd = &exec.Cmd{
-			Path: d.Path, Args: d.Args, Dir: "/", Env: dropManagerEnv(os.Environ()), Stdout: log, Stderr: log,
+			Path: d.Path, Args: d.Args, Dir: "/", Env: childenv.New(os.Environ(), d.Child), Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		}
 		return cmd.Start()
@@ -56,14 +56,6 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
 	}
 	return Identity{PID: running.Pid, Start: stat.Start()}, nil
-}
-
-// A process that outlives its starter must not speak for it to the service manager (sd_notify(3)).
-func dropManagerEnv(env []string) []string {
-	return slices.DeleteFunc(env, func(word string) bool {
-		name, _, _ := strings.Cut(word, "=")
-		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID"}, name)
-	})
 }
 
 // Stop asks the process to end (SIGTERM) and, when the grace is over, kills it.

@@ -48,12 +48,14 @@ type Condition interface {
 // Under returns State.Update under that condition.
 func Under(c Condition) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
-		return c.Update(ctx, func(keys *keyspace.Tx) error { return f(&Tx{View: &View{keys.View}, keys: keys}) })
+		return c.Update(ctx, func(keys *keyspace.Tx) error { return f(newTx(keys)) })
 	}
 }
 
+func newTx(keys *keyspace.Tx) *Tx { return &Tx{View: &View{keys.View}, keys: keys} }
+
 // Read returns the result of f in a View of its own.
-func Read[T any](ctx context.Context, s *State, f func(v *View) (T, error)) (result T, err error) {
+func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (result T, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
 		result, err = f(v)
 		return err

@@ -94,7 +94,7 @@ func (c charmSource) unpack(path, dir string) error {
 }
 
 // storeCharm checks the archive as a unit will, before it is stored.
-func (o *operator) storeCharm(s *state.State, found charm.Found, url charm.URL) (state.Charm, error) {
+func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) (state.Charm, error) {
 	file, err := os.CreateTemp("", "bijou-charm-")
 	if err != nil {
 		return state.Charm{}, fmt.Errorf("cannot archive the charm: %w", err)

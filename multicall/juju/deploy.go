@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -148,7 +149,7 @@ func readOptions(words []string, schema *charm.Config, service string) (map[stri
 // deployment is a service that is to be added.
 type deployment struct {
 	o          *operator
-	state      *state.State
+	state      state.Writer
 	found      charm.Found
 	service    state.Service
 	config     map[string]any    // as SetConfig takes it
@@ -204,12 +205,14 @@ func (d *deployment) charmURL() (charm.URL, error) {
 }
 
 func (o *operator) withForceHint(err error) error {
+	isDryRun := func(word string) bool { return word == "--dry-run" }
+	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
-		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", quoteShellWords(o.args)))
+		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", called))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
-			quoteShellWords(o.args), state.AllowOtherSeries))
+			called, state.AllowOtherSeries))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,22 +37,31 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return err
 		}
 		steps := b.Plan()
-		if err := o.showSteps(c.Format, steps); err != nil || c.DryRun {
+		if err := o.showSteps(c.Format, steps); err != nil {
 			return err
 		}
+		if c.DryRun {
+			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
+		}
 		o.affect(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
-		e := bundleExecutor{o, s, c, b}
-		for i, step := range steps {
-			progress.Report(o.ctx, progress.Steps{What: "steps done", Done: i, Total: len(steps)})
-			if o.parts.Fault != nil {
-				o.parts.Fault("bundle-step")
-			}
-			if err := e.execute(step); err != nil {
-				return console.Hint(fmt.Errorf("cannot %s %s: %w", step.Action, step.What, err), "what was done stays; the same command does the rest")
-			}
+		e := bundleExecutor{o, s, c, b.MachinesThere(), b}
+		if err := e.executeAll(steps); err != nil {
+			return console.Hint(err, "what was done stays; the same command does the rest")
+		}
+		if slices.ContainsFunc(steps, func(s bundle.Step) bool { return s.Action == bundle.Upgrade }) {
+			o.sweepCharms(s)
 		}
 		return nil
 	}))
+}
+
+// rehearseBundle does all steps in a transaction that is dropped, and says nothing of them.
+func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
+	silent := *o
+	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
+	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
+		return bundleExecutor{&silent, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
+	})
 }
 
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
@@ -67,10 +77,24 @@ func (o *operator) showSteps(format string, steps []bundle.Step) error {
 
 // bundleExecutor does the steps.
 type bundleExecutor struct {
-	o     *operator
-	state *state.State
-	cmd   deployCmd
+	o        *operator
+	state    state.Writer
+	cmd      deployCmd
+	machines map[string]string // as MachinesThere, and those that were added since
 	*bundle.Comparison
+}
+
+func (e bundleExecutor) executeAll(steps []bundle.Step) error {
+	for i, step := range steps {
+		progress.Report(e.o.ctx, progress.Steps{What: "steps done", Done: i, Total: len(steps)})
+		if e.o.parts.Fault != nil {
+			e.o.parts.Fault("bundle-step")
+		}
+		if err := e.execute(step); err != nil {
+			return fmt.Errorf("cannot %s %s: %w", step.Action, step.What, err)
+		}
+	}
+	return nil
 }
 
 func (e bundleExecutor) execute(step bundle.Step) error {
@@ -87,7 +111,8 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 		d := deployment{o: e.o, state: e.state, found: e.Found[service].Found, service: added, config: step.Options, series: step.Series, files: files}
 		return d.run()
 	case bundle.Upgrade:
-		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries}
+		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
+			DryRun: e.cmd.DryRun}
 		return c.settle(e.o, e.state)
 	case bundle.Change:
 		return e.change(step, files)
@@ -137,7 +162,7 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 // addUnits adds a machine of the bundle with the first unit there, in one transaction: by
 // that unit whoever goes on finds it.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
-	machines := e.MachinesThere()
+	machines := e.machines
 	p := state.Placement{Machine: cmp.Or(machines[step.Place], step.Place)}
 	if step.Machine != nil {
 		p.Place = step.Place

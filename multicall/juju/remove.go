@@ -37,25 +37,25 @@ type removalKind struct {
 	awaitsHooks bool
 }
 
-// errOnlyChecked ends a transaction that is to write nothing.
-var errOnlyChecked = errors.New("only checked")
-
 // removeAll checks all names before it removes any.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	err := s.Update(o.ctx, func(tx *state.Tx) error {
+	check := func(tx *state.Tx) error {
 		var refused []error
 		for _, name := range names {
 			if err := k.check(tx, name); err != nil {
 				refused = append(refused, err)
 			}
 		}
-		if len(refused) == 0 && (r.DryRun || k.remove != nil) {
-			return errOnlyChecked
-		}
 		return joinErrors(refused)
-	})
-	if err != nil && !errors.Is(err, errOnlyChecked) {
+	}
+	var err error
+	if r.DryRun || k.remove != nil {
+		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
+	} else {
+		err = s.Update(o.ctx, check)
+	}
+	if err != nil {
 		return console.Hint(err, "nothing was changed")
 	}
 	for i, name := range names {

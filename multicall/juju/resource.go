@@ -56,7 +56,7 @@ func sumResource(path string) (string, error) {
 	return sum, err
 }
 
-func (o *operator) storeResources(s *state.State, files map[string]string) (all []state.Resource, err error) {
+func (o *operator) storeResources(s state.Writer, files map[string]string) (all []state.Resource, err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
@@ -67,7 +67,7 @@ func (o *operator) storeResources(s *state.State, files map[string]string) (all 
 	return all, nil
 }
 
-func (o *operator) storeResource(s *state.State, name, path string) (r state.Resource, err error) {
+func (o *operator) storeResource(s state.Writer, name, path string) (r state.Resource, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return r, err

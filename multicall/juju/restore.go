@@ -34,6 +34,9 @@ type restoreCmd struct {
 func (c restoreCmd) Run(o *operator) error {
 	return archive.OpenFile(c.File, archive.Environment, func(a *archive.Reader) error {
 		if c.Check {
+			if _, err := copying.BackupEnvironment(a); err != nil { // what restoreEnvironment begins with
+				return err
+			}
 			return o.encode("yaml", a.Header)
 		}
 		err := c.restoreEnvironment(o, a)

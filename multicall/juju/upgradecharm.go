@@ -34,12 +34,26 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	}
 	return o.openChosen(func(s *state.State) error {
 		o.affect(untilIdle, c.Service)
-		return o.withForceHint(c.settle(o, s))
+		if c.DryRun {
+			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, r) }))
+		}
+		if err := c.settle(o, s); err != nil {
+			return o.withForceHint(err)
+		}
+		o.sweepCharms(s)
+		return nil
 	})
 }
 
+// sweepCharms follows an upgrade, which leaves revisions behind that nobody runs any more.
+func (o *operator) sweepCharms(s *state.State) {
+	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
+		o.note("warning: revisions that nobody runs any more are left for later: %v", err)
+	}
+}
+
 // settle upgrades until nobody else has meanwhile.
-func (c upgradeCharmCmd) settle(o *operator, s *state.State) error {
+func (c upgradeCharmCmd) settle(o *operator, s state.Writer) error {
 	err := c.upgrade(o, s)
 	for errors.Is(err, errServiceMoved) {
 		err = c.upgrade(o, s)
@@ -47,7 +61,7 @@ func (c upgradeCharmCmd) settle(o *operator, s *state.State) error {
 	return err
 }
 
-func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
+func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
@@ -72,9 +86,6 @@ func (c upgradeCharmCmd) upgrade(o *operator, s *state.State) error {
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
-	if c.DryRun {
-		return u.printPlan()
-	}
 	return u.run()
 }
 
@@ -84,7 +95,7 @@ var errServiceMoved = errors.New("the service has gone over to another charm mea
 
 type upgrade struct {
 	o         *operator
-	state     *state.State
+	state     state.Writer
 	cmd       upgradeCharmCmd
 	service   state.Service
 	current   state.Charm // what the service runs
@@ -123,9 +134,16 @@ func (u *upgrade) commit() error {
 	}
 	same := u.target.url == u.current.URL
 	if same && len(u.upgrading) == 0 {
+		if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {
+			return err
+		}
+		if u.cmd.DryRun {
+			u.printPlan()
+			return nil
+		}
 		u.noteSkipped()
 		u.o.note("service %q is already running the latest charm", u.service.Name)
-		return u.state.Update(u.o.ctx, u.setGiven)
+		return nil
 	}
 	record := u.current
 	if u.target.found.Path != "" && !same {
@@ -136,14 +154,15 @@ func (u *upgrade) commit() error {
 	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.writeUpgrade(tx, record) }); err != nil {
 		return err
 	}
+	if u.cmd.DryRun {
+		u.printPlan()
+		return nil
+	}
 	if u.target.found.Path != "" && !same {
 		u.o.noteUnsupported(u.target.found.Charm, u.service.PromisedVersion())
 		u.o.noteCalls(u.target.found.Path)
 	}
 	u.writeRevision()
-	if err := sweep.Charms(u.o.ctx, u.state, time.Now()); err != nil {
-		u.o.note("warning: revisions that nobody runs any more are left for later: %v", err)
-	}
 	u.noteSkipped()
 	u.o.note("%s", u.describeMove("goes over"))
 	return nil
@@ -198,7 +217,7 @@ func (u *upgrade) readGiven() error {
 	}
 	options, err := readOptions(u.cmd.Config, to.Config, u.service.Name)
 	files, ferr := parseResourceFiles(to.Meta, u.cmd.Resource)
-	if err = errors.Join(err, ferr); err != nil || u.cmd.DryRun {
+	if err = errors.Join(err, ferr); err != nil {
 		return err
 	}
 	u.options = options
@@ -262,10 +281,8 @@ func (u *upgrade) writeRevision() {
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
 }
 
-func (u *upgrade) printPlan() error {
-	if err := u.readBehind(); err != nil {
-		return err
-	}
+// printPlan says what was rehearsed.
+func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
 	if u.target.url == u.current.URL && len(u.upgrading) == 0 {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
@@ -278,5 +295,4 @@ func (u *upgrade) printPlan() error {
 	for _, b := range u.skipped {
 		fmt.Fprintln(out, formatSkipped(b))
 	}
-	return nil
 }

@@ -49,16 +49,23 @@ func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize
 // PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what is there already
 // is no error. A blob that nothing refers to BlobGrace later may be swept.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBlob+1))
+	data, sum, err := readBlob(r)
 	if err != nil {
-		return "", 0, fmt.Errorf("cannot read blob: %w", err)
+		return "", 0, err
 	}
-	if len(data) > MaxBlob {
-		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
-	}
-	sum = digest.Of(data)
 	_, err = s.writeBlob(ctx, sum, memoryContent(data))
 	return sum, int64(len(data)), wrap.Error(err, "cannot store blob")
+}
+
+func readBlob(r io.Reader) (data []byte, sum string, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, MaxBlob+1))
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot read blob: %w", err)
+	}
+	if len(data) > MaxBlob {
+		return nil, "", fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
+	}
+	return data, digest.Of(data), nil
 }
 
 // writeBlob returns the head of the blob, which it writes unless it is there and was touched
@@ -158,6 +165,9 @@ func (tx *Tx) AddBlob(data []byte) string {
 
 // ReferToBlob makes the commit refer to a blob that PutBlob has stored. ErrNotFound.
 func (tx *Tx) ReferToBlob(sum string) error {
+	if tx.buffer.assumed[sum] {
+		return nil
+	}
 	_, err := tx.completeBlobHead(sum)
 	if err == nil {
 		tx.buffer.blobs[sum] = nil

@@ -148,6 +148,17 @@ const MaxFile = 512 << 20
 // PutFile is PutBlob for a file that may be large, up to MaxFile: it is read
 // twice, and never as a whole in memory.
 func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
+	if sum, size, err = sumFile(r); err != nil {
+		return "", 0, err
+	}
+	tell := func(n int) {
+		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
+	}
+	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
+	return sum, size, wrap.Error(err, "cannot store blob")
+}
+
+func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	sum, size, err = digest.OfReader(io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read blob: %w", err)
@@ -155,11 +166,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	if size > MaxFile {
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxFile>>20)
 	}
-	tell := func(n int) {
-		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
-	}
-	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
-	return sum, size, wrap.Error(err, "cannot store blob")
+	return sum, size, nil
 }
 
 // fileContent reads a file chunk by chunk. Its last chunk is errFileChanged if the whole

@@ -22,6 +22,7 @@ type txBuffer struct {
 	blobs  map[string][]byte // by sum: to be in the store before the commit
 	fence  store.Cond        // of a claim; without a key there is none
 
+	assumed  map[string]bool // sums of blobs that a DryRun takes to be there
 	memory   *memory
 	recalled map[string]bool // reads that are from it
 }

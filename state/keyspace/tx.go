@@ -28,8 +28,15 @@ type Tx struct{ *View }
 // ErrTooLarge: f did more than one transaction holds (512 conditions, 512 operations, 1 MiB).
 // Errors other than this package's leave open whether it was written.
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
+	return s.rerun(ctx, func() error {
+		return s.runOnce(ctx, f, func(b *txBuffer, read int64) error { return s.commit(ctx, b, read) })
+	})
+}
+
+// rerun calls run until it meets nobody else's writes.
+func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
-		err := s.updateOnce(ctx, f)
+		err := run()
 		s.forgetAllIfLost(err)
 		switch {
 		case errors.Is(err, errRecalled):
@@ -45,7 +52,9 @@ func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
+// runOnce runs f and hands on what it has read and is going to write, with the revision that its
+// lists were read at, 0 if it has read none.
+func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b *txBuffer, read int64) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -53,7 +62,7 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 	reader := &failingSnapshot{Snapshot: snap}
 	v := &View{ctx: ctx, snap: reader, buffer: &txBuffer{
 		reads: map[string]store.KV{}, lists: map[string][]store.KV{}, writes: map[string]store.Op{}, blobs: map[string][]byte{},
-		memory: s.memory.Load(), recalled: map[string]bool{},
+		assumed: map[string]bool{}, memory: s.memory.Load(), recalled: map[string]bool{},
 	}}
 	defer v.close()
 	if err := f(&Tx{v}); err != nil {
@@ -72,7 +81,7 @@ func (s *Space) updateOnce(ctx context.Context, f func(tx *Tx) error) error {
 		}
 	}
 	v.close()
-	return s.commit(ctx, v.buffer, revision)
+	return finish(v.buffer, revision)
 }
 
 // commit writes the blobs that the transaction refers to, then the transaction.

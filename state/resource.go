@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
+	"bijou/state/durable"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/wrap"
@@ -97,15 +96,15 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 		return err
 	}
 	defer blob.Close()
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(mode))
+	file, err := durable.Create(path, mode)
 	if err != nil {
 		return err
 	}
-	defer file.Cleanup() // of one that is in place it does nothing
+	defer file.Discard()
 	if _, err := io.Copy(file, blob); err != nil {
 		return err
 	}
-	return file.CloseAtomicallyReplace()
+	return file.Commit()
 }
 
 // ReferencedBlobs returns the sums of all blobs that something refers to.

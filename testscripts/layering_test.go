@@ -133,6 +133,10 @@ func laws() []law {
 		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
 		{"script only in multicall/author", "one importer keeps it replaceable", onlyIn("rsc.io/script", "bijou/multicall/author")},
 		{"testscript is for tests only", "it links go/build and testing, which every start of the binary would initialise", onlyIn("github.com/rogpeppe/go-internal", "bijou/testscripts")},
+		{"renameio only in state/durable", "it leaves the folder unsynced: a file that is to last is written by the one function that syncs that, too",
+			func(p pkg, imp string) bool {
+				return onlyIn("github.com/google/renameio", "bijou/state/durable")(p, imp) && !isForTests(p)
+			}},
 		{"kong only where commands and flags are", "everything else takes values, not flags",
 			onlyIn("github.com/alecthomas/kong", "bijou/multicall")},
 	}
@@ -197,6 +201,7 @@ func TestLawsCanFail(t *testing.T) {
 		"SQLite only in state/store/sqlite":                                               {"bijou/state", "modernc.org/sqlite"},
 		"script only in multicall/author":                                                 {"bijou/multicall/juju", "rsc.io/script"},
 		"testscript is for tests only":                                                    {"bijou/multicall/author", "github.com/rogpeppe/go-internal/testscript"},
+		"renameio only in state/durable":                                                  {"bijou/provision/nspawn", "github.com/google/renameio/v2"},
 		"kong only where commands and flags are":                                          {"bijou/agent", "github.com/alecthomas/kong"},
 		"leader and worker of an update never import one another":                         {"bijou/updater/worker", "bijou/updater/leader"},
 		"what is decided of an update knows the records only":                             {"bijou/updater/decide", "bijou/updater/leader"},

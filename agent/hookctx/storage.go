@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
@@ -171,7 +169,7 @@ func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path stri
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(note, data, 0o644)
+	return durable.WriteFile(note, data, 0o644)
 }
 
 func isFetched(note, path string, want resourceRecord) bool {

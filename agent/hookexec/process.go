@@ -9,14 +9,13 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
+	"bijou/state/durable"
 	"bijou/state/executable"
 	"bijou/state/procstat"
 	"bijou/state/wrap"
@@ -172,7 +171,7 @@ func overwrite(path string, data []byte) error {
 			return err
 		}
 	}
-	return renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
+	return durable.WriteFile(path, data, 0o600)
 }
 
 // Reap looks for the process that was released for the run with that id by an agent that

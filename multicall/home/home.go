@@ -18,8 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/charm"
 	"bijou/state/durable"
 	"bijou/state/filelock"
@@ -129,7 +127,7 @@ func (h Home) SetCurrent(name string) error {
 	if name == "" {
 		return wrap.Error(wrap.Unless(os.Remove(path), os.ErrNotExist), "cannot remove %q", path)
 	}
-	return wrap.Error(renameio.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
+	return wrap.Error(durable.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
 }
 
 // FolderLock is the right to make or remove one environment's folder. It is a lock

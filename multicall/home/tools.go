@@ -9,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/digest"
 	"bijou/state/durable"
-	"bijou/state/executable"
 	"bijou/state/lazyregexp"
 	"bijou/state/wrap"
 )
@@ -62,7 +59,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	}
 	to := filepath.Join(folder, "bijou")
 	if now, _, err := digest.OfFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
-		if err := writeExecutable(to, data); err != nil {
+		if err := durable.WriteFile(to, data, 0o755, durable.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
@@ -91,38 +88,16 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 var toolsPattern = lazyregexp.New(`-[0-9a-f]{8}$`)
 
 func linkApplets(folder string, applets []string) error {
+	var links []string
 	for _, a := range applets {
-		if a == "bijou" {
-			continue
-		}
-		if err := Symlink("bijou", filepath.Join(folder, a)); err != nil {
-			return err
+		if a != "bijou" {
+			links = append(links, filepath.Join(folder, a))
 		}
 	}
-	return nil
+	return wrap.Error(durable.Symlink("bijou", links...), "cannot link the tools in %q", folder)
 }
-
-// writeExecutable writes beside, syncs and renames.
-func writeExecutable(to string, data []byte) error {
-	defer executable.BlockForks()()
-	f, err := renameio.NewPendingFile(to, renameio.WithPermissions(0o755), renameio.IgnoreUmask())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Cleanup() }() // nothing is left to be done once it is in its place
-	for part := range slices.Chunk(data, writeChunkSize) {
-		if _, err := f.Write(part); err != nil {
-			return err
-		}
-	}
-	return f.CloseAtomicallyReplace()
-}
-
-// writeChunkSize is in bytes. Of larger pieces Linux makes as large pages, which are mapped whole:
-// a hook tool, which runs a few of its pages, would be charged with three times the memory.
-const writeChunkSize = 64 << 10
 
 // Symlink makes the link, replacing what has its name in one rename.
 func Symlink(target, link string) error {
-	return wrap.Error(renameio.Symlink(target, link), "cannot link %q", link)
+	return wrap.Error(durable.Symlink(target, link), "cannot link %q", link)
 }

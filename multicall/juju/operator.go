@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/durable"
 	"bijou/state/sanitize"
 	"bijou/state/wrap"
 )
@@ -186,7 +185,7 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays, what it leads to is replaced
 	}
-	return renameio.WriteFile(path, data, 0o666, renameio.WithTempDir(filepath.Dir(path)))
+	return durable.WriteFile(path, data, 0o666)
 }
 
 func writeInPlace(path string, data []byte) error {

@@ -15,6 +15,7 @@ import (
 	"bijou/state"
 	"bijou/state/archive"
 	"bijou/state/copying"
+	"bijou/state/durable"
 	"bijou/state/secret"
 	"bijou/state/secretkeys"
 	"bijou/state/secrets"
@@ -187,10 +188,10 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 		return err
 	}
 	path := filepath.Join(e.Dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o600)
+	return durable.WriteFile(path, data, 0o600)
 }
 
 const maxCredentialSize = 1 << 20 // in bytes

@@ -20,10 +20,9 @@ import (
 	"syscall"
 	"text/template"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/multicall/home"
 	"bijou/state/childenv"
+	"bijou/state/durable"
 	"bijou/state/wrap"
 )
 
@@ -137,7 +136,7 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	err = renameio.WriteFile(path, []byte(u.Text), 0o644, renameio.IgnoreUmask())
+	err = durable.WriteFile(path, []byte(u.Text), 0o644, durable.ExactMode)
 	return true, wrap.Error(err, "cannot write %q", path)
 }
 

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"bijou/state/durable"
 )
 
 // repository is the demo's, and demoTimeout how long each part of it may take.
@@ -99,7 +99,10 @@ func (r *releaseServer) publish(version string) error {
 
 func (r *releaseServer) writeFile(path string, data []byte) error {
 	path = filepath.Join(r.dir, path)
-	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), renameio.WriteFile(path, data, 0o644))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return durable.WriteFile(path, data, 0o644)
 }
 
 // packTarball does not compress: the tarball does not leave this machine.

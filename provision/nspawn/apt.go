@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/digest"
 	"bijou/state/durable"
 )
@@ -66,10 +64,10 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 		}
 	}
-	if err := renameio.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, renameio.IgnoreUmask()); err != nil {
+	if err := durable.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, durable.ExactMode); err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
+	return durable.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
 func listPackages(folder string) (names []string, mark string, err error) {

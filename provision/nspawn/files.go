@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/google/renameio/v2"
-
 	"bijou/state/digest"
 	"bijou/state/durable"
 )
@@ -40,13 +38,13 @@ func (l launch) prepareFiles() error {
 	// Charm libraries look for Juju's version there.
 	// Whichever tools there are by then: those of the first start go with an upgrade.
 	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n", l.provider.env.Dir)
-	if err := renameio.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755); err != nil {
+	if err := durable.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, durable.ExactMode); err != nil {
 		return err
 	}
 	if err := durable.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
 		return err
 	}
-	if err := renameio.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
+	if err := durable.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
 		return err
 	}
 	name := l.hostname()
@@ -108,7 +106,7 @@ func (l launch) writeOnce(path, text string) error {
 	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
 		return err
 	}
-	return renameio.WriteFile(file, []byte(text), 0o644, renameio.IgnoreUmask())
+	return durable.WriteFile(file, []byte(text), 0o644, durable.ExactMode)
 }
 
 func (l launch) writeUnits() error {
@@ -126,21 +124,20 @@ func (l launch) writeUnits() error {
 		if err != nil {
 			return fmt.Errorf("cannot make unit file %q: %w", name, err)
 		}
-		if err := renameio.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, renameio.IgnoreUmask()); err != nil {
+		if err := durable.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, durable.ExactMode); err != nil {
 			return err
 		}
-		if err := renameio.Symlink("../"+name, filepath.Join(folder, "multi-user.target.wants", name)); err != nil {
+		if err := durable.Symlink("../"+name, filepath.Join(folder, "multi-user.target.wants", name)); err != nil {
 			return err
 		}
 	}
 	// These units of Debian's do no good in a container: those of apt would keep the hooks from it
 	// at any moment.
+	var masked []string
 	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
-		if err := renameio.Symlink("/dev/null", filepath.Join(folder, name)); err != nil {
-			return err
-		}
+		masked = append(masked, filepath.Join(folder, name))
 	}
-	return nil
+	return durable.Symlink("/dev/null", masked...)
 }
 
 // systemd expands what looks like a specifier.

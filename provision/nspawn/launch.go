@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 	"bijou/state/lines"
 )
@@ -65,7 +66,7 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	}
 	err := l.runContainer(ctx)
 	if err == nil {
-		err = os.WriteFile(mark, nil, 0o600)
+		err = durable.WriteFile(mark, nil, 0o600)
 	}
 	if err != nil {
 		return errors.Join(err, l.abort(ctx))

@@ -20,10 +20,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"bijou/state/durable"
 	"bijou/state/lazyregexp"
@@ -167,14 +164,13 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("cannot write %q: %w", path, fs.ErrExist)
 	}
-	file, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o600), renameio.IgnoreUmask())
+	file, err := durable.Create(path, 0o600, durable.ExactMode)
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	defer func() { _ = file.Cleanup() }() // does nothing after the replacement
+	defer file.Discard()
 	if err := f(file); err != nil {
 		return err
 	}
-	err = errors.Join(file.CloseAtomicallyReplace(), durable.Sync(filepath.Dir(path)))
-	return wrap.Error(err, "cannot write %q", path)
+	return wrap.Error(file.Commit(), "cannot write %q", path)
 }

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
+	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 	"bijou/state/wrap"
 )
@@ -228,6 +227,6 @@ func WriteRevision(dir string, n int) error {
 		return err
 	}
 	name := filepath.Join(dir, "revision")
-	err := renameio.WriteFile(name, revisionText(n), 0o644)
+	err := durable.WriteFile(name, revisionText(n), 0o644)
 	return wrap.Error(err, "cannot write revision of charm %q", dir)
 }

@@ -1,7 +1,8 @@
 // Package durable makes folders that survive a loss of power once they are made. A folder is a name
 // in its parent, and survives only if the parent was synced after the name was put there.
 //
-// It also writes whole files that survive. It imports nothing of bijou.
+// It also writes whole files and links that survive: nobody else imports renameio, which leaves the
+// parent unsynced. It imports nothing of bijou.
 package durable
 
 import (
@@ -13,7 +14,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,15 +22,6 @@ import (
 // been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, Sync)
-}
-
-// WriteFile replaces a file, so that after a loss of power it is there as it was or as it is
-// now, and as it is now once WriteFile has returned.
-func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	if err := renameio.WriteFile(path, data, mode, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return err
-	}
-	return Sync(filepath.Dir(path))
 }
 
 // WriteJSON is WriteFile of a document as JSON, for its owner only.

@@ -102,22 +102,3 @@ func TestSyncAll(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
-
-func TestWriteFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	for _, text := range []string{"first", "second"} {
-		if err := WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil || string(data) != text {
-			t.Errorf("it holds %q, error %v", data, err)
-		}
-	}
-	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("beside it there are %v, error %v", entries, err)
-	}
-	if err := WriteFile(filepath.Join(path, "below"), nil, 0o600); err == nil {
-		t.Error("a file was written below a file")
-	}
-}

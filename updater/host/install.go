@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"bijou/state/durable"
-	"bijou/state/executable"
 	"bijou/state/wrap"
 	"bijou/updater/release"
 )
@@ -103,7 +102,6 @@ func checkVersion(manifest, version string) error {
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err == nil {
-		defer executable.BlockForks()()
 		err = durable.WriteFile(to, data, mode)
 	}
 	return wrap.Error(err, "cannot install %s", filepath.Base(from))

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
+	"bijou/state/durable"
 	"bijou/state/procstat"
 	"bijou/state/wrap"
 )
@@ -70,7 +69,7 @@ func (i Identity) isExiting() bool {
 
 // WriteFile writes the identity to a pid file, at once.
 func (i Identity) WriteFile(path string) error {
-	return wrap.Error(renameio.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
+	return wrap.Error(durable.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
 }
 
 // ReadFile reads a pid file. One that is missing is an os.ErrNotExist.

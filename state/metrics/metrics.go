@@ -48,9 +48,21 @@ func (r *Registry) changeSeries(kind, name string, labels []string, change func(
 func joinLabels(labels []string) string {
 	var pairs []string
 	for pair := range slices.Chunk(labels, 2) {
-		pairs = append(pairs, fmt.Sprintf("%s=%q", pair[0], pair[1]))
+		pairs = append(pairs, pair[0]+`="`+escapeLabel(pair[1])+`"`)
 	}
 	return strings.Join(pairs, ",")
+}
+
+// escapeLabel escapes a label's value as the text format has it, which knows these three escapes
+// only. What is no UTF-8 is replaced: Prometheus would refuse the whole page.
+func escapeLabel(value string) string {
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
+}
+
+// escapeHelp escapes a line of help, in which quotes stand for themselves.
+func escapeHelp(text string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(text)
 }
 
 // Set sets a gauge.
@@ -97,6 +109,9 @@ func (r *Registry) Write(w io.Writer) {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.labels, b.labels))
 	}) {
 		if s.name != last {
+			if text := Help(s.name); text != "" {
+				fmt.Fprintln(w, "# HELP", s.name, escapeHelp(text))
+			}
 			fmt.Fprintln(w, "# TYPE", s.name, s.kind)
 			last = s.name
 		}

@@ -14,6 +14,7 @@ func TestWrite(t *testing.T) {
 	r.Set(2, "units", "unit", "x/1", "state", `a "b"`)
 	r.Set(1, "units", "unit", "x/10")
 	r.Set(1.5, "units", "unit", "y/0")
+	r.Set(1, "bijou_provisioner_leader")
 	r.Add(0, "tries_total")
 	r.Add(1, "tries_total", "result", Result(true))
 	r.Observe(5*time.Millisecond, "hooks_seconds", "hook", "start")
@@ -33,7 +34,10 @@ func TestWrite(t *testing.T) {
 	none.Replace(r)
 	var text strings.Builder
 	r.Write(&text)
-	want := `# TYPE hooks_seconds histogram
+	want := `# HELP bijou_provisioner_leader 1 while this provisioner leads.
+# TYPE bijou_provisioner_leader gauge
+bijou_provisioner_leader 1
+# TYPE hooks_seconds histogram
 hooks_seconds_bucket{hook="start",le="0.001"} 0
 hooks_seconds_bucket{hook="start",le="0.005"} 1
 hooks_seconds_bucket{hook="start",le="0.025"} 1
@@ -58,5 +62,35 @@ fleet{lrn="1"} 1
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestLabels has any text in a label's value written as Prometheus' text format has it.
+func TestLabels(t *testing.T) {
+	for _, test := range []struct{ name, value, want string }{
+		{"plain", "blog/0", `blog/0`},
+		{"a quote", `a "b"`, `a \"b\"`},
+		{"a backslash", `C:\x`, `C:\\x`},
+		{"a newline", "one\ntwo", `one\ntwo`},
+		{"a backslash before a newline", "\\\n", `\\\n`},
+		{"other letters", "Müller 雪", `Müller 雪`},
+		{"a tab, and an escape", "a\tb\x1b", "a\tb\x1b"},
+		{"what is no UTF-8", "a\xffb", "a\uFFFDb"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := NewRegistry()
+			r.Set(1, "x", "label", test.value)
+			var text strings.Builder
+			r.Write(&text)
+			if diff := cmp.Diff("# TYPE x gauge\nx{label=\""+test.want+"\"} 1\n", text.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEscapeHelp(t *testing.T) {
+	if got, want := escapeHelp("say \"a\\b\"\nthen c"), `say "a\\b"\nthen c`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -77,13 +77,14 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		err = fmt.Errorf("the provider has not ended it within %s: %w", stopTimeout, err)
 	}
 	failure := fmt.Sprintf("cannot stop instance %q: %v", a.Instance, err)
-	return errors.Join(err, l.recorder.record(ctx, func(tx *state.Tx) error {
+	unnoted := l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(a.Machine)
 		if err != nil || m.Life != state.Dead {
 			return err
 		}
 		return tx.SetStopFailure(a.Machine, failure)
-	}))
+	})
+	return errors.Join(err, unnoted)
 }
 
 func (l *leader) removeMachine(ctx context.Context, a Action) error {

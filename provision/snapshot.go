@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -22,15 +21,24 @@ type snapshot struct {
 }
 
 func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) {
-	err = st.View(ctx, func(v *state.View) error {
-		var errs [6]error
-		s.revision, errs[0] = v.Revision()
-		s.environment, errs[1] = v.Environment()
-		s.next, errs[2] = v.NextMachine()
-		s.trouble, errs[3] = v.ProvisionerTrouble()
-		s.machines, errs[4] = v.Machines()
-		s.units, errs[5] = countUnits(v, s.machines)
-		return cmp.Or(errs[:]...)
+	err = st.View(ctx, func(v *state.View) (err error) {
+		if s.revision, err = v.Revision(); err != nil {
+			return err
+		}
+		if s.environment, err = v.Environment(); err != nil {
+			return err
+		}
+		if s.next, err = v.NextMachine(); err != nil {
+			return err
+		}
+		if s.trouble, err = v.ProvisionerTrouble(); err != nil {
+			return err
+		}
+		if s.machines, err = v.Machines(); err != nil {
+			return err
+		}
+		s.units, err = countUnits(v, s.machines)
+		return err
 	})
 	return s, err
 }

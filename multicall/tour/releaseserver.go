@@ -89,12 +89,17 @@ func (r *releaseServer) publish(version string) error {
 		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
 	} {
 		path := "files/" + version + "/" + name
-		err = errors.Join(err, r.writeFile(path, data))
+		if err := r.writeFile(path, data); err != nil {
+			return err
+		}
 		assets = append(assets, map[string]any{"name": name, "size": len(data), "browser_download_url": r.url + path})
 	}
 	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
-	list, jerr := json.Marshal(r.published)
-	return errors.Join(err, jerr, r.writeFile("api/v3/repos/"+repository+"/releases", list))
+	list, err := json.Marshal(r.published)
+	if err != nil {
+		return err
+	}
+	return r.writeFile("api/v3/repos/"+repository+"/releases", list)
 }
 
 func (r *releaseServer) writeFile(path string, data []byte) error {

@@ -71,10 +71,12 @@ const settleTimeout = "3m" // usually about two seconds
 // settle shows how far the units are also if they do not come up.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
-	if ctx.Err() == nil {
-		err = errors.Join(err, t.runJuju(ctx, "debug-log", "-n", "20"), t.runJuju(ctx, "status"))
+	if ctx.Err() != nil {
+		return err
 	}
-	return err
+	logErr := t.runJuju(ctx, "debug-log", "-n", "20")
+	statusErr := t.runJuju(ctx, "status")
+	return errors.Join(err, logErr, statusErr)
 }
 
 func (t *tour) runJuju(ctx context.Context, args ...string) error {

@@ -75,7 +75,10 @@ func (l launch) makeFolder(path string) error {
 		} else if err != nil {
 			return err
 		}
-		if err := errors.Join(os.Chmod(at, 0o755), durable.Sync(filepath.Dir(at))); err != nil {
+		if err := os.Chmod(at, 0o755); err != nil {
+			return err
+		}
+		if err := durable.Sync(filepath.Dir(at)); err != nil {
 			return err
 		}
 	}

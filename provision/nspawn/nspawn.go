@@ -11,7 +11,6 @@
 package nspawn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +81,10 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
 	}
-	if err := cmp.Or(checkHost(), p.checkNewMachine(spec)); err != nil {
+	if err := checkHost(); err != nil {
+		return provider.Instance{}, err
+	}
+	if err := p.checkNewMachine(spec); err != nil {
 		return provider.Instance{}, err
 	}
 	tree, err := p.ensureTree(ctx, spec.Machine, spec.Series, boot)

@@ -125,8 +125,9 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return p.removeRecord(t, machine)
 	}
 	if err != nil {
-		return errors.Join(withHints(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine))),
-			p.recordDoubt(t, machine))
+		err = withHints(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine)))
+		unnoted := p.recordDoubt(t, machine)
+		return errors.Join(err, unnoted)
 	}
 	defer c.close()
 	h, err := p.inspectHost(ctx, c)

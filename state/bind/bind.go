@@ -54,7 +54,7 @@ func Tmpfs(folder string, mib int64) error {
 // says so, by which Release finds it. It does nothing where that is so.
 func Folder(folder, location, note string, readOnly bool) error {
 	if to, err := os.Readlink(note); err != nil || to != location {
-		if err := errors.Join(Release(note, false), os.MkdirAll(filepath.Dir(note), 0o755), os.Symlink(location, note)); err != nil {
+		if err := moveNote(note, location); err != nil {
 			return err
 		}
 	}
@@ -70,6 +70,17 @@ func Folder(folder, location, note string, readOnly bool) error {
 		return fmt.Errorf("cannot make %s read-only: %w", location, err)
 	}
 	return nil
+}
+
+// moveNote releases what the note says, and then has it say that location.
+func moveNote(note, location string) error {
+	if err := Release(note, false); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(note), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(location, note)
 }
 
 func isSame(a, b string) bool {
@@ -97,7 +108,9 @@ func bindFolder(folder, location string, readOnly bool) error {
 	}
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.EPERM) && !readOnly {
-		err = errors.Join(os.Remove(location), os.Symlink(folder, location))
+		if err = os.Remove(location); err == nil {
+			err = os.Symlink(folder, location)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("cannot bind %s at %s: %w", folder, location, err)

@@ -55,7 +55,8 @@ func Sync(folder string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	err = f.Sync()
+	return errors.Join(err, f.Close())
 }
 
 // SyncAll is Sync of a folder and of all folders below it. It does not sync files.
@@ -75,7 +76,8 @@ func SyncFileSystem(folder string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+	err = unix.Syncfs(int(f.Fd()))
+	return errors.Join(err, f.Close())
 }
 
 // mkdirAll syncs after each folder, before it makes the next: so at most the last one

@@ -41,10 +41,11 @@ func TestVariablesOfChildren(t *testing.T) {
 // TestEnvironIsNotHandedOn: whoever starts a process makes its environment by state/childenv.
 func TestEnvironIsNotHandedOn(t *testing.T) {
 	may := map[string]string{
-		"multicall/agents/handover.go":   "the daemon goes on as another binary",
-		"multicall/necodaemon/worker.go": "the daemon goes on as another binary",
-		"multicall/juju.go":              "juju do runs the operator's own shell",
-		"provision/plugin/server.go":     "the provider looks for the handshake's variables, to remove them",
+		"multicall/agents/handover.go":            "the daemon goes on as another binary",
+		"multicall/author/isolation/isolation.go": "the process goes on as the same binary, isolated",
+		"multicall/necodaemon/worker.go":          "the daemon goes on as another binary",
+		"multicall/juju.go":                       "juju do runs the operator's own shell",
+		"provision/plugin/server.go":              "the provider looks for the handshake's variables, to remove them",
 	}
 	handsOn := regexp.MustCompile(`(childenv\.New\()?os\.Environ\(\)`)
 	root, err := filepath.Abs("..")

@@ -19,15 +19,17 @@ import (
 
 	"bijou/multicall/author/isolation"
 	"bijou/multicall/console"
+	"bijou/state/childenv"
 )
 
 // scriptRun is one run of one script, in this process.
 type scriptRun struct {
 	testCmd
 	*author
-	work  string        // the script's working folder, which has the charm
-	log   bytes.Buffer  // what is printed if it fails
-	state *script.State // of the script's language
+	work    string        // the script's working folder, which has the charm
+	environ []string      // of the programs that it calls
+	log     bytes.Buffer  // what is printed if it fails
+	state   *script.State // of the script's language
 }
 
 // isolate cuts this process off from the host, and becomes the one that runs the script. It returns
@@ -104,7 +106,9 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	if r.State != "" {
 		vars["BIJOU_STATE"] = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
 	}
+	r.environ = childenv.New(os.Environ(), childenv.Tour)
 	for name, value := range vars {
+		r.environ = append(r.environ, name+"="+value)
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}
@@ -132,7 +136,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	maps.Copy(engine.Cmds, r.commands())
 	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
 	var err error
-	if r.state, err = script.NewState(r.ctx, r.work, os.Environ()); err != nil {
+	if r.state, err = script.NewState(r.ctx, r.work, r.environ); err != nil {
 		return err
 	}
 	if err := r.state.ExtractFiles(archive); err != nil {
@@ -158,6 +162,10 @@ func (r *scriptRun) logLastScreen(failure error) {
 // call runs a program as the script would.
 func (r *scriptRun) call(out io.Writer, program string, args ...string) error {
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.work, os.Stdin, out, out
+	cmd.Dir = r.work
+	cmd.Env = r.environ
+	cmd.Stdin = os.Stdin
+	cmd.Stdout = out
+	cmd.Stderr = out
 	return cmd.Run()
 }

@@ -155,7 +155,10 @@ func (w *Writer) Close(h Header) error {
 		_, err := to.Write(sums)
 		return err
 	})
-	return errors.Join(err, w.zip.Close())
+	if err != nil {
+		return err
+	}
+	return w.zip.Close()
 }
 
 // WriteFile has f write a backup to the file, which appears once it is whole, readable by its owner

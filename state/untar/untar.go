@@ -90,10 +90,20 @@ func (u *unpacker) writeFile(name string, mode fs.FileMode, content io.Reader) e
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(f, content); err == nil && u.own {
-		err = f.Chmod(mode)
+	return errors.Join(u.fill(f, mode, content), f.Close())
+}
+
+// fill has the file outlast a loss of power once it returns without an error.
+func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
+	if _, err := io.Copy(f, content); err != nil {
+		return err
 	}
-	return errors.Join(err, f.Sync(), f.Close())
+	if u.own {
+		if err := f.Chmod(mode); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }
 
 func (u *unpacker) writeLink(name, target string) error {

@@ -163,6 +163,9 @@ var (
 	ErrClosed      = keyspace.ErrClosed
 )
 
+// Replaced is a store that was replaced while it was open; it is an ErrStoreGone.
+type Replaced = keyspace.Replaced
+
 // refuse returns an error with its own message that errors.Is takes for kind.
 func refuse(kind error, format string, args ...any) error {
 	return keyspace.Refuse(kind, format, args...)

@@ -51,8 +51,8 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error and its hints, and returns the exit code that goes with it; nil
-// and ErrHelped print nothing and return 0.
+// Report prints the error and its hints, or if nobody has given it one, the one that it has itself, and
+// returns the exit code that goes with it; nil and ErrHelped print nothing and return 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -63,10 +63,17 @@ func Report(w io.Writer, err error) int {
 		return ends.code
 	}
 	fmt.Fprintf(w, "error: %s\n", strings.TrimRight(err.Error(), "\n"))
-	for h, ok := errors.AsType[hintedError](err); ok; h, ok = errors.AsType[hintedError](h.error) {
+	h, hinted := errors.AsType[hintedError](err)
+	for ok := hinted; ok; h, ok = errors.AsType[hintedError](h.error) {
 		for _, hint := range h.hints {
 			fmt.Fprintf(w, "hint: %s\n", hint)
 		}
+	}
+	if own, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok && !hinted {
+		fmt.Fprintf(w, "hint: %s\n", own.Hint())
 	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage

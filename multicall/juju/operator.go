@@ -145,6 +145,9 @@ func (o *operator) warnIfDown(e home.Environment) {
 }
 
 func withHint(err error) error {
+	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
+		return hintReplaced(err, replaced)
+	}
 	switch {
 	case errors.Is(err, home.ErrNoEnvironment):
 		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
@@ -160,6 +163,14 @@ func withHint(err error) error {
 		return console.Hint(err, "the environment's store is gone; juju destroy-environment --force removes what is left")
 	}
 	return err
+}
+
+// hintReplaced says the two ways on from a store that was replaced under its agents.
+func hintReplaced(err error, r *state.Replaced) error {
+	return console.Hint(err,
+		"nothing is written any more and its agents end; see docs/backup.md, \"A state file that was replaced\"",
+		"to put a backup in its place: juju stop; remove state.db and every file whose name begins with that; juju restore --replace FILE",
+		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
 }
 
 // writeOutput writes the data to where -o says. A regular file is replaced by rename, so

@@ -10,6 +10,21 @@ import (
 	"bijou/state"
 )
 
+// TestAdviseReplaced: whoever finds a store that was replaced hears of both ways on.
+func TestAdviseReplaced(t *testing.T) {
+	replaced := &state.Replaced{What: "the log was removed", Remove: []string{"/s/state.db-replaced", "/s/state.db-wal"}}
+	var out bytes.Buffer
+	code := console.Report(&out, withHint(fmt.Errorf("cannot deploy: %w", replaced)))
+	for _, want := range []string{
+		"error: cannot deploy: the log was removed: store is gone\n",
+		"juju restore --replace FILE\n", "rm -f /s/state.db-replaced /s/state.db-wal; juju start\n",
+	} {
+		if code != 1 || !strings.Contains(out.String(), want) {
+			t.Errorf("exit %d, want %q in:\n%s", code, want, &out)
+		}
+	}
+}
+
 // TestAdvise: what is wrong with a store is one line, and what to do another.
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {

@@ -119,6 +119,9 @@ var (
 	ErrConflict    = store.ErrConflict
 )
 
+// Replaced is a store that was replaced while it was open; it is an ErrStoreGone.
+type Replaced = store.Replaced
+
 type refusal struct {
 	kind    error
 	message string

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -161,6 +162,22 @@ var (
 	// ErrClosed: the store, snapshot or watcher was closed on this side.
 	ErrClosed = errors.New("closed")
 )
+
+// Replaced is the ErrStoreGone of a store whose files, or what they hold, were replaced while a
+// process had it open. Nobody can open the store until the files in Remove are gone.
+type Replaced struct {
+	What   string   // what was found, in words
+	Remove []string // the files to remove, to go on with what the store holds now
+}
+
+func (r *Replaced) Error() string { return r.What + ": " + ErrStoreGone.Error() }
+func (r *Replaced) Unwrap() error { return ErrStoreGone }
+
+// Hint returns the two ways on.
+func (r *Replaced) Hint() string {
+	return "end every process that uses the store; then put a backup in its place, or go on with what it holds now: rm -f " +
+		strings.Join(r.Remove, " ")
+}
 
 // AwayError returns an error that is ErrAway and its cause, with why as its text.
 func AwayError(why string, cause error) error { return &away{why, cause} }

@@ -41,3 +41,35 @@ func TestFile(t *testing.T) {
 	w.claimed(0, w.agent())
 	w.settle()
 }
+
+// TestFileOfBoth has this binary and the former one write the same file, one as the agent and the other
+// as an operator's command, across checkpoints: nobody takes the other's commits for a replaced file.
+func TestFileOfBoth(t *testing.T) {
+	t.Parallel()
+	former, current := Former(t), Current(t)
+	for _, c := range []struct{ name, agent, commands string }{
+		{"the former one runs", former, current},
+		{"this one runs", current, former},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.agent, "")
+			w.deploy("near", 0)
+			first := w.agent()
+			for turn := range 30 {
+				w.juju(c.commands, "set", "near", fmt.Sprintf("set=turn=%d", turn))
+				w.juju(c.agent, "set", "near", fmt.Sprintf("fail=none-%d%s", turn, strings.Repeat("x", 20_000)))
+			}
+			w.settle()
+			if now := w.agent(); now != first {
+				t.Errorf("the agent is process %d, and was %d", now, first)
+			}
+			w.juju(c.commands, "status")
+			w.juju(c.agent, "stop")
+			w.juju(c.commands, "start")
+			w.settle()
+			if _, err := os.Stat(strings.TrimPrefix(w.state(), "sqlite:") + "-replaced"); err == nil {
+				t.Error("the file is marked as replaced")
+			}
+		})
+	}
+}

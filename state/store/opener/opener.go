@@ -21,6 +21,7 @@ type Opener struct {
 	cancel context.CancelFunc
 
 	goneOnce  sync.Once
+	goneCause error // set before gone is closed
 	gone      chan struct{}
 	closeOnce sync.Once
 	tasks     sync.WaitGroup
@@ -44,20 +45,27 @@ func (o *Opener) Context() context.Context { return o.ctx }
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 
 // MarkGone marks the store as gone for ever, and returns ErrStoreGone.
-func (o *Opener) MarkGone() error {
-	o.goneOnce.Do(func() { close(o.gone) })
-	return store.ErrStoreGone
+func (o *Opener) MarkGone() error { return o.MarkGoneBecause(store.ErrStoreGone) }
+
+// MarkGoneBecause marks the store as gone for ever, for a cause that is an ErrStoreGone. It
+// returns the cause that the first call gave.
+func (o *Opener) MarkGoneBecause(cause error) error {
+	o.goneOnce.Do(func() {
+		o.goneCause = cause
+		close(o.gone)
+	})
+	return o.goneCause
 }
 
-// CheckUsable returns ErrClosed, ErrStoreGone, or the error of the call's context if the
-// store cannot be used.
+// CheckUsable returns ErrClosed, the ErrStoreGone that marked the store as gone, or the error of the
+// call's context if the store cannot be used.
 func (o *Opener) CheckUsable(ctx context.Context) error {
 	if o.ctx.Err() != nil {
 		return store.ErrClosed
 	}
 	select {
 	case <-o.gone:
-		return store.ErrStoreGone
+		return o.goneCause
 	default:
 		return ctx.Err()
 	}

@@ -72,7 +72,7 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 	if !s.more {
 		s.end = max(newest, after)
 	}
-	return s, err
+	return s, d.explain(err)
 }
 
 func (s *logSegment) addEvent(revision int64, e store.Event) {
@@ -96,8 +96,9 @@ const maxRecentBatches = 1024
 // its position by themselves, and detached when they do not keep up; then they read for
 // themselves again, so that a slow one neither blocks others nor misses anything.
 type logTailer struct {
-	d      *db
-	wakeup chan struct{} // buffered: one is enough, however many commits there are
+	d       *db
+	wakeup  chan struct{} // buffered: one is enough, however many commits there are
+	touched chan struct{} // the store's files were; buffered likewise
 
 	mu       sync.Mutex
 	position int64 // every commit up to here was delivered; means nothing without watchers
@@ -108,24 +109,46 @@ type logTailer struct {
 }
 
 func newLogTailer(d *db) *logTailer {
-	return &logTailer{d: d, wakeup: make(chan struct{}, 1), watchers: map[*watcher]bool{}, index: opener.WatcherIndex[*watcher]{}}
+	return &logTailer{
+		d: d, wakeup: make(chan struct{}, 1), touched: make(chan struct{}, 1),
+		watchers: map[*watcher]bool{}, index: opener.WatcherIndex[*watcher]{},
+	}
 }
 
-func (t *logTailer) wakeUp() {
+func (t *logTailer) wakeUp()   { signal(t.wakeup) }
+func (t *logTailer) lookSoon() { signal(t.touched) }
+
+// signal leaves one signal in the channel, whose buffer has room for one.
+func signal(c chan struct{}) {
 	select {
-	case t.wakeup <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
+// lookPause is between the first write to the store's file and a look at it: a checkpoint writes
+// it many times.
+const lookPause = 2 * time.Millisecond
+
 func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
+	var look <-chan time.Time // nil unless the files were touched
 	for {
 		select {
 		case <-t.wakeup:
+		case <-t.touched:
+			if look == nil {
+				look = time.After(lookPause)
+			}
+			continue
+		case <-look:
+			look = nil
+			if t.d.checkContent(t.d.Context()) != nil {
+				return
+			}
 		case <-poll.C:
-			if t.d.checkFile() != nil {
+			if t.d.checkContent(t.d.Context()) != nil {
 				return // d.Gone() tells the watchers
 			}
 		case <-t.d.Context().Done():
@@ -186,7 +209,7 @@ func anyKey(string) bool { return true }
 // end. It reports false if the tailer does not remember what came after that: then the watcher has
 // to read on.
 func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
-	t.d.doorbell.listen(t.wakeUp)
+	t.d.doorbell.listen(t.wakeUp, t.lookSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.Context().Err() != nil {

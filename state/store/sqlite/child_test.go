@@ -49,6 +49,7 @@ var roles = map[string]func(path string) error{
 	"lock":      lockFile,
 	"increment": incrementMany,
 	"answer":    answerPings,
+	"list":      listKeys,
 }
 
 // child is another process of a test.
@@ -217,4 +218,28 @@ func answerPings(path string) error {
 			return err
 		}
 	}
+}
+
+// listKeys prints the keys of the store, or why it cannot.
+func listKeys(path string) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, path)
+	if err != nil {
+		fmt.Println(err)
+		return nil
+	}
+	defer s.Close()
+	snapshot, err := s.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+
+	var keys []string
+	kvs, err := snapshot.List(ctx, "")
+	for _, kv := range kvs {
+		keys = append(keys, kv.Key)
+	}
+	fmt.Println(strings.Join(keys, " "))
+	return err
 }

@@ -12,7 +12,7 @@ import (
 
 // newTestTailer has a watcher of "a" that joined at revision 5.
 func newTestTailer(t *testing.T) (*logTailer, *watcher) {
-	tailer := newLogTailer(&db{doorbell: newDoorbell(t.TempDir() + "/store")})
+	tailer := newLogTailer(&db{guard: &guard{}, doorbell: newDoorbell(t.TempDir() + "/store")})
 	t.Cleanup(tailer.d.doorbell.close)
 	w := newTestWatcher("a")
 	if !tailer.addWatcher(w, 5, true) {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"bijou/state/durable"
 	"bijou/state/store"
 	"bijou/state/wrap"
@@ -63,7 +61,7 @@ func writeSchema(ctx context.Context, path string) error {
 // publishDraft links the draft to the path, which, unlike a rename, never replaces what is there. A
 // WAL that a deleted store has left beside it would be replayed into the new one, so it goes first.
 func publishDraft(draft, path string) error {
-	if err := removeAll(path+"-wal", path+"-shm"); err != nil {
+	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {
 		return err
 	}
 	if err := os.Link(draft, path); errors.Is(err, fs.ErrExist) {
@@ -98,40 +96,4 @@ func checkFormat(c *conn) error {
 		return fmt.Errorf("it has format %d, and this bijou knows format %d only", version, formatVersion)
 	}
 	return nil
-}
-
-// storeFile is a store's absolute path, and which file was there when it was opened.
-//
-// The file itself is never opened here: closing any descriptor of it would drop all
-// of SQLite's POSIX locks in this process.
-type storeFile struct {
-	path string
-	info fs.FileInfo
-}
-
-func findStoreFile(path string) (storeFile, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return storeFile{}, err
-	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return storeFile{}, store.ErrNoStore
-	}
-	if err != nil {
-		return storeFile{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return storeFile{}, errors.New("it is not a regular file")
-	}
-	err = unix.Access(path, unix.R_OK|unix.W_OK)
-	return storeFile{path, info}, wrap.Error(err, "it cannot be read and written")
-}
-
-// isUnchanged reports whether the path still leads to the file. As long as SQLite has that
-// open, no other file can get its inode number. Its link count is 0 as soon as no path
-// leads to it, so that looking at the path is enough.
-func (f storeFile) isUnchanged() bool {
-	now, err := os.Stat(f.path)
-	return err == nil && os.SameFile(f.info, now)
 }

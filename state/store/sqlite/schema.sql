@@ -20,13 +20,16 @@ CREATE TABLE log (
 	PRIMARY KEY (rev, key)
 ) WITHOUT ROWID;
 
--- One row: the newest revision, and up to which the log is trimmed.
+-- One row: the newest revision, up to which the log is trimmed, and which commits
+-- have led here. Binaries from before have no generation: a store of theirs gets it
+-- with the first commit.
 CREATE TABLE head (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	revision INTEGER NOT NULL,
-	trimmed  INTEGER NOT NULL
+	trimmed  INTEGER NOT NULL,
+	generation BLOB
 );
-INSERT INTO head VALUES (1, 0, 0);
+INSERT INTO head VALUES (1, 0, 0, NULL);
 
 -- The leases that live, each with the process that holds it. Each refresh
 -- counts on. AUTOINCREMENT: an id is never used again.

@@ -4,8 +4,9 @@
 // operations of store.Store. Only package state imports it (and it alone
 // imports SQLite); of bijou it imports store and store/opener only.
 //
-// How it works, file by file: conn (connections and their pragmas), schema (tables, Create,
-// the format check, and whether the file is still the one that was opened), writer (one
+// How it works, file by file: conn (connections and their pragmas), schema (tables, Create and
+// the format check), guard (whether the files, and what they hold, are still those that were opened),
+// generation (by which that is told), writer (one
 // goroutine that commits in groups), writetxn (what one transaction does), this file (with reads),
 // changelog (what each commit changed, and one tailer of that for all watchers), watcher
 // (and how other processes learn of a commit) and lease (leases, their owners and expiry).
@@ -14,6 +15,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -53,6 +55,7 @@ func (o Options) withDefaults() Options {
 type db struct {
 	*opener.Opener
 	file    storeFile
+	guard   *guard
 	options Options
 	self    func() leaseOwner // reads /proc once
 
@@ -87,16 +90,13 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
 	}
-	if err := readers.withConn(ctx, checkFormat); err != nil {
+	guard, err := newGuard(ctx, file, readers)
+	if err != nil {
 		readers.close()
 		return nil, err
 	}
-	if !file.isUnchanged() {
-		readers.close()
-		return nil, store.ErrStoreGone
-	}
 	d := &db{
-		Opener: opener.New(), file: file, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
+		Opener: opener.New(), file: file, guard: guard, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
 	}
 	d.doorbell = newDoorbell(file.path)
 	d.tailer = newLogTailer(d)
@@ -116,17 +116,40 @@ func (d *db) checkPresent(ctx context.Context) error {
 	return d.checkFile()
 }
 
-// checkFile returns ErrStoreGone, from now on for ever, if the file at the path is
-// not the one that was opened.
-func (d *db) checkFile() error {
-	if !d.file.isUnchanged() {
-		return d.MarkGone()
+// checkFile returns an ErrStoreGone, from now on for ever, if one of the files is not
+// the one that was opened.
+func (d *db) checkFile() error { return d.orGone(d.guard.checkFiles()) }
+
+// checkContent is checkFile, and compares what the files hold, too.
+func (d *db) checkContent(ctx context.Context) error {
+	if err := d.checkFile(); err != nil {
+		return err
 	}
-	return nil
+	return d.orGone(d.guard.checkContent(ctx))
+}
+
+// orGone marks the store as gone for ever if the error says so.
+func (d *db) orGone(err error) error {
+	if errors.Is(err, store.ErrStoreGone) {
+		return d.MarkGoneBecause(err)
+	}
+	return err
+}
+
+// explain returns the ErrStoreGone that has caused an error of SQLite's, if one has: half of another
+// file reads as anything.
+func (d *db) explain(err error) error {
+	if err == nil || errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	if gone := d.checkContent(d.Context()); errors.Is(gone, store.ErrStoreGone) {
+		return gone
+	}
+	return err
 }
 
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := d.checkPresent(ctx); err != nil {
+	if err := d.CheckUsable(ctx); err != nil { // the writer looks at the files
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
@@ -138,8 +161,12 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
+		if d.guard.mustNotWriteBack() {
+			return // the connections stay open until the process ends
+		}
 		d.readers.close()
 		d.writer.close()
+		d.guard.close()
 	})
 	return nil
 }
@@ -147,7 +174,7 @@ func (d *db) Close() error {
 // Remove deletes the store at path with all the files that belong to it: whoever
 // has it open gets ErrStoreGone. A store that is not there is no error.
 func Remove(path string) error {
-	if err := removeAll(path, path+"-wal", path+"-shm", path+"-journal", path+"-bell"); err != nil {
+	if err := removeAll(path, path+"-wal", path+"-shm", path+"-journal", path+"-bell", path+markSuffix); err != nil {
 		return fmt.Errorf("cannot remove store %q: %w", path, err)
 	}
 	return nil
@@ -183,7 +210,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 	}
 	if _, err := c.exec("BEGIN"); err != nil {
 		c.close()
-		return err
+		return s.d.explain(err)
 	}
 	s.conn = c
 	return nil
@@ -197,7 +224,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 	}
 	ok, err = s.conn.queryRow("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value, &kv.Revision)
 	kv.Key = key
-	return kv, ok, err
+	return kv, ok, s.d.explain(err)
 }
 
 func (s *snapshot) Prefetch(context.Context, ...string) error { return nil }
@@ -218,7 +245,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		kvs = append(kvs, kv)
 		return true, err
 	})
-	return kvs, err
+	return kvs, s.d.explain(err)
 }
 
 func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
@@ -228,7 +255,7 @@ func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 		return 0, err
 	}
 	_, err = s.conn.queryRow("SELECT revision FROM head", nil, &revision)
-	return revision, err
+	return revision, s.d.explain(err)
 }
 
 func (s *snapshot) Close() {

@@ -155,8 +155,9 @@ func (b *doorbell) ring() {
 	b.file.WriteAt([]byte{'.'}, 0)
 }
 
-// listen calls heard, on a goroutine of its own, after every process's rings.
-func (b *doorbell) listen(heard func()) {
+// listen calls heard, on a goroutine of its own, after every process's rings, and touched when one of
+// the other files was removed or written.
+func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watcher != nil {
@@ -166,8 +167,12 @@ func (b *doorbell) listen(heard func()) {
 	if err != nil {
 		return
 	}
+	for _, path := range others {
+		_ = w.Add(path) // or the next poll looks
+	}
+	touched() // so that it is known how the files were
 	b.watcher = w
-	b.forwarding.Go(func() { forwardEvents(w, heard) })
+	b.forwarding.Go(func() { forwardEvents(w, b.path, heard, touched) })
 }
 
 // watchFile watches the file alone, since in the folder every commit touches the WAL.
@@ -188,13 +193,23 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-func forwardEvents(w *fsnotify.Watcher, heard func()) {
-	for ok := true; ok; {
+func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
+	for {
 		select {
-		case _, ok = <-w.Events:
-		case _, ok = <-w.Errors: // events may be lost
-		}
-		if ok {
+		case event, ok := <-w.Events:
+			if !ok {
+				return
+			}
+			if event.Name == bell {
+				heard()
+			} else {
+				touched()
+			}
+
+		case _, ok := <-w.Errors: // events may be lost
+			if !ok {
+				return
+			}
 			heard()
 		}
 	}

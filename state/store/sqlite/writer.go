@@ -32,6 +32,8 @@ type writer struct {
 	sql  *sql.DB
 	conn *conn // opened by the first job
 
+	hasGeneration bool // the head has the column
+
 	burstBegan, released time.Time
 }
 
@@ -131,25 +133,52 @@ func (w *writer) commitGroup(group []*job) {
 // An error is that of all jobs which were not refused.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
-		return nil, err
+		return nil, w.d.explain(err)
 	}
 	t := &writeTxn{c: w.conn, keepCommits: w.d.options.KeepCommits}
-	err := t.runJobs(group)
-	if err == nil && t.changed {
-		_, err = w.conn.exec("COMMIT")
-	}
-	if err != nil || !t.changed {
+	committed, err := w.writeGroup(t, group)
+	if !committed {
 		// If even that fails (SQLite has rolled back by itself, or the disk is broken), the next
 		// transaction has a new connection.
 		if _, err := w.conn.exec("ROLLBACK"); err != nil {
 			w.close()
 		}
 	}
-	if err == nil {
-		// A file that was deleted meanwhile took the commit in silence.
-		err = w.d.checkFile()
+	if err != nil {
+		return t, w.d.explain(err)
 	}
-	return t, err
+	// A file that was deleted meanwhile took the commit in silence.
+	return t, w.d.checkFile()
+}
+
+// writeGroup commits what the jobs change, if they change anything.
+func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
+	if !w.hasGeneration {
+		if err := t.addGenerationColumn(); err != nil {
+			return false, err
+		}
+	}
+	before, err := t.readHead()
+	if err != nil {
+		return false, err
+	}
+	if err := w.d.orGone(w.d.guard.admit(w.d.Context(), before)); err != nil {
+		return false, err
+	}
+
+	if err := t.runJobs(group); err != nil || !t.changed {
+		return false, err
+	}
+	after, err := t.writeHead()
+	if err != nil {
+		return false, err
+	}
+	if _, err := w.conn.exec("COMMIT"); err != nil {
+		return false, err
+	}
+	w.hasGeneration = true
+	w.d.guard.committed(after)
+	return true, nil
 }
 
 func (w *writer) acquireLock() error {

@@ -13,17 +13,32 @@ type writeTxn struct {
 	c           *conn
 	keepCommits int64
 
-	revision, trimmed int64 // the head row, as the jobs have left it
-	changed           bool  // there is something to commit
-	logged            bool  // there is something for watchers
+	revision, trimmed int64      // the head row, as the jobs have left it
+	generation        generation // as the commit before has left it
+	changed           bool       // there is something to commit
+	logged            bool       // there is something for watchers
+}
+
+// readHead reads how far the commit before has come.
+func (t *writeTxn) readHead() (position, error) {
+	var blob []byte
+	if _, err := t.c.queryRow("SELECT revision, trimmed, generation FROM head", nil, &t.revision, &t.trimmed, &blob); err != nil {
+		return position{}, err
+	}
+	var err error
+	t.generation, err = parseGeneration(blob)
+	return position{t.revision, t.generation}, err
+}
+
+// writeHead returns how far this commit has come.
+func (t *writeTxn) writeHead() (position, error) {
+	p := position{t.revision, t.generation.next()}
+	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?, generation = ?", t.revision, t.trimmed, p.generation.bytes())
+	return p, err
 }
 
 // runJobs sets the result of each job; an error that it returns spoils all.
 func (t *writeTxn) runJobs(group []*job) error {
-	if _, err := t.c.queryRow("SELECT revision, trimmed FROM head", nil, &t.revision, &t.trimmed); err != nil {
-		return err
-	}
-	before, trimmed := t.revision, t.trimmed
 	for _, j := range group {
 		if !j.tryClaim() {
 			continue
@@ -39,15 +54,9 @@ func (t *writeTxn) runJobs(group []*job) error {
 	}
 	// Not every commit pays for trimming.
 	if t.revision-t.trimmed > t.keepCommits+t.keepCommits/8 {
-		if err := t.trimTo(t.revision - t.keepCommits); err != nil {
-			return err
-		}
+		return t.trimTo(t.revision - t.keepCommits)
 	}
-	if t.revision == before && t.trimmed == trimmed {
-		return nil
-	}
-	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?", t.revision, t.trimmed)
-	return err
+	return nil
 }
 
 // commit makes every check before the first write, so that a refusal has written nothing.

@@ -1,0 +1,421 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state/durable"
+	"bijou/state/store"
+	"bijou/state/wrap"
+)
+
+// storeFile is a store's absolute path, and which file was there when it was opened.
+//
+// The file itself is never opened here: closing any descriptor of it would drop all
+// of SQLite's POSIX locks in this process.
+type storeFile struct {
+	path string
+	id   fileID
+}
+
+// fileID tells a file from all others that there are at the same time.
+type fileID struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+}
+
+// statFile is os.Stat without its cost, which each commit would pay several times.
+func statFile(path string) (id fileID, stat unix.Stat_t, err error) {
+	for {
+		err := unix.Stat(path, &stat)
+		if err == nil {
+			return fileID{uint64(stat.Dev), stat.Ino}, stat, nil
+		}
+		if err != unix.EINTR {
+			return fileID{}, stat, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
+}
+
+func identify(path string) (fileID, error) {
+	id, _, err := statFile(path)
+	return id, err
+}
+
+func findStoreFile(path string) (storeFile, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return storeFile{}, err
+	}
+	id, stat, err := statFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return storeFile{}, store.ErrNoStore
+	}
+	if err != nil {
+		return storeFile{}, err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return storeFile{}, errors.New("it is not a regular file")
+	}
+	err = unix.Access(path, unix.R_OK|unix.W_OK)
+	return storeFile{path, id}, wrap.Error(err, "it cannot be read and written")
+}
+
+// isUnchanged reports whether the path still leads to the file. As long as SQLite has that
+// open, no other file can get its inode number. Its link count is 0 as soon as no path
+// leads to it, so that looking at the path is enough.
+func (f storeFile) isUnchanged() bool { return isSame(f.id, f.path) }
+
+func isSame(id fileID, path string) bool {
+	now, err := identify(path)
+	return err == nil && now == id
+}
+
+// guard notices that a store was replaced under a process that has it open: the file, its log
+// or the log's index by others, or what the file holds by other content.
+//
+// As long as a connection is open, its lock on the file keeps every other process from removing the
+// log, as the last one to close the store does. The log can become shorter, but stays the same file.
+// From the first poll on the guard has a connection of its own for that; until then it is one of the
+// readers'.
+//
+// Content is compared in two places. What the newest commit has written, from the log or from the
+// file, descends from the newest commit that this process has seen; what the file itself holds, which
+// checkpoints carry on, descends from what it held. The second finds an older copy while the log still
+// covers it.
+type guard struct {
+	file             storeFile
+	logPath, shmPath string
+	log, shm         fileID
+	readers          *connPool
+
+	reading sync.Mutex // one reads at a time
+	anchor  *conn      // nil before the first poll
+
+	mu        sync.Mutex
+	seen      position // of the newest commit that this process has seen
+	main      position // that the file itself was seen with
+	mainKnown bool
+	mainStamp fileStamp // of the file when main was read
+	settled   bool      // the file cannot be written again without another stamp
+	found     bool      // that the store was replaced
+	spoilt    bool      // the log does not belong to the file at the path any more
+}
+
+// fileStamp changes whenever the file is written.
+type fileStamp struct {
+	size           int64
+	changed, wrote unix.Timespec
+}
+
+// newGuard looks at the files as they are now. ErrStoreGone: they were replaced, or are just now.
+func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, error) {
+	if err := checkMark(file); err != nil {
+		return nil, err
+	}
+	g := &guard{file: file, logPath: file.path + "-wal", shmPath: file.path + "-shm", readers: readers}
+	err := readers.withConn(ctx, func(c *conn) error { return g.begin(ctx, c) })
+	return g, err
+}
+
+// begin reads first: from then on the log is there.
+func (g *guard) begin(ctx context.Context, c *conn) (err error) {
+	if err := checkFormat(c); err != nil {
+		return err
+	}
+	if g.seen, err = readPosition(ctx, c.sql); err != nil {
+		return err
+	}
+
+	if g.log, err = identify(g.logPath); err != nil {
+		return store.ErrStoreGone
+	}
+	if g.shm, err = identify(g.shmPath); err != nil {
+		return store.ErrStoreGone
+	}
+	if !g.file.isUnchanged() {
+		return store.ErrStoreGone
+	}
+	return nil
+}
+
+// checkFiles returns an ErrStoreGone if one of the files is not the one that was opened.
+func (g *guard) checkFiles() error {
+	_, err := g.stampFiles()
+	return err
+}
+
+// stampFiles is checkFiles, and returns the stamp of the file itself.
+func (g *guard) stampFiles() (fileStamp, error) {
+	sameLog, sameShm := isSame(g.log, g.logPath), isSame(g.shm, g.shmPath)
+	now, stat, err := statFile(g.file.path) // last: who removes a store begins with it
+	switch {
+	case err != nil:
+		return fileStamp{}, store.ErrStoreGone
+
+	case now != g.file.id:
+		if !sameLog {
+			return fileStamp{}, store.ErrStoreGone // a store that was made anew
+		}
+		return fileStamp{}, g.replaced("another file was put in the place of "+g.file.path+" while a process had it open", true)
+
+	case !sameLog:
+		return fileStamp{}, g.replaced("the file "+g.logPath+" was removed or replaced while a process had the store open", false)
+
+	case !sameShm:
+		return fileStamp{}, g.replaced("the file "+g.shmPath+" was removed or replaced while a process had the store open", false)
+	}
+	return fileStamp{stat.Size, stat.Ctim, stat.Mtim}, nil
+}
+
+// admit checks, in a transaction that writes, the newest commit before it.
+func (g *guard) admit(ctx context.Context, newest position) error {
+	stamp, err := g.stampFiles()
+	if err != nil {
+		return err
+	}
+	if err := g.advance(newest, g.lastSeen()); err != nil {
+		return err
+	}
+	if known, read := g.lastStamp(); !known || read == stamp {
+		return nil
+	}
+	return g.checkMain(ctx)
+}
+
+// committed notes the commit that was just made.
+func (g *guard) committed(newest position) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = newest
+}
+
+// checkContent compares what the store holds now. Errors other than ErrStoreGone say nothing.
+func (g *guard) checkContent(ctx context.Context) error {
+	g.reading.Lock()
+	defer g.reading.Unlock()
+	if g.anchor == nil {
+		anchor, err := newConn(ctx, g.readers.sql)
+		if err != nil {
+			return nil
+		}
+		g.anchor = anchor
+	}
+	if err := g.checkMain(ctx); err != nil {
+		return err
+	}
+
+	// The order matters: what was seen before the read begins must be in what it finds.
+	before, main := g.lastSeen(), g.lastMain()
+	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // no page that was read before
+		return nil
+	}
+	newest, err := readPosition(ctx, g.anchor.sql)
+	if errors.Is(err, errNoPosition) {
+		return g.contentReplaced()
+	}
+	if err != nil {
+		return nil
+	}
+	if !newest.descendsFrom(main) {
+		return g.contentReplaced()
+	}
+	return g.advance(newest, before)
+}
+
+// advance returns an ErrStoreGone unless what was found descends from what was seen before.
+func (g *guard) advance(found, before position) error {
+	if !found.descendsFrom(before) {
+		return g.contentReplaced()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if found.descendsFrom(g.seen) {
+		g.seen = found
+	}
+	return nil
+}
+
+// How often the file is read again before it is taken for another's: a read beside a checkpoint
+// can find half of a page.
+const (
+	mainReads      = 4
+	mainReadsPause = 5 * time.Millisecond
+)
+
+// stampSettles is longer than what a file system's clock may stand still. Within it a file can be
+// written again without another stamp.
+const stampSettles = 100 * time.Millisecond
+
+// checkMain compares what the file itself holds, if it was written since it was read, or if
+// this is the first time.
+func (g *guard) checkMain(ctx context.Context) error {
+	stamp, err := g.stampFiles()
+	if err != nil {
+		return err
+	}
+	settled := time.Since(time.Unix(stamp.changed.Unix())) > stampSettles
+	if g.isMainRead(stamp) {
+		return nil
+	}
+
+	for range mainReads {
+		found, err := readMainFile(ctx, g.file.path)
+		switch {
+		case err != nil && !errors.Is(err, errNoPosition):
+			return nil // the next poll reads it again
+
+		case err == nil && g.carryOnMain(found, stamp, settled):
+			return nil
+		}
+		if known, _ := g.lastStamp(); !known {
+			return nil
+		}
+		time.Sleep(mainReadsPause)
+	}
+	return g.contentReplaced()
+}
+
+// carryOnMain reports whether what the file holds descends from what it held, and remembers it.
+func (g *guard) carryOnMain(found position, stamp fileStamp, settled bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mainKnown && !found.descendsFrom(g.main) {
+		return false
+	}
+	g.main, g.mainKnown = found, true
+	g.mainStamp, g.settled = stamp, settled
+	return true
+}
+
+// isMainRead reports whether the file with that stamp was read, and cannot have been written since.
+func (g *guard) isMainRead(stamp fileStamp) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mainKnown && g.settled && stamp == g.mainStamp
+}
+
+func (g *guard) lastSeen() position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.seen
+}
+
+func (g *guard) lastMain() position {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.main
+}
+
+// lastStamp returns that of the file when it was read, if it was.
+func (g *guard) lastStamp() (known bool, stamp fileStamp) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mainKnown, g.mainStamp
+}
+
+func (g *guard) contentReplaced() error {
+	return g.replaced("the content of "+g.file.path+" was replaced by other content while a process had it open", true)
+}
+
+// replaced returns the ErrStoreGone of a store that was replaced, and leaves a mark beside it, so that
+// nobody opens it before somebody has looked. spoilt: the log does not belong to what is at the path now.
+func (g *guard) replaced(what string, spoilt bool) error {
+	g.mu.Lock()
+	g.found = true
+	g.spoilt = g.spoilt || spoilt
+	g.mu.Unlock()
+
+	r := &store.Replaced{What: what, Remove: []string{g.file.path + markSuffix}}
+	if spoilt {
+		r.Remove = append(r.Remove, g.logPath, g.shmPath)
+	}
+	if err := leaveMark(g.file.path, r); err != nil {
+		slog.Warn("cannot mark a store that was replaced", "store", g.file.path, "error", err)
+	}
+	return r
+}
+
+// mustNotWriteBack reports whether the store was replaced by what this process's log does not belong to:
+// the last connection that is closed writes the log into the file. A log that was removed, and that
+// nobody has made again, belongs to the file: with it nothing is lost.
+func (g *guard) mustNotWriteBack() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.found {
+		return false
+	}
+	now, err := identify(g.logPath)
+	return g.spoilt || err == nil && now != g.log
+}
+
+// close is called when nobody checks any more.
+func (g *guard) close() {
+	if g.anchor != nil {
+		g.anchor.close()
+	}
+}
+
+// markSuffix is that of the file that says that a store was replaced.
+const markSuffix = "-replaced"
+
+// mark is that file. It means nothing to another file than the one that it was left for.
+type mark struct {
+	What    string    `json:"what"`
+	Remove  []string  `json:"remove"`
+	Found   time.Time `json:"found"`
+	Process int       `json:"process"`
+	File    fileID    `json:"file"`
+}
+
+func leaveMark(path string, r *store.Replaced) error {
+	id, err := identify(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m := mark{What: r.What, Remove: r.Remove, Found: time.Now().UTC(), Process: os.Getpid(), File: id}
+	if err := showMark(path, m); err != nil {
+		return err
+	}
+	return durable.WriteJSON(path+markSuffix, m)
+}
+
+// showMark has others find the mark before it is durable, which takes a busy disk a while.
+func showMark(path string, m mark) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
+	if err := os.WriteFile(draft, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, path+markSuffix)
+}
+
+// checkMark returns the ErrStoreGone that another process has left a mark of.
+func checkMark(file storeFile) error {
+	var m mark
+	there, err := durable.ReadJSON(file.path+markSuffix, &m)
+	if err != nil || !there {
+		return err
+	}
+	if m.File != file.id {
+		return nil
+	}
+	what := fmt.Sprintf("%s (process %d has found that at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
+	return &store.Replaced{What: what, Remove: m.Remove}
+}

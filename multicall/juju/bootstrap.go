@@ -150,6 +150,7 @@ func (b *bootstrap) run() error {
 		return err
 	}
 	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
+	b.o.warnOfStore(b.env.State)
 	if err := durable.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}

@@ -82,6 +82,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err != nil {
 		return err
 	}
+	o.warnOfStore(to)
 	o.note("  %s of %d bytes, the same in both stores: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
 	if c.Keep {
 		o.note("  the old store stays, marked as moved: %s", old)

@@ -144,6 +144,24 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
+// warnOfStore warns of what the servers of a store in etcd should not be used for. It never fails: a store
+// that does not answer is somebody else's to report.
+func (o *operator) warnOfStore(url string) {
+	if !strings.HasPrefix(url, "etcd") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
+	defer cancel()
+	s, err := state.Open(ctx, url)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	for _, warning := range s.Advisories(ctx) {
+		o.note("warning: %s", warning)
+	}
+}
+
 func withHint(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)

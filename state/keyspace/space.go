@@ -74,6 +74,15 @@ func open(ctx context.Context, url, prefix string, opened func(ctx context.Conte
 // Close ends the sessions and watchers of this Space and frees its store. It is idempotent.
 func (s *Space) Close() error { return s.store.Close() }
 
+// Advisories asks the store's servers once, and returns a warning for each fault of theirs that an
+// operator must know; nil for a store in a file.
+func (s *Space) Advisories(ctx context.Context) []string {
+	if a, ok := s.store.(store.Adviser); ok {
+		return a.Advisories(ctx)
+	}
+	return nil
+}
+
 // Health returns how each of the store's endpoints is, as it reports; nil for a store in a file.
 func (s *Space) Health(ctx context.Context) map[string]string {
 	if h, ok := s.store.(store.HealthReporter); ok {

@@ -54,6 +54,12 @@ type HealthReporter interface {
 	Health(ctx context.Context) map[string]string
 }
 
+// Adviser is a store whose servers can have faults that an operator must know.
+type Adviser interface {
+	// Advisories asks the servers, and returns a warning for each fault. An error is none.
+	Advisories(ctx context.Context) []string
+}
+
 // Snapshot reads at one fixed revision.
 type Snapshot interface {
 	// Get reads one key; ok is false if it is absent.

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the server's that the nested module testscripts/etcdserver pins.
-const Version = "3.6.5"
+const Version = "3.6.16"
 
 // Binary is the server to run: what BIJOU_ETCD names, or else what
 // testscripts/etcdserver/build has built into the user's cache folder.

@@ -4,5 +4,5 @@
 //
 // It is tests only and nothing imports it. What a store promises by itself is
 // tested beside it (state/store/sqlite, state/store/etcd); here is what users
-// see. The suites take minutes, and run only if BIJOU_TEST_LONG is set.
+// see. Most take minutes, and run only if BIJOU_TEST_LONG is set.
 package outage

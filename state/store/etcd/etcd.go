@@ -7,7 +7,7 @@
 //
 // How it works, file by file: dial (connection, password and certificates, which are read again for
 // each), create (the marker that makes a prefix a store, and where keys lie in etcd), members (a
-// dead one is replaced), hedge (time-outs, repeated calls and errors), history (how a restored
+// dead one is replaced), advisory (faults of its servers), hedge (time-outs, repeated calls and errors), history (how a restored
 // snapshot is noticed; tombstones that nobody needs any more), snapshot (reads), commit
 // (transactions), lease (and what prefix conditions must know of leases), and watches: watchstream
 // (one stream of events), watchmux (all watchers over one stream) and watcher (with a replay of

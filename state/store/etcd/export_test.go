@@ -51,3 +51,20 @@ func Marks(ctx context.Context, s store.Store) (int64, error) {
 	}
 	return resp.Count, nil
 }
+
+// AdvisoriesFor is advisoriesFor.
+var AdvisoriesFor = advisoriesFor
+
+// AskAdvisories asks the servers at the URL, whatever they hold.
+func AskAdvisories(ctx context.Context, url string) ([]string, error) {
+	p, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	d, err := connect(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Advisories(ctx), nil
+}

@@ -82,6 +82,14 @@ func (t *traced) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
+// Advisories is the traced store's, nil if it has none.
+func (t *traced) Advisories(ctx context.Context) []string {
+	if a, ok := t.Store.(store.Adviser); ok {
+		return a.Advisories(ctx)
+	}
+	return nil
+}
+
 // opKeys returns the keys that are deleted, or those that are put.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {

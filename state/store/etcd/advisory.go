@@ -1,0 +1,82 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// advisory is a fault of etcd by which a user with a role gets at more than the role grants.
+type advisory struct {
+	id    string
+	fixed map[int]int // in etcd 3: the first patch of each minor release that is mended
+}
+
+// rights returns the advisories by which etcd's roles separate nothing.
+func rights() []advisory {
+	return []advisory{
+		{"GHSA-rfx7-8w68-q57q", map[int]int{4: 42, 5: 28, 6: 9}},  // a transaction in a transaction is not checked
+		{"GHSA-x35m-3gp4-4fh5", map[int]int{4: 44, 5: 30, 6: 11}}, // nor are its previous values and leases
+		{"GHSA-xg4h-6gfc-h4m8", map[int]int{5: 33, 6: 14, 7: 1}},  // a watch without end goes beyond the role
+	}
+}
+
+const mendedVersions = "3.5.33, 3.6.14, 3.7.1"
+
+// concerns reports whether a release has the fault. Minor releases that are newer than all that were
+// mended never had it; those that are older, or were left out, have it still.
+func (a advisory) concerns(minor, patch int) bool {
+	newest := slices.Max(slices.Collect(maps.Keys(a.fixed)))
+	if minor > newest {
+		return false
+	}
+	fixed, mended := a.fixed[minor]
+	return !mended || patch < fixed
+}
+
+// advisoriesFor returns the advisories that a server of that version has: none if the version is none.
+func advisoriesFor(version string) (ids []string) {
+	major, rest, _ := strings.Cut(version, ".")
+	word, rest, _ := strings.Cut(rest, ".")
+	minor, err := strconv.Atoi(word)
+	if err != nil || major != "3" {
+		return nil
+	}
+	digits := strings.IndexFunc(rest+"-", func(r rune) bool { return r < '0' || r > '9' })
+	patch, err := strconv.Atoi(rest[:digits])
+	if err != nil {
+		return nil
+	}
+
+	for _, a := range rights() {
+		if a.concerns(minor, patch) {
+			ids = append(ids, a.id)
+		}
+	}
+	return ids
+}
+
+// Advisories asks each endpoint once for its version, and returns a warning for each version whose
+// roles separate nothing. Who does not answer in time is passed over.
+func (d *db) Advisories(ctx context.Context) (warnings []string) {
+	endpoints := map[string][]string{}
+	said, errs := d.queryStatus(ctx, d.config.endpoints)
+	for i, s := range said {
+		if errs[i] == nil {
+			endpoints[s.Version] = append(endpoints[s.Version], d.config.endpoints[i])
+		}
+	}
+
+	for _, version := range slices.Sorted(maps.Keys(endpoints)) {
+		ids := advisoriesFor(version)
+		if len(ids) == 0 {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("etcd %s at %s lets a user with a role read and write what the role does not grant (%s): update etcd to one of %s, or newer",
+			version, strings.Join(endpoints[version], ", "), strings.Join(ids, ", "), mendedVersions))
+	}
+	return warnings
+}

@@ -177,6 +177,8 @@ type Replaced struct {
 }
 
 func (r *Replaced) Error() string { return r.What + ": " + ErrStoreGone.Error() }
+
+// Unwrap returns ErrStoreGone.
 func (r *Replaced) Unwrap() error { return ErrStoreGone }
 
 // Hint returns the two ways on.

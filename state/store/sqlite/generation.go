@@ -117,7 +117,7 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 		if err := rows.Err(); err != nil {
 			return position{}, classifyReadError(err)
 		}
-		return position{}, errNoPosition
+		return position{}, errors.New("its head has no row") // as beside the checkpoint of a vacuum
 	}
 	if err := rows.Scan(into[:len(columns)]...); err != nil {
 		return position{}, classifyReadError(err)

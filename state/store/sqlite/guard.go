@@ -2,19 +2,15 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"bijou/state/durable"
 	"bijou/state/store"
 	"bijou/state/wrap"
 )
@@ -101,13 +97,13 @@ type guard struct {
 
 	reading sync.Mutex // one reads at a time
 	anchor  *conn      // nil before the first poll
+	looked  fileStamps // when the content was compared last; zero if it may have changed in the same tick
 
 	mu        sync.Mutex
 	seen      position // of the newest commit that this process has seen
 	main      position // that the file itself was seen with
 	mainKnown bool
 	mainStamp fileStamp // of the file when main was read
-	settled   bool      // the file cannot be written again without another stamp
 	found     bool      // that the store was replaced
 	spoilt    bool      // the log does not belong to the file at the path any more
 }
@@ -117,6 +113,16 @@ type fileStamp struct {
 	size           int64
 	changed, wrote unix.Timespec
 }
+
+func stampOf(stat unix.Stat_t) fileStamp { return fileStamp{stat.Size, stat.Ctim, stat.Mtim} }
+
+// stampSettles is longer than what a file system's clock may stand still. Within it a file can be
+// written again without another stamp.
+const stampSettles = 100 * time.Millisecond
+
+func (s fileStamp) isSettled() bool { return time.Since(time.Unix(s.changed.Unix())) > stampSettles }
+
+type fileStamps struct{ file, log fileStamp }
 
 // newGuard looks at the files as they are now. ErrStoreGone: they were replaced, or are just now.
 func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, error) {
@@ -155,42 +161,44 @@ func (g *guard) checkFiles() error {
 	return err
 }
 
-// stampFiles is checkFiles, and returns the stamp of the file itself.
-func (g *guard) stampFiles() (fileStamp, error) {
-	sameLog, sameShm := isSame(g.log, g.logPath), isSame(g.shm, g.shmPath)
+// stampFiles is checkFiles, and returns the stamps of the file and of its log.
+func (g *guard) stampFiles() (fileStamps, error) {
+	log, logStat, err := statFile(g.logPath)
+	sameLog := err == nil && log == g.log
+	sameShm := isSame(g.shm, g.shmPath)
 	now, stat, err := statFile(g.file.path) // last: who removes a store begins with it
 	switch {
 	case err != nil:
-		return fileStamp{}, store.ErrStoreGone
+		return fileStamps{}, store.ErrStoreGone
 
 	case now != g.file.id:
 		if !sameLog {
-			return fileStamp{}, store.ErrStoreGone // a store that was made anew
+			return fileStamps{}, store.ErrStoreGone // a store that was made anew
 		}
-		return fileStamp{}, g.replaced("another file was put in the place of "+g.file.path+" while a process had it open", true)
+		return fileStamps{}, g.replaced("another file was put in the place of "+g.file.path+" while a process had it open", true)
 
 	case !sameLog:
-		return fileStamp{}, g.replaced("the file "+g.logPath+" was removed or replaced while a process had the store open", false)
+		return fileStamps{}, g.replaced("the file "+g.logPath+" was removed or replaced while a process had the store open", false)
 
 	case !sameShm:
-		return fileStamp{}, g.replaced("the file "+g.shmPath+" was removed or replaced while a process had the store open", false)
+		return fileStamps{}, g.replaced("the file "+g.shmPath+" was removed or replaced while a process had the store open", false)
 	}
-	return fileStamp{stat.Size, stat.Ctim, stat.Mtim}, nil
+	return fileStamps{stampOf(stat), stampOf(logStat)}, nil
 }
 
 // admit checks, in a transaction that writes, the newest commit before it.
 func (g *guard) admit(ctx context.Context, newest position) error {
-	stamp, err := g.stampFiles()
+	now, err := g.stampFiles()
 	if err != nil {
 		return err
 	}
 	if err := g.advance(newest, g.lastSeen()); err != nil {
 		return err
 	}
-	if known, read := g.lastStamp(); !known || read == stamp {
+	if known, read := g.lastStamp(); !known || read == now.file {
 		return nil
 	}
-	return g.checkMain(ctx)
+	return g.checkMain(ctx, now.file)
 }
 
 // committed notes the commit that was just made.
@@ -204,33 +212,55 @@ func (g *guard) committed(newest position) {
 func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
-	if g.anchor == nil {
-		anchor, err := newConn(ctx, g.readers.sql)
-		if err != nil {
-			return nil
-		}
-		g.anchor = anchor
-	}
-	if err := g.checkMain(ctx); err != nil {
+	now, err := g.stampFiles()
+	if err != nil {
 		return err
+	}
+	if now == g.looked {
+		return nil
+	}
+	compared, err := g.compareContent(ctx, now)
+	if err != nil {
+		return err
+	}
+	g.looked = fileStamps{}
+	if compared && now.file.isSettled() && now.log.isSettled() {
+		g.looked = now
+	}
+	return nil
+}
+
+// compareContent reports whether it could compare all there is to compare.
+func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bool, err error) {
+	if g.anchor == nil {
+		if g.anchor, err = newConn(ctx, g.readers.sql); err != nil {
+			g.anchor = nil
+			return false, nil
+		}
+	}
+	if err := g.checkMain(ctx, now.file); err != nil {
+		return false, err
 	}
 
 	// The order matters: what was seen before the read begins must be in what it finds.
 	before, main := g.lastSeen(), g.lastMain()
 	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // no page that was read before
-		return nil
+		return false, nil
 	}
 	newest, err := readPosition(ctx, g.anchor.sql)
-	if errors.Is(err, errNoPosition) {
-		return g.contentReplaced()
+	switch {
+	case errors.Is(err, errNoPosition):
+		return false, g.contentReplaced()
+	case err != nil:
+		return false, nil
+	case !newest.descendsFrom(main):
+		return false, g.contentReplaced()
 	}
-	if err != nil {
-		return nil
+	if err := g.advance(newest, before); err != nil {
+		return false, err
 	}
-	if !newest.descendsFrom(main) {
-		return g.contentReplaced()
-	}
-	return g.advance(newest, before)
+	known, read := g.lastStamp()
+	return known && read == now.file, nil
 }
 
 // advance returns an ErrStoreGone unless what was found descends from what was seen before.
@@ -253,29 +283,15 @@ const (
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// stampSettles is longer than what a file system's clock may stand still. Within it a file can be
-// written again without another stamp.
-const stampSettles = 100 * time.Millisecond
-
-// checkMain compares what the file itself holds, if it was written since it was read, or if
-// this is the first time.
-func (g *guard) checkMain(ctx context.Context) error {
-	stamp, err := g.stampFiles()
-	if err != nil {
-		return err
-	}
-	settled := time.Since(time.Unix(stamp.changed.Unix())) > stampSettles
-	if g.isMainRead(stamp) {
-		return nil
-	}
-
+// checkMain compares what the file itself holds, which has that stamp.
+func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
 		switch {
 		case err != nil && !errors.Is(err, errNoPosition):
 			return nil // the next poll reads it again
 
-		case err == nil && g.carryOnMain(found, stamp, settled):
+		case err == nil && g.carryOnMain(found, stamp):
 			return nil
 		}
 		if known, _ := g.lastStamp(); !known {
@@ -287,22 +303,15 @@ func (g *guard) checkMain(ctx context.Context) error {
 }
 
 // carryOnMain reports whether what the file holds descends from what it held, and remembers it.
-func (g *guard) carryOnMain(found position, stamp fileStamp, settled bool) bool {
+func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.mainKnown && !found.descendsFrom(g.main) {
 		return false
 	}
 	g.main, g.mainKnown = found, true
-	g.mainStamp, g.settled = stamp, settled
+	g.mainStamp = stamp
 	return true
-}
-
-// isMainRead reports whether the file with that stamp was read, and cannot have been written since.
-func (g *guard) isMainRead(stamp fileStamp) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.mainKnown && g.settled && stamp == g.mainStamp
 }
 
 func (g *guard) lastSeen() position {
@@ -364,58 +373,4 @@ func (g *guard) close() {
 	if g.anchor != nil {
 		g.anchor.close()
 	}
-}
-
-// markSuffix is that of the file that says that a store was replaced.
-const markSuffix = "-replaced"
-
-// mark is that file. It means nothing to another file than the one that it was left for.
-type mark struct {
-	What    string    `json:"what"`
-	Remove  []string  `json:"remove"`
-	Found   time.Time `json:"found"`
-	Process int       `json:"process"`
-	File    fileID    `json:"file"`
-}
-
-func leaveMark(path string, r *store.Replaced) error {
-	id, err := identify(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	m := mark{What: r.What, Remove: r.Remove, Found: time.Now().UTC(), Process: os.Getpid(), File: id}
-	if err := showMark(path, m); err != nil {
-		return err
-	}
-	return durable.WriteJSON(path+markSuffix, m)
-}
-
-// showMark has others find the mark before it is durable, which takes a busy disk a while.
-func showMark(path string, m mark) error {
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
-	if err := os.WriteFile(draft, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(draft, path+markSuffix)
-}
-
-// checkMark returns the ErrStoreGone that another process has left a mark of.
-func checkMark(file storeFile) error {
-	var m mark
-	there, err := durable.ReadJSON(file.path+markSuffix, &m)
-	if err != nil || !there {
-		return err
-	}
-	if m.File != file.id {
-		return nil
-	}
-	what := fmt.Sprintf("%s (process %d has found that at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
-	return &store.Replaced{What: what, Remove: m.Remove}
 }

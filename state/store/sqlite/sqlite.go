@@ -6,7 +6,7 @@
 //
 // How it works, file by file: conn (connections and their pragmas), schema (tables, Create and
 // the format check), guard (whether the files, and what they hold, are still those that were opened),
-// generation (by which that is told), writer (one
+// generation (by which that is told), mark (by which others hear of it), writer (one
 // goroutine that commits in groups), writetxn (what one transaction does), this file (with reads),
 // changelog (what each commit changed, and one tailer of that for all watchers), watcher
 // (and how other processes learn of a commit) and lease (leases, their owners and expiry).

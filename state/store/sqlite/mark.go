@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"bijou/state/durable"
+	"bijou/state/store"
+)
+
+// markSuffix is that of the file that says that a store was replaced.
+const markSuffix = "-replaced"
+
+// mark is that file. It means nothing to another file than the one that it was left for.
+type mark struct {
+	What    string    `json:"what"`
+	Remove  []string  `json:"remove"`
+	Found   time.Time `json:"found"`
+	Process int       `json:"process"`
+	File    fileID    `json:"file"`
+}
+
+func leaveMark(path string, r *store.Replaced) error {
+	id, err := identify(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m := mark{What: r.What, Remove: r.Remove, Found: time.Now().UTC(), Process: os.Getpid(), File: id}
+	if err := showMark(path, m); err != nil {
+		return err
+	}
+	return durable.WriteJSON(path+markSuffix, m)
+}
+
+// showMark has others find the mark before it is durable, which takes a busy disk a while.
+func showMark(path string, m mark) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
+	if err := os.WriteFile(draft, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(draft, path+markSuffix)
+}
+
+// checkMark returns the ErrStoreGone that another process has left a mark of.
+func checkMark(file storeFile) error {
+	var m mark
+	there, err := durable.ReadJSON(file.path+markSuffix, &m)
+	if err != nil || !there {
+		return err
+	}
+	if m.File != file.id {
+		return nil
+	}
+	what := fmt.Sprintf("%s (process %d has found that at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
+	return &store.Replaced{What: what, Remove: m.Remove}
+}

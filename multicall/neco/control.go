@@ -198,7 +198,11 @@ func (c repairCmd) Run(o *operator) error {
 		case s.Pause != nil && s.Pause.IsOn(now):
 			return nil, console.Hint(errors.New("updates are paused"), "neco resume")
 		}
-		found := slices.DeleteFunc(slices.Clone(s.Degraded.Findings), func(f record.Finding) bool {
+		found := s.Degraded.Findings
+		if s.Degraded.More > 0 { // the leader's record holds a part of them
+			found = s.Findings(now)
+		}
+		found = slices.DeleteFunc(slices.Clone(found), func(f record.Finding) bool {
 			return len(wanted) > 0 && !slices.Contains(wanted, f.Server)
 		})
 		if nothing = len(found) == 0; nothing {

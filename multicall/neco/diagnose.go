@@ -79,6 +79,10 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 		return fmt.Sprintf("server    %d, which is not registered\n", lrn)
 	}
 	doc.Servers = doc.Servers[i : i+1]
+	if doc.MoreFindings > 0 {
+		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool { return f.Server != lrn })
+		doc.MoreFindings = 0
+	}
 	text, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
 	if err != nil {
 		return err.Error() + "\n"

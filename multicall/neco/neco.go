@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,20 +174,44 @@ func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	})
 }
 
+// maxBatch is the number of changes in one transaction. It leaves room for the audit record.
+const maxBatch = 500
+
+// commitChanges commits what f decides. The first maxBatch changes are one transaction, so what
+// must happen together comes first; the others follow in further ones.
 func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
-	return o.update(func(tx *keyspace.Tx) error {
+	return o.commitChangesIn(func(_ *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return f(s, now)
+	})
+}
+
+func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
+	var changes []updater.Change
+	err := o.update(func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, o.parts.Version)
 		if err != nil {
 			return err
 		}
-		changes, err := f(s, time.Now().UTC())
+		changes, err = f(tx.View, s, time.Now().UTC())
 		if err != nil {
 			return err
 		}
 		if o.audit.Detail == "" && s.Current != nil {
 			o.setDetail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
 		}
-		return updater.Apply(tx, changes)
+		return updater.Apply(tx, changes[:min(len(changes), maxBatch)])
+	})
+	if err != nil || len(changes) <= maxBatch {
+		return err
+	}
+	return o.open(func(k *keyspace.Space) error {
+		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
+			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })
+			if err != nil {
+				return console.Hint(fmt.Errorf("cannot finish what was begun: %w", err), "give the command again")
+			}
+		}
+		return nil
 	})
 }
 

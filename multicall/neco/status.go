@@ -56,8 +56,11 @@ type statusDoc struct {
 	Request      *record.Request      `json:"request,omitempty"`
 	Servers      []serverDoc          `json:"servers"`
 	Findings     []record.Finding     `json:"findings,omitempty"`
+	// MoreFindings is how many there are beside those: the leader records so many.
+	MoreFindings int `json:"more-findings,omitempty"`
 
-	revision int64 // at which it was read
+	revision int64            // at which it was read
+	all      []record.Finding // if there are more than the leader records
 }
 
 // leaderDoc is the leader's record, as package state writes it.
@@ -175,7 +178,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 
 func overallState(s decide.Snapshot, now time.Time) (word, why string) {
 	r := s.Current
-	s.Degraded.Findings = s.Findings(now) // who is absent only the leader knows: that is no news here
+	s.Degraded = record.NewDegraded(s.Findings(now)) // who is absent only the leader knows: that is no news here
 	a := decide.Next(s, now)
 	switch {
 	case r != nil && r.Stop:
@@ -238,15 +241,20 @@ func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 		}
 	}
 	d.Findings = s.Degraded.Findings
+	d.MoreFindings = s.Degraded.More
+	if d.MoreFindings > 0 {
+		d.all = s.Findings(now)
+	}
 	runs := s.Current != nil && !s.Current.Ended()
 	switch {
 	case len(s.Servers) == 0 || d.Leader != nil && (runs || len(d.Findings) == 0):
 		d.Findings = nil
+		d.MoreFindings = 0
 		return
 	case d.State == stopped || runs && alive > 0:
 		return
 	case d.Leader != nil:
-		d.Why = fmt.Sprintf("not all is as the last update left it (%d findings)", len(d.Findings))
+		d.Why = fmt.Sprintf("not all is as the last update left it (%d findings)", s.Degraded.Count())
 	default:
 		s.Absent = map[int]time.Time{}
 		for _, lrn := range s.Servers {
@@ -255,6 +263,7 @@ func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 			}
 		}
 		d.Findings = s.Findings(now)
+		d.MoreFindings = 0
 		if d.Why = "no neco-updater leads: nothing begins, and no alert is sent"; alive == 0 {
 			d.Why = "no neco-updater and no neco-worker is alive"
 		}

@@ -55,6 +55,9 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	for _, f := range d.doc.Findings {
 		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
 	}
+	if more := d.doc.MoreFindings; more > 0 {
+		line("finding", "and %d more; neco diagnose LRN shows those of one server", more)
+	}
 }
 
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {

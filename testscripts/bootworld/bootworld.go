@@ -13,6 +13,7 @@ func Extras() script.Extras {
 	return script.Extras{Setup: setUp, Commands: map[string]script.Command{
 		"address":  address,
 		"alerts":   alerts,
+		"failing":  failing,
 		"get":      get,
 		"members":  members,
 		"necobin":  necoBin,

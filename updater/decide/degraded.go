@@ -20,7 +20,8 @@ import (
 func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
 	add := func(lrn int, component, format string, args ...any) {
-		f := record.Finding{Server: lrn, Component: component, What: fmt.Sprintf(format, args...), Since: now}
+		what := record.Shorten(fmt.Sprintf(format, args...), record.MaxReason)
+		f := record.Finding{Server: lrn, Component: component, What: what, Since: now}
 		for _, before := range s.Degraded.Findings {
 			if before.Same(f) {
 				f.Since = before.Since
@@ -59,8 +60,8 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 // nextIdle decides what the leader does while no update runs: report what is not as the
 // last one left it, or start another one.
 func (s Snapshot) nextIdle(now time.Time) Action {
-	found := s.Findings(now)
-	if len(found)+len(s.Degraded.Findings) > 0 && !reflect.DeepEqual(found, s.Degraded.Findings) {
+	found := record.NewDegraded(s.Findings(now))
+	if found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded) {
 		return s.reportDegraded(now, found)
 	}
 	if s.Repair != nil && !s.canRepair() {
@@ -75,26 +76,33 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	return a
 }
 
-func (s Snapshot) reportDegraded(now time.Time, found []record.Finding) Action {
-	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(keys.Degraded, record.Degraded{Findings: found})}}
-	var words []string
-	var lrns []int
-	for _, f := range found {
-		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
-			words, lrns = append(words, f.String()), append(lrns, f.Server)
-		}
-	}
-	if len(found) > 0 {
+func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
+	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(keys.Degraded, found)}}
+	if found.Count() > 0 {
 		a.Why = "not all is as the last update left it"
 	}
-	if len(words) > 0 {
-		a.Why = strings.Join(words, "; ")
-		alert := record.Alert{
-			ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.SortServers(lrns),
-			Version: s.LastVersion(), Message: "degraded: " + a.Why, At: now,
+
+	var news []record.Reason
+	var lrns []int
+	for _, f := range found.Findings {
+		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
+			news = append(news, record.Reason{Server: f.Server, Where: f.Component, Why: f.What})
+			lrns = append(lrns, f.Server)
 		}
-		a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	}
+	if len(news) == 0 {
+		return a
+	}
+
+	a.Why = record.JoinReasons(news, maxFailed)
+	if found.More > s.Degraded.More {
+		a.Why += fmt.Sprintf("; and %d findings more", found.More)
+	}
+	alert := record.Alert{
+		ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.Blame(record.SortServers(lrns)),
+		Version: s.LastVersion(), Message: record.Shorten("degraded: "+a.Why, maxMessage), At: now,
+	}
+	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	return a
 }
 
@@ -130,9 +138,9 @@ func (s Snapshot) repairReason() (by string) {
 }
 
 // repairComponents returns the components that differ; nil if that cannot be known, since
-// a server's worker is another one.
-func (s Snapshot) repairComponents() (names []string) {
-	for _, f := range s.Degraded.Findings {
+// a server's worker is another one. It looks at all findings, of which the record may hold a part.
+func (s Snapshot) repairComponents(now time.Time) (names []string) {
+	for _, f := range s.Findings(now) {
 		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {
 			continue
 		}

@@ -93,7 +93,7 @@ func TestFindings(t *testing.T) {
 		}
 		repair := "none"
 		if s.canRepair() {
-			repair = fmt.Sprint(s.repairComponents())
+			repair = fmt.Sprint(s.repairComponents(t0()))
 		}
 		if repair != tt.repair {
 			t.Errorf("%s: a repair of %s, want %s", what, repair, tt.repair)

@@ -164,7 +164,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		StartedAt: now, AttemptAt: now,
 	}
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
-		r.Components = s.repairComponents()
+		r.Components = s.repairComponents(now)
 	}
 	h := record.History{ID: id, By: by, From: s.currentVersion(), To: to, Servers: r.Servers, StartedAt: now}
 	switch {
@@ -176,7 +176,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		h.Who = s.Repair.Who
 	}
 	h.Begin(r.Attempt, h.Who, now)
-	why := fmt.Sprintf("update of %s to %s (%s)", record.ListServers(r.Servers), to, by)
+	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
 	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}

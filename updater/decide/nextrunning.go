@@ -42,7 +42,7 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	}
 	if lost := s.serversSince(s.HandingOver, lostTimeout, now); len(lost) > 0 {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
-			record.ListServers(lost), s.Current.Version))
+			record.ListSomeServers(lost), s.Current.Version))
 	}
 	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
 	if !now.Before(deadline) {
@@ -147,9 +147,9 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 		a.Why = "servers are back"
 		return a
 	}
-	a.Why = "no worker is alive on server " + record.ListServers(gone)
+	a.Why = "no worker is alive on server " + record.ListSomeServers(gone)
 	alert := s.newAlert(now, record.AlertMissing, a.Why)
-	alert.Servers = gone
+	alert.Servers = record.Blame(gone)
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	return a
@@ -180,15 +180,20 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
 	r.EndedAt, r.Missing = &now, nil
-	why := fmt.Sprintf("update of %s to %s succeeded", record.ListServers(r.Servers), r.Version)
+	why := fmt.Sprintf("update of %s to %s succeeded", record.ListSomeServers(r.Servers), r.Version)
 	return Action{Verb: Finish, Why: why, Changes: s.endRequest(now, r, s.newAlert(now, record.AlertSucceeded, why))}
 }
 
+// stopRequest bounds what it writes, whoever says why: a stop that does not fit into one
+// transaction would never be committed.
 func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
+	why = record.Shorten(why, record.MaxText)
 	r := *s.Current
-	r.Stop, r.EndedAt, r.Why = true, &now, why
+	r.Stop = true
+	r.EndedAt = &now
+	r.Why = why
 	alert := s.newAlert(now, record.AlertStopped, fmt.Sprintf("update to %s stopped: %s", r.Version, why))
-	alert.Servers = servers
+	alert.Servers = record.Blame(servers)
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
 
@@ -209,6 +214,9 @@ func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	r := s.Current
 	return record.Alert{
 		ID: fmt.Sprintf("%d-%d-%s", r.ID, r.Attempt, kind), Kind: kind, Request: r.ID, Version: r.Version, Servers: r.Servers,
-		Message: message, At: now,
+		Message: record.Shorten(message, maxMessage), At: now,
 	}
 }
+
+// maxMessage has room for a reason and the words before it.
+const maxMessage = record.MaxText + 256

@@ -102,7 +102,8 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	atFault, why := s.describeStall()
 	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, a.Why)
-	alert.ID, alert.Servers = fmt.Sprintf("%s-%d", alert.ID, g.Step), atFault
+	alert.ID = fmt.Sprintf("%s-%d", alert.ID, g.Step)
+	alert.Servers = record.Blame(atFault)
 	a.Changes = []updater.Change{updater.Put(keys.Gate, g), updater.Put(keys.Alert(alert.ID), alert)}
 	return a
 }
@@ -173,8 +174,12 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	return record.SortServers(atFault)
 }
 
-// maxDescribed is how many servers a message describes in detail.
-const maxDescribed = 5
+// maxDescribed is how many servers a message describes in detail, and maxDescription bounds the
+// words on one, in bytes.
+const (
+	maxDescribed   = 5
+	maxDescription = 256
+)
 
 func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
@@ -183,7 +188,7 @@ func (s Snapshot) describeServers(lrns []int) string {
 			words = append(words, fmt.Sprintf("and %d more", len(lrns)-i))
 			break
 		}
-		words = append(words, s.describeServer(lrn))
+		words = append(words, record.Shorten(s.describeServer(lrn), maxDescription))
 	}
 	return strings.Join(words, ", ")
 }
@@ -220,22 +225,39 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 // failedServers returns the servers at fault for the failures of this attempt: not those
 // that have only waited for others.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
-	var failed, waited []string
+	var failed, waited []record.Reason
 	var late []int
 	for _, lrn := range s.Current.Servers {
 		w, why := s.workerFailure(lrn, now)
-		word := fmt.Sprintf("server %d, step %s: %s", lrn, w.StepName, why)
+		reason := record.Reason{Server: lrn, Where: "step " + w.StepName, Why: why}
 		switch {
 		case why == "":
 		case len(w.WaitedFor) > 0:
-			waited, late = append(waited, word), append(late, w.WaitedFor...)
+			waited = append(waited, reason)
+			late = append(late, w.WaitedFor...)
 		default:
-			failed, atFault = append(failed, word), append(atFault, lrn)
+			failed = append(failed, reason)
+			atFault = append(atFault, lrn)
 		}
 	}
+
 	others := slices.DeleteFunc(s.ServersAtFault(record.SortServers(late)), func(lrn int) bool { return slices.Contains(atFault, lrn) })
-	for _, lrn := range others {
-		failed = append(failed, s.describeServer(lrn))
+	var words []string
+	if len(failed) > 0 {
+		words = append(words, record.JoinReasons(failed, maxFailed))
 	}
-	return record.SortServers(append(atFault, others...)), strings.Join(append(failed, waited...), "; ")
+	if len(others) > 0 {
+		words = append(words, s.describeServers(others))
+	}
+	if len(waited) > 0 {
+		words = append(words, record.JoinReasons(waited, maxWaited))
+	}
+	return record.SortServers(append(atFault, others...)), strings.Join(words, "; ")
 }
+
+// The bytes of a stop's reason that are about servers which failed, and about those which waited
+// for them. What else is in it fits into the rest of record.MaxText.
+const (
+	maxFailed = record.MaxText * 10 / 16
+	maxWaited = record.MaxText * 2 / 16
+)

@@ -33,9 +33,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("server %d, %s: %s", f.Server, f.Component, f.What)
 }
 
-// Degraded holds all findings.
+// Degraded holds the findings, as many as NewDegraded keeps.
 type Degraded struct {
 	Findings []Finding `json:"findings"`
+	More     int       `json:"more,omitempty"` // that are not in it
 }
 
 // Repair is an operator's wish to have the findings repaired.

@@ -175,7 +175,9 @@ type History struct {
 	AtFault   []int      `json:"at-fault,omitempty"` // the servers that it was stopped for
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
-	Attempts  []Attempt  `json:"attempts,omitempty"` // all, the oldest first
+	Attempts  []Attempt  `json:"attempts,omitempty"` // the oldest first
+	// Dropped is how many attempts were left out, the oldest ones of very many.
+	Dropped int `json:"dropped-attempts,omitempty"`
 }
 
 // Attempt is one attempt at an update.
@@ -193,6 +195,7 @@ type Attempt struct {
 func (h *History) Begin(number int, who string, now time.Time) {
 	h.Result, h.Why, h.AtFault, h.EndedAt = Running, "", nil, nil
 	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{Number: number, Who: who, Result: Running, StartedAt: now})
+	h.condense()
 }
 
 // End completes the present attempt. It adds one whose beginning an older version has not written.
@@ -203,6 +206,7 @@ func (h *History) End(a Attempt) {
 		before, a.Who, a.StartedAt = before[:n-1], before[n-1].Who, before[n-1].StartedAt
 	}
 	h.Attempts = append(before[:len(before):len(before)], a)
+	h.condense()
 }
 
 // Audit is one change that somebody has made, in audit/<n>. It is written in the

@@ -76,7 +76,7 @@ func (w *worker) bringContents(ctx context.Context, c release.Component, r recor
 	}
 	result := record.Contents{Version: r.Version, Plan: w.snapshot.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
 	if failure != nil {
-		result.Message = failure.Error()
+		result.Message = record.Shorten(failure.Error(), record.MaxMessage)
 	}
 	err := retryStore(ctx, func() error {
 		return lead.Update(ctx, func(tx *keyspace.Tx) error {

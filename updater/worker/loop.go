@@ -203,6 +203,7 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 // request was not written since it was read, which mostly holds, and saves reading it. The record
 // has the time of the commit and not of the decision: the store may have been away.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
+	s.Message = record.Shorten(s.Message, record.MaxMessage) // a longer one might never be committed
 	began := time.Now()
 	err := w.retryStore(ctx, func() error {
 		s.At = w.clock.Now()

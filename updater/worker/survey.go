@@ -17,6 +17,13 @@ import (
 // see how old it is.
 const inventoryInterval = 5 * time.Minute
 
+// The bounds of what an inventory says of one component: in how many ways it differs, and the
+// bytes of each.
+const (
+	maxWays = 16
+	maxWay  = 2 << 10
+)
+
 // runSurvey writes no inventory while an update runs: servers differ then.
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
@@ -55,8 +62,8 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 		if err != nil {
 			return i, err
 		}
-		if len(ways) > 0 {
-			i.Differs[c.Name] = ways
+		for _, way := range ways[:min(len(ways), maxWays)] {
+			i.Differs[c.Name] = append(i.Differs[c.Name], record.Shorten(way, maxWay))
 		}
 	}
 	return i, nil

@@ -47,6 +47,8 @@ type statusDoc struct {
 	Release string `json:"release,omitempty"` // the newest acceptable one
 	// Replaced, if set, describes how the files of the servers' release have changed since.
 	Replaced string `json:"replaced,omitempty"`
+	// Refused are releases that servers would take if they could be installed.
+	Refused []record.Refusal `json:"refused,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
 	Leader       *leaderDoc           `json:"leader,omitempty"`
@@ -144,7 +146,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Refused: s.Refusals(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
 	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
@@ -154,6 +156,10 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	doc.CheckFail, errs[1] = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure)
 	doc.revision, errs[2] = v.Revision()
 	doc.judgeFleet(s, time.Now().UTC())
+	if doc.State == upToDate && len(doc.Refused) > 0 {
+		doc.State = degraded
+		doc.Why = fmt.Sprintf("release %s is refused: %s", doc.Refused[0].Version, doc.Refused[0].Why)
+	}
 	return doc, cmp.Or(errs[:]...)
 }
 

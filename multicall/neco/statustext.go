@@ -45,6 +45,12 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	if d.doc.Replaced != "" {
 		line("replaced", "%s", d.doc.Replaced)
 	}
+	for _, r := range d.doc.Refused {
+		line("refused", "%s since %s: %s", r.Version, r.At.Format(time.RFC3339), r.Why)
+	}
+	if len(d.doc.Refused) > 0 {
+		line("", "nothing of it begins; mend what is published or publish a newer one, and then: neco update --now")
+	}
 	if l := d.doc.Leader; l != nil {
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	} else {

@@ -70,6 +70,11 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
 	}
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return err
+	}
+	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	measured := metrics.NewRegistry()
 	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
@@ -78,7 +83,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 			return err
 		}
 		return worker.Run(ctx, worker.Options{
-			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Manifest: manifest, Dir: g.Dir, Server: server,
+			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Package: gets.String(), Manifest: manifest, Dir: g.Dir, Server: server,
 			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: measured, Ready: d.Notifier.NotifyReady,
 		})
 	})

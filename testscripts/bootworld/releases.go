@@ -65,13 +65,18 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 // releases VERB ARG...: a server that acts as GitHub.
 //
 //	start               makes it, and sets GITHUB to its URL
-//	publish TAG [WORD]  publishes a release; WORD is pre, draft or a file of it
+//	publish TAG [WORD]  publishes a release whose package brings no plan; WORD is pre, draft,
+//	                    or a file that is all it has
 //	tarball TAG FILE [WORD]
 //	                    publishes a release that can be installed: this program
 //	                    with that manifest, among files that are for others;
 //	                    wrong-sums: its packages' sums are others; dies: its program
 //	                    shows all that it is asked for, and dies as a daemon; bare: it
-//	                    has no file manifest.yaml; other-plan: that is another one
+//	                    has no file manifest.yaml; other-plan: that is another one;
+//	                    no-version: its manifest does not say its version
+//	retag TAG NEW [renamed]
+//	                    publishes the files of a release under another tag, its packages
+//	                    under the names that belong to that
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	key NAME            sets MINISIGN_KEY to the public key of that name
@@ -80,7 +85,7 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	asked N             fails if lists were asked for fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: releases start|publish|tarball|limit|fault|key|sign|tamper|asked ...")
+		ts.Fatalf("usage: releases start|publish|tarball|retag|limit|fault|key|sign|tamper|asked ...")
 	}
 	w := bootWorldOf(ts)
 	switch verb, args := args[0], append(args[1:], "", "", ""); verb {
@@ -92,12 +97,29 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 		files := map[string][]byte{"notes.txt": []byte("none\n")}
 		if name := args[1]; name != "" && name != "pre" && name != "draft" {
 			files[filepath.Base(name)] = []byte(ts.ReadFile(name))
+		} else {
+			name, packed, err := planless(args[0])
+			ts.Check(err)
+			files[name] = packed
 		}
 		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
 	case "tarball":
 		files, err := Installable(args[0], ts.ReadFile(args[1]), args[2])
 		ts.Check(err)
 		w.releases.Publish(github.Release{Tag: args[0], Files: files})
+	case "retag":
+		_, version, _ := strings.Cut(args[0], "-")
+		_, newer, _ := strings.Cut(args[1], "-")
+		files := map[string][]byte{}
+		ts.Check(w.releases.Change(args[0], func(old map[string][]byte) {
+			for name, data := range old {
+				if args[2] == "renamed" {
+					name = strings.Replace(name, version, newer, 1)
+				}
+				files[name] = data
+			}
+		}))
+		w.releases.Publish(github.Release{Tag: args[1], Files: files})
 	case "limit":
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)

@@ -13,7 +13,7 @@ func TestDigests(t *testing.T) {
 	published := func(version, sums string) func(*Snapshot) {
 		return func(s *Snapshot) {
 			s.Config.GitHubRepository = "bijou/boot"
-			s.Published = &record.Published{Version: version, Digests: record.Digests{Sums: sums, Plan: "plan"}}
+			s.Published = &record.Published{Version: version, Digests: record.Digests{Sums: sums, Plan: "plan"}, Checked: "1.1"}
 			s.Current.Digests = record.Digests{Sums: "old", Plan: "plan"}
 		}
 	}
@@ -28,7 +28,21 @@ func TestDigests(t *testing.T) {
 		verb   Verb
 		why    string
 	}{
-		"they are known":                 {both(published("1.2", "new"), newer), Start, "1.2"},
+		"they are known":            {both(published("1.2", "new"), newer), Start, "1.2"},
+		"nobody has looked at them": {both(both(published("1.2", "new"), newer), func(s *Snapshot) { s.Published.Checked = "" }), Wait, "the leader has yet to look which files release 1.2 consists of"},
+		"nobody has looked, and none has to install them": {both(both(published("1.2", "new"), newer), func(s *Snapshot) {
+			s.Published.Checked, s.Present = "", map[int]record.Presence{}
+			for _, lrn := range s.Servers {
+				s.Present[lrn] = record.Presence{Version: "1.2"}
+			}
+		}), Warn, "its worker is of 1.2, not of 1.1"},
+		"refused, and asked for": {both(published("1.2", "new"), func(s *Snapshot) {
+			s.Target = &record.Target{Version: "1.2", Passed: "1.1"}
+			s.Refused.Releases = []record.Refusal{{Version: "1.2", Why: "it has no package"}}
+		}), Wait, "release 1.2 is refused: it has no package"},
+		"an older one than the one that is refused": {both(both(published("1.2", "new"), newer), func(s *Snapshot) {
+			s.Refused.Releases = []record.Refusal{{Version: "1.3", Why: "it has no package"}}
+		}), Start, "1.2"},
 		"of another release":             {both(published("1.1", "old"), newer), Wait, "the leader has yet to look which files release 1.2 consists of"},
 		"up to date":                     {published("1.1", "old"), Wait, "up to date"},
 		"replaced":                       {published("1.1", "new"), Wait, "the files of release 1.1 were replaced"},

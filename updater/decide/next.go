@@ -205,12 +205,59 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 		return d, ""
 	case s.Replaced() != "":
 		return d, s.Replaced()
-	case p != nil && release.Same(p.Version, to):
+	case s.RefusalOf(to) != nil:
+		return d, fmt.Sprintf("release %s is refused: %s", to, s.RefusalOf(to).Why)
+	case s.IsChecked(to):
 		return p.Digests, ""
 	case r != nil && r.Sums != "" && release.Same(r.Version, to):
 		return r.Digests, "" // what servers have may be published no more
 	}
 	return d, "the leader has yet to look which files release " + to + " consists of"
+}
+
+// IsChecked reports whether the leader knows the digests of the version, and has found that it can
+// be installed or need not be. A leader of a former version has not looked.
+func (s Snapshot) IsChecked(version string) bool {
+	p := s.Published
+	if p == nil || !release.Same(p.Version, version) {
+		return false
+	}
+	return p.Checked != "" || s.IsEverywhere(version)
+}
+
+// RefusalOf returns why the release of that version cannot be installed; nil if it can, or if
+// the leader has not looked.
+func (s Snapshot) RefusalOf(version string) *record.Refusal {
+	for _, r := range s.Refused.Releases {
+		if release.Same(r.Version, version) {
+			return &r
+		}
+	}
+	return nil
+}
+
+// Refusals returns the refused releases that servers would have: those newer than theirs, and the
+// one that an operator asks for.
+func (s Snapshot) Refusals() (all []record.Refusal) {
+	to, _, _ := s.OfferedVersion()
+	for _, r := range s.Refused.Releases {
+		if s.IsNews(r.Version) || release.Same(r.Version, to) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// IsNews reports whether the version is newer than what servers have.
+func (s Snapshot) IsNews(version string) bool { return release.Newer(version, s.currentVersion()) }
+
+// IsEverywhere reports whether all registered servers have that version, so that none has to
+// install it.
+func (s Snapshot) IsEverywhere(version string) bool {
+	if s.Current != nil && release.Same(s.Current.Version, version) {
+		return true // or it is being installed already
+	}
+	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { return !release.Same(s.Present[lrn].Version, version) })
 }
 
 // Replaced explains that the files of the release that servers have, or were asked to take, are

@@ -19,6 +19,7 @@ type Snapshot struct {
 	Release    string // newest acceptable version; "" is none
 	// Published has the digests of a release, as the leader has found them last; nil: not known.
 	Published   *record.Published
+	Refused     record.Refusals // as the leader has found at its last look
 	Target      *record.Target
 	Pause       *record.Pause
 	Recovery    *record.Recovery
@@ -88,6 +89,7 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s.Servers = registeredServers(infos)
 	fill.decodeKey(infos, keys.Release, &s.Release)
 	fill.decodeKey(infos, keys.Published, &s.Published)
+	fill.decodeKey(infos, keys.Refused, &s.Refused)
 	fill.decodeKey(infos, keys.Target, &s.Target)
 	s.Hurry = fill.decodeKey(infos, keys.Hurry, new(string))
 	fill.decodeKey(infos, keys.Repair, &s.Repair)

@@ -27,6 +27,7 @@ const (
 	Recovery     = Infos + "recovery"      // Recovery: an operator has recovered, and the update is to be made again
 	Check        = Infos + "check"         // touched to have releases looked for at once
 	CheckFailure = Infos + "check-failure" // CheckFailure: why releases could not be looked for; absent if they could
+	Refused      = Infos + "refused"       // Refusals: releases that cannot be installed, and why; absent if there are none
 	Degraded     = Infos + "degraded"      // Degraded: what is not as the last update left it, as the leader sees it
 	Hurry        = Infos + "hurry"         // who wants the next update to begin outside of the window; its start removes it
 	Repair       = Infos + "repair"        // Repair: an operator's wish for a repair

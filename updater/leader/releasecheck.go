@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"bijou/state/keyspace"
@@ -88,7 +92,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		}
 		config, q = s.Config, newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
-		q.wantedKnown = s.Published != nil && release.Same(s.Published.Version, q.wanted)
+		q.wantedKnown = s.IsChecked(q.wanted)
 		q.trigger, _, err = keyspace.Load[string](v, keys.Check)
 		return err
 	})
@@ -134,16 +138,19 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
-	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) (failed error) {
+	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
 		if err == nil {
 			tx.Remove(keys.CheckFailure)
-		} else {
-			failed = f.putFailure(tx, err, c.lastCheck.UTC())
+		} else if err := f.putFailure(tx, err, c.lastCheck.UTC()); err != nil {
+			return err
 		}
-		if f.listed {
-			failed = errors.Join(failed, f.putRelease(tx))
+		if !f.listed {
+			return nil
 		}
-		return failed
+		if err := f.putRefusals(tx, c.lastCheck.UTC()); err != nil {
+			return err
+		}
+		return f.putRelease(tx)
 	})
 }
 
@@ -169,8 +176,22 @@ func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Co
 type checkResult struct {
 	listed    bool // the releases are known, and which one servers would take
 	newest    string
-	refused   string            // the version that servers would take, which cannot be had or trusted
+	refusals  []record.Refusal  // the releases that cannot be installed, the newest first
+	missed    string            // the version that servers would take, which cannot be had now
 	published *record.Published // nil: as before
+}
+
+// refuse takes the release for one that cannot be installed if that is what the error says.
+func (f *checkResult) refuse(version string, err error) bool {
+	refused, ok := errors.AsType[release.RefusedError](err)
+	if !ok {
+		return false
+	}
+	known := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool { return release.Same(r.Version, version) })
+	if !known && len(f.refusals) < record.MaxRefusals {
+		f.refusals = append(f.refusals, record.Refusal{Version: version, Sums: refused.Sums, Why: record.Shorten(err.Error(), record.MaxReason)})
+	}
+	return true
 }
 
 func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err error) {
@@ -178,84 +199,210 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if err != nil {
 		return f, err
 	}
-	choice, ok, incomplete := c.source.Newest(all)
-	if f.listed = true; ok {
-		f.newest = choice.Version.String()
-	}
 	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, c.Version) })
 	if err != nil {
 		return f, err
 	}
+	f.listed = true
+	incomplete, failed := c.chooseNewest(ctx, s, all, &f)
+
 	s.Release = f.newest
-	c.lastQuery.wanted, _, _ = s.OfferedVersion()
-	if f.published, err = c.inspectRelease(ctx, s, all); err != nil && (s.Current == nil || !release.Same(c.lastQuery.wanted, s.Current.Version)) {
-		f.refused = c.lastQuery.wanted
+	to, _, _ := s.OfferedVersion()
+	c.lastQuery.wanted = to
+	if to == "" || !release.Same(to, f.newest) {
+		f.published = nil // an operator has asked for another version, say
 	}
-	c.lastQuery.wantedKnown = err == nil && f.published != nil || s.Published != nil && release.Same(s.Published.Version, c.lastQuery.wanted)
-	if err == nil {
-		err = incomplete
+	isMissed := failed != nil && release.Same(to, f.newest)
+	if f.published == nil && !isMissed {
+		published, err := c.inspectWanted(ctx, s, to, all)
+		switch {
+		case f.refuse(to, err):
+		case err != nil:
+			failed = err
+			isMissed = true
+		default:
+			f.published = published
+		}
 	}
-	return f, err
+	if isMissed && (s.Current == nil || !release.Same(to, s.Current.Version)) {
+		f.missed = to
+	}
+
+	if f.published != nil {
+		s.Published = f.published
+	}
+	c.lastQuery.wantedKnown = s.IsChecked(to)
+	if failed != nil {
+		return f, failed
+	}
+	return f, incomplete
 }
 
-// inspectRelease returns the digests of the release that servers would take next; nil if
+// chooseNewest takes the newest release that can be installed. It looks at those only that are
+// newer than what servers have. Of one that cannot be had now nobody knows, so that no older one is
+// taken in its place: failed says why.
+func (c *releaseChecker) chooseNewest(ctx context.Context, s decide.Snapshot, all []release.Release, f *checkResult) (incomplete, failed error) {
+	candidates, incomplete := c.source.Candidates(all)
+	for _, choice := range candidates {
+		version := choice.Version.String()
+		if !s.IsNews(version) {
+			f.newest = version
+			return incomplete, nil
+		}
+
+		published, err := c.inspect(ctx, s, version, choice.Release)
+		if f.refuse(version, err) {
+			continue
+		}
+		f.newest = version
+		f.published = published
+		return incomplete, err
+	}
+	return incomplete, nil
+}
+
+// inspectWanted returns the digests of the release that servers would take next; nil if
 // there is none, or if they have it already and it is no longer published.
-func (c *releaseChecker) inspectRelease(ctx context.Context, s decide.Snapshot, all []release.Release) (*record.Published, error) {
-	to := c.lastQuery.wanted
+func (c *releaseChecker) inspectWanted(ctx context.Context, s decide.Snapshot, to string, all []release.Release) (*record.Published, error) {
+	if to == "" {
+		return nil, nil
+	}
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
-	if to == "" || err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
+	if err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	known := record.Digests{}
-	if s.Published != nil && release.Same(s.Published.Version, to) {
-		known = s.Published.Digests
-	}
+	return c.inspect(ctx, s, to, r)
+}
+
+// inspect looks whether the release can be installed, unless no server has to install it.
+func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version string, r release.Release) (*record.Published, error) {
 	dir, err := os.MkdirTemp("", "neco-updater-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	d, err := c.source.Digests(ctx, r, c.Form, known, dir)
+
+	p := record.Published{Version: version}
+	known := record.Digests{}
+	if s.Published != nil && release.Same(s.Published.Version, version) {
+		known = s.Published.Digests
+		p.Checked = s.Published.Checked
+	}
+	switch {
+	case s.IsEverywhere(version):
+		p.Digests, err = c.source.Digests(ctx, r, c.Form, known, dir)
+		if p.Digests != known {
+			p.Checked = ""
+		}
+	default:
+		if p.Checked == "" {
+			known = record.Digests{}
+		}
+		p.Checked = c.Version
+		p.Digests, err = c.source.Inspect(ctx, r, release.Inspection{Form: c.Form, Running: c.Version, Others: otherPackages(s), Known: known, Dir: dir})
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &record.Published{Version: to, Digests: d}, nil
+	return &p, nil
+}
+
+// otherPackages returns in which packages releases come to the servers whose workers say that.
+func otherPackages(s decide.Snapshot) (all []release.Package) {
+	for _, lrn := range s.Servers {
+		p, ok := release.ParsePackage(s.Present[lrn].Package)
+		if ok && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b release.Package) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// putRefusals alerts once for each release that is refused: what was reported is in the record,
+// which is written together with the alert.
+func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
+	was, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
+	if err != nil {
+		return err
+	}
+
+	now := record.Refusals{Releases: slices.Clone(f.refusals)}
+	for i := range now.Releases {
+		r := &now.Releases[i]
+		known := slices.IndexFunc(was.Releases, func(old record.Refusal) bool { return old.Version == r.Version })
+		if known >= 0 {
+			r.At = was.Releases[known].At
+			continue
+		}
+		r.At = at
+		a := record.Alert{
+			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(), 10), Kind: record.AlertRefused, Version: r.Version,
+			Message: fmt.Sprintf("release %s is refused, and nothing of it begins: %s; mend what is published, or publish a newer one, which is then taken", r.Version, r.Why), At: at,
+		}
+		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
+			return err
+		}
+	}
+	if reflect.DeepEqual(now.Releases, was.Releases) {
+		return nil
+	}
+	return tx.PutOrRemove(keys.Refused, now, len(now.Releases) > 0)
 }
 
 // putRelease alerts once when the files of a release that servers have were replaced.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
-	err := tx.PutOrRemove(keys.Release, f.newest, f.newest != "")
-	was, failed := updater.ReadKey[record.Published](tx.View, keys.Published)
-	if err != nil || failed != nil || f.published == nil || was != nil && *was == *f.published {
-		return errors.Join(err, failed)
+	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
+		return err
 	}
+	was, err := updater.ReadKey[record.Published](tx.View, keys.Published)
+	if err != nil {
+		return err
+	}
+	if f.published == nil || was != nil && *was == *f.published {
+		return nil
+	}
+
 	r, err := updater.LoadRequest(tx.View)
-	t, failed := updater.ReadKey[record.Target](tx.View, keys.Target)
-	err = errors.Join(err, failed)
-	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); err == nil && why != "" {
+	if err != nil {
+		return err
+	}
+	t, err := updater.ReadKey[record.Target](tx.View, keys.Target)
+	if err != nil {
+		return err
+	}
+	isNew := was == nil || was.Version != f.published.Version || was.Digests != f.published.Digests
+	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); isNew && why != "" {
 		a := record.Alert{
 			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
 			Message: why, At: time.Now().UTC(),
 		}
-		err = tx.Put(keys.Alert(a.ID), a)
+		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, tx.Put(keys.Published, f.published))
+	return tx.Put(keys.Published, f.published)
 }
 
-// putFailure alerts once for each release that cannot be taken.
+// putFailure alerts once for each release that cannot be had.
 func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error {
-	was, _, err := keyspace.Load[record.CheckFailure](tx, keys.CheckFailure)
-	failure := record.CheckFailure{Message: why.Error(), At: at, Refused: was.Refused}
-	if f.refused != "" && f.refused != failure.Refused {
-		failure.Refused = f.refused
-		a := record.Alert{
-			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.refused,
-			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %v", f.refused, why), At: at,
-		}
-		err = errors.Join(err, tx.Put(keys.Alert(a.ID), a))
+	was, err := keyspace.LoadOrZero[record.CheckFailure](tx.View, keys.CheckFailure)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, tx.Put(keys.CheckFailure, failure))
+	failure := record.CheckFailure{Message: record.Shorten(why.Error(), record.MaxText), At: at, Refused: was.Refused}
+	if f.missed != "" && f.missed != failure.Refused {
+		failure.Refused = f.missed
+		a := record.Alert{
+			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.missed,
+			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %s", f.missed, failure.Message), At: at,
+		}
+		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
+			return err
+		}
+	}
+	return tx.Put(keys.CheckFailure, failure)
 }

@@ -28,10 +28,19 @@ type rig struct{ *updatertest.Rig }
 
 // updater runs one until the test ends, or stop is called.
 func (r rig) updater(m *metrics.Registry) (stop func()) {
+	return r.run(Options{Version: "1.0", Metrics: m})
+}
+
+// startLeader runs one that was installed in that form.
+func (r rig) startLeader(form string) (stop func()) {
+	return r.run(Options{Version: "1.0", Form: form})
+}
+
+func (r rig) run(o Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	store := r.Open()
+	o.Store = r.Open()
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, Options{Store: store, Version: "1.0", Metrics: m}) }()
+	go func() { done <- Run(ctx, o) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -53,6 +62,9 @@ func (r rig) configure(values map[string]string) {
 		return nil
 	})
 }
+
+// notes are all files of a release that no server has to install.
+func notes() map[string][]byte { return map[string][]byte{"notes.txt": []byte("none")} }
 
 // known tells which release the leader knows.
 func (r rig) known() (version string) {
@@ -83,7 +95,7 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	}
 	r.updater(nil)
 	for _, version := range []string{"1.1", "1.2", "1.3"} {
-		server.Publish(github.Release{Tag: "t-" + version})
+		server.Publish(github.Release{Tag: "t-" + version, Files: notes()})
 		r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Check, version) })
 		r.Eventually("release "+version, func() bool { return r.known() == version })
 		if _, err := cluster.Members[0].Compact(); err != nil {
@@ -101,7 +113,7 @@ func TestProxy(t *testing.T) {
 	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
 	server := github.New()
 	defer server.Close()
-	server.Publish(github.Release{Tag: "t-1.1"})
+	server.Publish(github.Release{Tag: "t-1.1", Files: notes()})
 	var lock sync.Mutex
 	through := 0
 	forward := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}}
@@ -115,7 +127,7 @@ func TestProxy(t *testing.T) {
 	r.configure(map[string]string{"env": "production", "github-url": server.URL(), "github-repository": github.Repository})
 	r.updater(nil)
 	r.Eventually("a release without a proxy", func() bool { return r.known() == "1.1" })
-	server.Publish(github.Release{Tag: "t-1.2"})
+	server.Publish(github.Release{Tag: "t-1.2", Files: notes()})
 	r.configure(map[string]string{"proxy": proxy.URL})
 	r.Eventually("a release through the proxy", func() bool { return r.known() == "1.2" })
 	lock.Lock()

@@ -152,6 +152,9 @@ func ShortDigest(d string) string {
 type Published struct {
 	Version string `json:"version"`
 	Digests
+	// Checked is the version of the leader that has found the release to be installable. Former
+	// versions did not look.
+	Checked string `json:"checked,omitempty"`
 }
 
 // The results in a History.

@@ -64,6 +64,9 @@ type Presence struct {
 	Server string `json:"server,omitempty"`
 	Host   string `json:"host,omitempty"`
 	Digests
+	// Package is in which form and for which architecture the server gets releases, as in
+	// deb/amd64; "" is not known.
+	Package string `json:"package,omitempty"`
 }
 
 // The kinds of waits of an Activity.

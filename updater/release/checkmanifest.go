@@ -16,6 +16,11 @@ func (r manifestReader) checkManifest(m Manifest) error {
 			return r.errorf(r.root.field("version"), "%w", err)
 		}
 	}
+	if m.Requires != "" {
+		if _, err := ParseVersion(m.Requires); err != nil {
+			return r.errorf(r.root.field("requires"), "%w", err)
+		}
+	}
 	if len(m.Components) == 0 {
 		return r.errorf(r.root, "there are no components")
 	}

@@ -103,7 +103,10 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 	}
 	v.digest = digest.Of(data)
 	v.Sums, err = Trust(key, data, sig)
-	return v, err
+	if err != nil {
+		return v, RefusedError{Why: err.Error(), Sums: v.digest}
+	}
+	return v, nil
 }
 
 // maxSmallSize bounds the files that are read into memory, in bytes.

@@ -175,11 +175,13 @@ func readTarballPlan(file string) ([]byte, error) {
 	return data, errors.Join(err, z.Close())
 }
 
+var errNoUnpacker = errors.New("dpkg-deb is missing")
+
 // readDebPlan leaves the unpacking to dpkg-deb, which knows every compression.
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
-		return nil, fmt.Errorf("dpkg-deb is missing; publish the file %s, or do this on a boot server", ManifestFile)
+		return nil, fmt.Errorf("%w; publish the file %s, or do this on a boot server", errNoUnpacker, ManifestFile)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -23,6 +23,9 @@ const (
 type Manifest struct {
 	Version    string      `yaml:"version,omitempty"` // "" in the one that is built in: the binary's
 	Components []Component `yaml:"components"`
+	// Requires is the version of this program that the plan needs at least; "" is any. A
+	// program that is older takes the release without reading the plan.
+	Requires string `yaml:"requires,omitempty"`
 
 	Digest string `yaml:"-"` // of the file, as Digest says
 }

@@ -27,6 +27,8 @@ type Source struct {
 	name   string
 	client *github.Client
 	http   *http.Client // for files, which are not kept
+
+	inspected map[string]inspectedPackage // by all that it depends on
 }
 
 // ErrNoRepository is the error of NewSource when no repository is configured.
@@ -62,7 +64,7 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
 	}
-	return &Source{config: c, owner: owner, name: name, client: client, http: files}, nil
+	return &Source{config: c, owner: owner, name: name, client: client, http: files, inspected: map[string]inspectedPackage{}}, nil
 }
 
 // NewClient returns a client for anything but GitHub's API, through the proxy; "" is the
@@ -120,14 +122,6 @@ func (s *Source) convertRelease(r *github.RepositoryRelease) Release {
 		one.Assets = append(one.Assets, Asset{Name: a.GetName(), URL: address, Size: int64(a.GetSize())})
 	}
 	return one
-}
-
-// Newest returns the release of all that the configuration's environment takes; ok is
-// false if there is none. With ErrIncomplete it is the newest one that is complete.
-func (s *Source) Newest(all []Release) (c Choice, ok bool, err error) {
-	whole, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
-	c, ok = Choose(s.config.Env, s.config.TagPrefix, whole)
-	return c, ok, err
 }
 
 // The shortest and the longest time after which a source that failed is asked again.

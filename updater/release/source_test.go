@@ -57,9 +57,18 @@ func TestNewest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, _, err := source.Newest(all)
-		if err != nil || c.Release.Tag != want {
-			t.Errorf("%s: %q, %v; want %q", env, c.Release.Tag, err, want)
+		candidates, err := source.Candidates(all)
+		tag := ""
+		if len(candidates) > 0 {
+			tag = candidates[0].Release.Tag
+		}
+		if err != nil || tag != want {
+			t.Errorf("%s: %q, %v; want %q", env, tag, err, want)
+		}
+		for i := 1; i < len(candidates); i++ {
+			if candidates[i].Version.Compare(candidates[i-1].Version) >= 0 {
+				t.Errorf("%s: %s comes after %s", env, candidates[i].Version, candidates[i-1].Version)
+			}
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (w *world) inspect() {
 		return
 	}
 	b := w.current(to)
-	p := record.Published{Version: to, Digests: record.Digests{Sums: b.sums(), Plan: b.plan(release.Deb).digest()}}
+	p := record.Published{Version: to, Digests: record.Digests{Sums: b.sums(), Plan: b.plan(release.Deb).digest()}, Checked: b.version}
 	if s.Published == nil || *s.Published != p {
 		w.commit([]updater.Change{updater.Put(keys.Published, p)})
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	Dir      string // its folder on the disk
 	Server   Server
 	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
+	Package  string // how releases come to the server, as a release.Package says it; "": not known
 	// Install downloads a request's release, and puts it in this program's place.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
 	// FinishInstallation finishes what an installation has left half-way on this server. No task is

@@ -1,0 +1,319 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state/wrap"
+	"bijou/updater/record"
+)
+
+// RefusedError is the error of a release that cannot be installed as it is published. Asking again
+// does not help until its publisher changes it.
+type RefusedError struct {
+	Why  string
+	Sums string // the digest of its SHA256SUMS; "": not known
+}
+
+// Error returns why.
+func (e RefusedError) Error() string { return e.Why }
+
+func refuse(format string, args ...any) error { return RefusedError{Why: fmt.Sprintf(format, args...)} }
+
+// Package is a way in which releases come to a server.
+type Package struct {
+	Form string // Deb or Tarball
+	Arch string // in Go's words
+}
+
+// String returns the package as presences have it: FORM/ARCH.
+func (p Package) String() string { return p.Form + "/" + p.Arch }
+
+// ParsePackage reads FORM/ARCH; ok is false if it is another text.
+func ParsePackage(s string) (p Package, ok bool) {
+	p.Form, p.Arch, ok = strings.Cut(s, "/")
+	return p, ok && (p.Form == Deb || p.Form == Tarball) && p.Arch != ""
+}
+
+// Inspection says for whom a release is inspected.
+type Inspection struct {
+	Form    string    // in which this program was installed
+	Running string    // the version of this program
+	Others  []Package // in which releases come to other servers, as far as that is known
+	// Known are the digests of the release that was found to be installable. Nothing is
+	// downloaded for them again.
+	Known record.Digests
+	Dir   string // for downloads
+}
+
+// Inspect returns the digests of a release that servers can install. It downloads the package that
+// is for this machine. The error is a RefusedError if the release cannot be installed as it is: it
+// is not signed, lacks a package or a file of its plan, is of another version than its tag says, or
+// has a plan that this program does not know and that does not say which version it requires.
+// Other errors pass.
+func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (record.Digests, error) {
+	sums, err := s.trustedSums(ctx, r)
+	if err != nil {
+		return record.Digests{}, err
+	}
+	if sums.digest == i.Known.Sums {
+		return i.Known, nil
+	}
+
+	// What is found stands until the release or this program changes.
+	key := fmt.Sprintln(r, sums.digest, i.Form, i.Running, i.Others)
+	found, known := s.inspected[key]
+	if !known {
+		found, err = s.inspectPackage(ctx, r, sums, i)
+		refused, isRefused := errors.AsType[RefusedError](err)
+		if err != nil && !isRefused {
+			return record.Digests{}, err
+		}
+		if isRefused {
+			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
+		}
+		s.inspected[key] = found
+	}
+	if found.refused != nil {
+		return record.Digests{}, *found.refused
+	}
+
+	// Files of other servers come and go.
+	err = s.checkFiles(ctx, r, found.manifest, i)
+	if _, refused := errors.AsType[RefusedError](err); refused {
+		return record.Digests{}, RefusedError{Why: err.Error(), Sums: sums.digest}
+	}
+	return found.digests, err
+}
+
+// inspectedPackage is what is found in the files of a release.
+type inspectedPackage struct {
+	digests  record.Digests
+	manifest Manifest // empty if there is none in the package, or if it is for a later version of this program
+	refused  *RefusedError
+}
+
+func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSums, i Inspection) (found inspectedPackage, err error) {
+	own := Package{i.Form, runtime.GOARCH}
+	for _, p := range append([]Package{own}, i.Others...) {
+		if err := checkPackageThere(r, sums, p); err != nil {
+			return found, err
+		}
+	}
+
+	name, err := r.assetName(own.Form, own.Arch)
+	if err != nil {
+		return found, err
+	}
+	file, err := s.fetchAsset(ctx, r, sums, name, i.Dir)
+	if err != nil {
+		return found, err
+	}
+	data, err := readPackagedPlan(ctx, own.Form, file)
+	if errors.Is(err, errNoUnpacker) || ctx.Err() != nil {
+		return found, err
+	}
+	if err != nil {
+		return found, RefusedError{Why: err.Error()}
+	}
+
+	found.digests.Sums = sums.digest
+	if data != nil {
+		if found.digests.Plan, err = PlanDigest(data); err != nil {
+			return found, refuse("%s: %v", name, err)
+		}
+	}
+	if err := s.comparePlanFile(ctx, r, sums, name, found.digests.Plan, i.Dir); err != nil {
+		return found, err
+	}
+	if data == nil {
+		return found, nil // its program has one built in
+	}
+	found.manifest, err = checkPlan(r, name, data, i.Running)
+	return found, err
+}
+
+func checkPackageThere(r Release, sums verifiedSums, p Package) error {
+	name, err := r.assetName(p.Form, p.Arch)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Find(name); err != nil {
+		return RefusedError{Why: err.Error()}
+	}
+	if _, listed := sums.Sums[name]; !listed {
+		return refuse("%s does not list %s, so that nothing says what it must be; are they the sums of another release?", SumsFile, name)
+	}
+	return nil
+}
+
+// comparePlanFile refuses a release whose file manifest.yaml is another plan than its package's:
+// servers that install the package would do no step.
+func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSums, name, packaged, dir string) error {
+	if _, err := r.Find(ManifestFile); err != nil {
+		return nil
+	}
+	if _, listed := sums.Sums[ManifestFile]; !listed {
+		return refuse("%s does not list %s", SumsFile, ManifestFile)
+	}
+	file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+
+	digest, err := PlanDigest(data)
+	if err != nil {
+		return refuse("%s: %v", ManifestFile, err)
+	}
+	if digest != packaged {
+		return refuse("its %s brings another plan than its file %s: the digest is %s, not %s",
+			name, ManifestFile, record.ShortDigest(packaged), record.ShortDigest(digest))
+	}
+	return checkPlanVersion(r, ManifestFile, data, false)
+}
+
+// checkPlan returns the plan that is in the package, or an empty one if that is for a later version
+// of this program, which reads it once it is installed.
+func checkPlan(r Release, name string, data []byte, running string) (Manifest, error) {
+	file := name + "/" + ManifestFile
+	if err := checkPlanVersion(r, file, data, true); err != nil {
+		return Manifest{}, err
+	}
+
+	var loose struct{ Requires string }
+	_ = yaml.Unmarshal(data, &loose) // PlanDigest has read it; another kind of value is refused below
+	if loose.Requires != "" {
+		later, err := requiresLater(r, loose.Requires, running)
+		if err != nil {
+			return Manifest{}, refuse("%s: %v", file, err)
+		}
+		if later {
+			return Manifest{}, nil
+		}
+	}
+
+	m, err := ReadManifest(file, data)
+	if err != nil {
+		return Manifest{}, refuse("%v; this program is of %s: a plan that needs a later one says which (requires: VERSION)", err, running)
+	}
+	return m, nil
+}
+
+// requiresLater reports whether the plan of the release needs a later version than the one that
+// runs. The release itself must be as new.
+func requiresLater(r Release, requires, running string) (bool, error) {
+	v, err := ParseVersion(requires)
+	if err != nil {
+		return false, err
+	}
+	_, own, err := ParseTag(r.Tag)
+	if err != nil {
+		return false, err
+	}
+	if v.Compare(own) > 0 {
+		return false, fmt.Errorf("it requires %s, and the release is %s itself", v, own)
+	}
+	return Newer(requires, running), nil
+}
+
+func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error {
+	_, tagged, err := ParseTag(r.Tag)
+	if err != nil {
+		return err
+	}
+	version, err := VersionIn(data)
+	switch {
+	case err != nil:
+		return refuse("%s: %v", file, err)
+	case version == "" && isNeeded:
+		return refuse("%s does not say its version, so that servers which install it would never be of %s: it needs the line version: %s", file, tagged, tagged)
+	case version != "" && !Same(version, tagged.String()):
+		return refuse("%s is of version %s, and the tag is %s: are they the files of another release?", file, version, r.Tag)
+	}
+	return nil
+}
+
+// checkFiles refuses a plan with files that are not there.
+func (s *Source) checkFiles(ctx context.Context, r Release, m Manifest, i Inspection) error {
+	arches := []string{runtime.GOARCH}
+	for _, p := range i.Others {
+		arches = append(arches, p.Arch)
+	}
+	slices.Sort(arches)
+
+	checked := map[string]bool{}
+	for _, a := range r.Assets {
+		checked[a.URL] = true
+	}
+	for _, arch := range slices.Compact(arches) {
+		own, err := m.ForArch(arch)
+		if err != nil {
+			return RefusedError{Why: err.Error()}
+		}
+		for _, c := range own.Components {
+			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
+				if checked[f.URL] || f.URL == "" {
+					continue
+				}
+				checked[f.URL] = true
+				if err := s.checkFileThere(ctx, f.URL); err != nil {
+					return fmt.Errorf("component %q: %w", c.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkFileThere asks for the head of the file only. A server that does not like that may still
+// have the file.
+func (s *Source) checkFileThere(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
+	if err != nil {
+		return refuse("cannot ask for %s: %v", url, err)
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return wrap.Error(err, "cannot ask for %s", url)
+	}
+	defer resp.Body.Close()
+
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		return refuse("%s is not there: the server answers %s", url, resp.Status)
+	case code >= 500 && code != http.StatusNotImplemented:
+		return fmt.Errorf("cannot ask for %s: the server answers %s", url, resp.Status)
+	}
+	return nil
+}
+
+// Candidates returns the complete releases that the environment takes, the best first, and
+// ErrIncomplete if one that is not complete would have been the first.
+func (s *Source) Candidates(all []Release) (choices []Choice, err error) {
+	whole, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
+	for {
+		best, ok := Choose(s.config.Env, s.config.TagPrefix, whole)
+		if !ok {
+			return choices, err
+		}
+		choices = append(choices, best)
+		whole = slices.DeleteFunc(whole, func(r Release) bool {
+			_, v, err := ParseTag(r.Tag)
+			return err == nil && v.Compare(best.Version) == 0
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package release_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/github"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+const (
+	goodPlan = "components:\n- {name: a, strategy: any, services: [a.service]}\n"
+	newPlan  = "components:\n- {name: a, strategy: blue-green, services: [a.service]}\n"
+)
+
+// tarball is a package with that manifest; "" is none.
+func tarball(t *testing.T, manifest string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	w := tar.NewWriter(z)
+	for _, f := range [][2]string{{"bijou", "a program"}, {release.ManifestFile, manifest}} {
+		if f[1] == "" {
+			continue
+		}
+		if err := w.WriteHeader(&tar.Header{Name: f[0], Mode: 0o755, Size: int64(len(f[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(f[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// TestInspect holds which releases cannot be installed, and that nothing else is refused.
+func TestInspect(t *testing.T) {
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code := map[string]int{"/there": 200, "/gone": 410, "/no-heads": 405, "/ill": 503}[r.URL.Path]
+		if code == 0 {
+			code = http.StatusNotFound
+		}
+		w.WriteHeader(code)
+	}))
+	defer files.Close()
+	withFile := func(path string) string {
+		return "version: 2.0\ncomponents:\n- {name: a, strategy: any, artifact: {archive: {url: \"" + files.URL + path + "\", sha256: \"" + strings.Repeat("0", 64) + "\", to: /x}}}\n"
+	}
+	own := "bijou_2.0_linux_" + runtime.GOARCH + ".tar.gz"
+	packed := func(manifest string) map[string][]byte {
+		return map[string][]byte{own: tarball(t, manifest)}
+	}
+	with := func(files map[string][]byte, name, data string) map[string][]byte {
+		files[name] = []byte(data)
+		return files
+	}
+	publisher := github.NewSigner("publisher")
+	signed := func(files map[string][]byte) map[string][]byte {
+		files["SHA256SUMS"] = github.Sums(files)
+		files["SHA256SUMS.minisig"] = publisher.Sign(files["SHA256SUMS"])
+		return files
+	}
+	old := signed(map[string][]byte{"bijou_1.0_linux_" + runtime.GOARCH + ".tar.gz": tarball(t, "version: 1.0\n"+goodPlan)})
+	renamed := map[string][]byte{own: old["bijou_1.0_linux_"+runtime.GOARCH+".tar.gz"], "SHA256SUMS": old["SHA256SUMS"], "SHA256SUMS.minisig": old["SHA256SUMS.minisig"]}
+
+	for what, tt := range map[string]struct {
+		files   map[string][]byte
+		key     bool
+		others  []release.Package
+		running string
+		refused string // "": it is taken
+		passes  string // an error that is no refusal
+	}{
+		"good":                          {files: packed("version: 2.0\n" + goodPlan)},
+		"good, and its file agrees":     {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, "# ours\n"+goodPlan)},
+		"good, with the plan built in":  {files: packed("")},
+		"good, and signed":              {files: signed(packed("version: 2.0\n" + goodPlan)), key: true},
+		"a version of the same meaning": {files: packed("version: 2.00\n" + goodPlan)},
+		"a file that is there":          {files: packed(withFile("/there"))},
+		"a server without heads":        {files: packed(withFile("/no-heads"))},
+
+		"an unknown strategy":                     {files: packed("version: 2.0\n" + newPlan), refused: `there is no strategy "blue-green"`},
+		"an unknown option":                       {files: packed("version: 2.0\ncanary: 1\n" + goodPlan), refused: "canary not found"},
+		"an unknown strategy, of a later version": {files: packed("version: 2.0\nrequires: \"2.0\"\n" + newPlan)},
+		"an unknown strategy, of this version":    {files: packed("version: 2.0\nrequires: \"1.0\"\n" + newPlan), refused: "blue-green"},
+		"it requires what it is not":              {files: packed("version: 2.0\nrequires: \"3.0\"\n" + newPlan), refused: "it requires 3.0, and the release is 2.0 itself"},
+		"it requires nonsense":                    {files: packed("version: 2.0\nrequires: soon\n" + newPlan), refused: `cannot take "soon" for a version`},
+		"no package":                              {files: map[string][]byte{release.ManifestFile: []byte("version: 2.0\n" + goodPlan)}, refused: `has no asset "` + own},
+		"no package for another server":           {files: packed("version: 2.0\n" + goodPlan), others: []release.Package{{Form: release.Deb, Arch: "arm64"}}, refused: `has no asset "neco_2.0_arm64.deb"`},
+		"no version":                              {files: packed(goodPlan), refused: "does not say its version"},
+		"another version":                         {files: packed("version: 1.0\n" + goodPlan), refused: "is of version 1.0, and the tag is release-2.0"},
+		"another version in its file":             {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, "version: 1.0\n"+goodPlan), refused: "manifest.yaml is of version 1.0"},
+		"no YAML":                                 {files: packed("version: [\n"), refused: "cannot read the manifest"},
+		"no archive":                              {files: map[string][]byte{own: []byte("a page")}, refused: "cannot read"},
+		"another plan in its file":                {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, newPlan), refused: "brings another plan"},
+		"a plan in its file only":                 {files: with(packed(""), release.ManifestFile, goodPlan), refused: "brings another plan than its file manifest.yaml: the digest is unknown"},
+		"its sums do not list the package":        {files: with(packed("version: 2.0\n"+goodPlan), "SHA256SUMS", strings.Repeat("0", 64)+"  other\n"), refused: "SHA256SUMS does not list " + own},
+		"an older release's signed files":         {files: old, key: true, refused: "has no asset"},
+		"the same by newer names":                 {files: renamed, key: true, refused: "SHA256SUMS does not list " + own},
+		"not signed":                              {files: packed("version: 2.0\n" + goodPlan), key: true, refused: "it has no SHA256SUMS.minisig"},
+		"a file that is not there":                {files: packed(withFile("/none")), refused: "/none is not there: the server answers 404"},
+		"a file that is there no more":            {files: packed(withFile("/gone")), refused: "/gone is not there: the server answers 410"},
+		"a server of files that is ill":           {files: packed(withFile("/ill")), passes: "the server answers 503"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			server := github.New()
+			defer server.Close()
+			server.Publish(github.Release{Tag: "release-2.0", Files: tt.files})
+			c := record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()}
+			if tt.key {
+				c.MinisignKey = publisher.PublicKey()
+			}
+			source, err := release.NewSource(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer source.Close()
+			all, err := source.Releases(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			i := release.Inspection{Form: release.Tarball, Running: "1.0", Others: tt.others, Dir: t.TempDir()}
+			d, err := source.Inspect(t.Context(), all[0], i)
+			refused, isRefused := errors.AsType[release.RefusedError](err)
+			switch {
+			case tt.refused != "":
+				if !isRefused || !strings.Contains(err.Error(), tt.refused) || refused.Sums == "" || d != (record.Digests{}) {
+					t.Errorf("%v, of %q, with %+v; want a refusal: %q", err, refused.Sums, d, tt.refused)
+				}
+				return
+			case tt.passes != "":
+				if isRefused || err == nil || !strings.Contains(err.Error(), tt.passes) {
+					t.Errorf("%v; want an error that passes: %q", err, tt.passes)
+				}
+				return
+			case err != nil || d.Sums == "":
+				t.Fatalf("%+v, %v", d, err)
+			}
+
+			// What is known costs the sums and their signature only.
+			before := server.Count().Files
+			i.Known = d
+			again, err := source.Inspect(t.Context(), all[0], i)
+			if err != nil || again != d || server.Count().Files > before+2 {
+				t.Errorf("again: %+v, %v, by %d files", again, err, server.Count().Files-before)
+			}
+		})
+	}
+}

@@ -49,7 +49,10 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 	}
 	h.Keys = len(keys)
 	w := archive.NewWriter(to)
-	return h, errors.Join(w.AddKeys(keys), w.Close(h))
+	if err := w.AddKeys(keys); err != nil {
+		return h, err
+	}
+	return h, w.Close(h)
 }
 
 // isHostBound reports whether the key is about the hosts of the moment: who lives, leads,
@@ -82,10 +85,13 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	changes := map[string]*archive.Key{} // nil: it goes
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		there, err := listReplaceable(tx, replace)
+		if err != nil {
+			return err
+		}
 		for _, kv := range there {
 			changes[kv.Key] = nil
 		}
-		return errors.Join(err, tx.Put(keys.Format, restoringFormat))
+		return tx.Put(keys.Format, restoringFormat)
 	})
 	if err != nil {
 		return fmt.Errorf("cannot restore neco's keys: %w", err)
@@ -95,15 +101,18 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 	}
 	delete(changes, keys.Format)
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
-		err := space.Update(ctx, func(tx *keyspace.Tx) (err error) {
+		err := space.Update(ctx, func(tx *keyspace.Tx) error {
 			for _, key := range batch {
-				if k := changes[key]; k != nil {
-					err = errors.Join(err, tx.Put(key, k.Value))
-				} else {
+				k := changes[key]
+				if k == nil {
 					tx.Remove(key)
+					continue
+				}
+				if err := tx.Put(key, k.Value); err != nil {
+					return err
 				}
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("cannot restore neco's keys: %w", err)
@@ -124,8 +133,11 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 	}
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	found, ok, err := keyspace.Load[int](tx, keys.Format)
-	if err != nil || !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
-		return nil, errors.Join(ErrKeysThere, err)
+	if err != nil {
+		return nil, err
+	}
+	if !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
+		return nil, ErrKeysThere
 	}
 	return all, nil
 }

@@ -14,7 +14,6 @@
 package updater
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,11 +175,19 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 // after it has found it there: the request for which it was installed was there before.
 func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
-		r, rerr := LoadRequest(v)
-		recovery, werr := ReadKey[record.Recovery](v, keys.Recovery)
-		gate, gerr := keyspace.LoadOrZero[record.Gate](v, keys.Gate)
-		err := cmp.Or(rerr, werr, gerr)
-		return err == nil && record.IsProven(r, gate, recovery), err
+		r, err := LoadRequest(v)
+		if err != nil {
+			return false, err
+		}
+		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
+		if err != nil {
+			return false, err
+		}
+		gate, err := keyspace.LoadOrZero[record.Gate](v, keys.Gate)
+		if err != nil {
+			return false, err
+		}
+		return record.IsProven(r, gate, recovery), nil
 	})
 }
 
@@ -255,5 +262,8 @@ func Audit(tx *keyspace.Tx, a record.Audit) error {
 		return err
 	}
 	a.ID, a.At = last+1, time.Now().UTC()
-	return errors.Join(tx.Put(keys.AuditCounter, a.ID), tx.Put(keys.Audit(a.ID), a))
+	if err := tx.Put(keys.AuditCounter, a.ID); err != nil {
+		return err
+	}
+	return tx.Put(keys.Audit(a.ID), a)
 }

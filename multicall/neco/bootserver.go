@@ -200,16 +200,22 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 	members, err := c.findMembers(o, s.Servers, lrn)
-	for _, url := range slices.Sorted(maps.Keys(members)) {
-		initial, failed := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
-		if failed != nil {
-			return failed
-		}
-		o.note("start the new member with these flags, under the dead one's name and with an empty data folder")
-		err = errors.Join(err, o.print("--initial-cluster="+initial+" --initial-cluster-state=existing\n"))
-	}
 	if err != nil {
 		return err
+	}
+	var unread error // the next member is replaced all the same: half of them would help nobody
+	for _, url := range slices.Sorted(maps.Keys(members)) {
+		initial, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
+		if err != nil {
+			return err
+		}
+		o.note("start the new member with these flags, under the dead one's name and with an empty data folder")
+		if err := o.print("--initial-cluster=" + initial + " --initial-cluster-state=existing\n"); err != nil {
+			unread = err
+		}
+	}
+	if unread != nil {
+		return unread
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {

@@ -61,11 +61,13 @@ func (c configSetCmd) Run(o *operator) error {
 			config = s.Config
 		}
 		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
-		err := putSetting(tx, setting.Key, &value)
-		if first && c.Now {
-			err = errors.Join(err, tx.Put(keys.Hurry, o.audit.Who))
+		if err := putSetting(tx, setting.Key, &value); err != nil {
+			return err
 		}
-		return err
+		if first && c.Now {
+			return tx.Put(keys.Hurry, o.audit.Who)
+		}
+		return nil
 	})
 	if err == nil && first {
 		o.noteFirstUpdate(config, c.Now)

@@ -121,30 +121,48 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
 	return archive.WriteFile(c.Bundle, false, func(w io.Writer) error {
 		z := zip.NewWriter(w)
-		add := func(name, text string, err error) error {
-			if err != nil { // the rest helps, too
-				text += fmt.Sprintf("error: %v\n", err)
-			}
-			f, err := z.Create(name)
-			if err == nil {
-				_, err = io.WriteString(f, text)
-			}
-			return err
-		}
-		status, failed := encodeText("json", doc)
-		err := errors.Join(add("diagnose.txt", text, nil), add("status.json", status, failed))
-		for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
-			var b strings.Builder
-			part := *o
-			part.streams.Out = &b
-			failed := list.Run(&part)
-			err = errors.Join(err, add(name, b.String(), failed))
-		}
-		if here {
-			for _, unit := range []string{"neco-worker", "neco-updater"} {
-				err = errors.Join(err, add(unit+".log", o.parts.Server.Journal(o.ctx, unit, maxBundleLines), nil))
-			}
-		}
+		err := c.addFiles(o, z, text, doc, here)
 		return errors.Join(err, z.Close())
 	})
+}
+
+// addFiles adds what can be had: what is wrong with the rest stands in its file.
+func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, here bool) error {
+	add := func(name, text string, failed error) error {
+		if failed != nil { // the rest helps, too
+			text += fmt.Sprintf("error: %v\n", failed)
+		}
+		f, err := z.Create(name)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(f, text)
+		return err
+	}
+
+	if err := add("diagnose.txt", text, nil); err != nil {
+		return err
+	}
+	status, failed := encodeText("json", doc)
+	if err := add("status.json", status, failed); err != nil {
+		return err
+	}
+	for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
+		var b strings.Builder
+		part := *o
+		part.streams.Out = &b
+		failed := list.Run(&part)
+		if err := add(name, b.String(), failed); err != nil {
+			return err
+		}
+	}
+	if !here {
+		return nil
+	}
+	for _, unit := range []string{"neco-worker", "neco-updater"} {
+		if err := add(unit+".log", o.parts.Server.Journal(o.ctx, unit, maxBundleLines), nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -139,7 +139,8 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(k), k.Close())
+	err = f(k)
+	return errors.Join(err, k.Close())
 }
 
 func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, err error) {

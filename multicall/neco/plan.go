@@ -91,7 +91,10 @@ func (c planCmd) comparePlans(o *operator) error {
 			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)
 		}
 	}
-	return errors.Join(table.Write(o.streams.Out, console.CanColour(o.streams.Out)), err)
+	if failed := table.Write(o.streams.Out, console.CanColour(o.streams.Out)); failed != nil {
+		return errors.Join(failed, err)
+	}
+	return err
 }
 
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {

@@ -151,16 +151,21 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
-	var errs [3]error
-	doc.Leader, errs[0] = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader)
-	doc.CheckFail, errs[1] = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure)
-	doc.revision, errs[2] = v.Revision()
+	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
+		return doc, err
+	}
+	if doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure); err != nil {
+		return doc, err
+	}
+	if doc.revision, err = v.Revision(); err != nil {
+		return doc, err
+	}
 	doc.judgeFleet(s, time.Now().UTC())
 	if doc.State == upToDate && len(doc.Refused) > 0 {
 		doc.State = degraded
 		doc.Why = fmt.Sprintf("release %s is refused: %s", doc.Refused[0].Version, doc.Refused[0].Why)
 	}
-	return doc, cmp.Or(errs[:]...)
+	return doc, nil
 }
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's

@@ -102,7 +102,8 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	if err != nil {
 		return err
 	}
-	err = errors.Join(f(store), store.Close())
+	err = f(store)
+	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
 		return executableReexec{}
 	}
@@ -114,13 +115,16 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 // cut has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		err := server.RemoveOldDownloads(manifest)
-		if binary, unknown := applet.ExecutablePath(); unknown != nil {
-			err = errors.Join(err, unknown)
-		} else if host.InstalledForm(binary) == release.Deb {
-			err = errors.Join(err, server.FinishInstallation(ctx, own))
+		// What lies about keeps no installation from being finished.
+		left := server.RemoveOldDownloads(manifest)
+		binary, err := applet.ExecutablePath()
+		if err != nil {
+			return errors.Join(left, err)
 		}
-		return err
+		if host.InstalledForm(binary) == release.Deb {
+			err = server.FinishInstallation(ctx, own)
+		}
+		return errors.Join(left, err)
 	}
 }
 

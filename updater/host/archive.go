@@ -31,20 +31,27 @@ func unpackBeside(ctx context.Context, archive string, f release.File) error {
 		return nil
 	}
 	draft := into + ".draft"
-	err := errors.Join(durable.MkdirAll(releasesDir(f), 0o755), os.RemoveAll(draft))
-	if err == nil {
-		err = Unpack(ctx, archive, draft)
-	}
-	if err == nil {
-		err = durable.SyncAll(draft)
-	}
-	if err == nil {
-		err = os.Rename(draft, into)
-	}
-	if err != nil {
+	if err := unpackAs(ctx, archive, draft, into); err != nil {
 		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
 	}
 	return durable.Sync(releasesDir(f))
+}
+
+// unpackAs unpacks into a draft, which becomes the folder once it is whole and on the disk.
+func unpackAs(ctx context.Context, archive, draft, into string) error {
+	if err := durable.MkdirAll(filepath.Dir(into), 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(draft); err != nil {
+		return err
+	}
+	if err := Unpack(ctx, archive, draft); err != nil {
+		return err
+	}
+	if err := durable.SyncAll(draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, into)
 }
 
 // switchTo replaces the link at once, and removes all releases but this one and the one before.

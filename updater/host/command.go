@@ -140,8 +140,13 @@ func (t *terminal) openTTY() error {
 	}
 	var number int
 	failed := conn.Control(func(fd uintptr) {
-		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		err = errors.Join(err, unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0), unix.IoctlSetPointerInt(int(fd), unix.TIOCPKT, 1))
+		if number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err != nil {
+			return
+		}
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err != nil {
+			return
+		}
+		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCPKT, 1)
 	})
 	if err := errors.Join(failed, err); err != nil {
 		return err

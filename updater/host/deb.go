@@ -40,7 +40,10 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
-	if err := errors.Join(os.RemoveAll(draft), runCommand(ctx, []string{"dpkg-deb", "--extract", p.File, draft})); err != nil {
+	if err := os.RemoveAll(draft); err != nil {
+		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	if err := runCommand(ctx, []string{"dpkg-deb", "--extract", p.File, draft}); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	program := filepath.Join(draft, executable)

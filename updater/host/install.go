@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -52,7 +51,10 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
-	if err := errors.Join(os.RemoveAll(draft), Unpack(ctx, p.File, draft)); err != nil {
+	if err := os.RemoveAll(draft); err != nil {
+		return fmt.Errorf("cannot unpack the release: %w", err)
+	}
+	if err := Unpack(ctx, p.File, draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
 	if err := checkComplete(draft); err != nil {

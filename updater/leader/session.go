@@ -80,7 +80,10 @@ func recoverAtStart(ctx context.Context, o Options) error {
 			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
 			Why: "it was restarted, and a server of the stopped update is registered no more",
 		}
-		return errors.Join(updater.Apply(tx, changes), updater.Audit(tx, a))
+		if err := updater.Apply(tx, changes); err != nil {
+			return err
+		}
+		return updater.Audit(tx, a)
 	})
 }
 

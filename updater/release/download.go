@@ -111,7 +111,8 @@ func (d Download) tryOnce(ctx context.Context) error {
 	if err != nil {
 		return permanentError{err}
 	}
-	err = errors.Join(d.appendBody(f, resp, have), f.Close())
+	err = d.appendBody(f, resp, have)
+	err = errors.Join(err, f.Close())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
@@ -161,15 +162,16 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 		most = d.Size
 	}
 	n, err := io.Copy(f, io.LimitReader(resp.Body, most-have+1))
-	switch {
-	case err != nil:
-		return errors.Join(err, f.Sync())
-	case have+n > most:
+	if err == nil && have+n > most {
 		return permanentError{errors.Join(fmt.Errorf("it goes on after %d bytes", most), os.Remove(f.Name()))}
-	case d.Size > 0 && have+n < d.Size:
-		return errors.Join(fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size), f.Sync())
 	}
-	return f.Sync()
+	if err == nil && d.Size > 0 && have+n < d.Size {
+		err = fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size)
+	}
+
+	// What has come is kept, also if it is not all: the next try goes on there.
+	synced := f.Sync()
+	return errors.Join(err, synced)
 }
 
 // watchedBody cancels a request whose answer comes to a halt.

@@ -86,10 +86,13 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 
 func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
 	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
-		seen, serr := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
+		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
+		if err != nil {
+			return err
+		}
 		stands = seen != nil && *seen == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
-		return cmp.Or(serr, err)
+		return err
 	})
 	return revision, stands, err
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +77,14 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 	var present map[int]record.Presence
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
-			var errs [3]error
-			m.Turn, errs[0] = updater.ReadKey[record.Turn](v, keys.Turn(c.Name))
-			present, errs[1] = updater.PeekServers[record.Presence](v, keys.Presences)
-			revision, errs[2] = v.Revision()
-			return cmp.Or(errs[:]...)
+			if m.Turn, err = updater.ReadKey[record.Turn](v, keys.Turn(c.Name)); err != nil {
+				return err
+			}
+			if present, err = updater.PeekServers[record.Presence](v, keys.Presences); err != nil {
+				return err
+			}
+			revision, err = v.Revision()
+			return err
 		})
 	})
 	if err == nil {
@@ -123,9 +125,12 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	key := keys.Turn(component)
 	return retryStore(ctx, func() error {
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
-			t, terr := updater.ReadKey[record.Turn](tx.View, key)
-			now, rerr := updater.LoadRequest(tx.View)
-			if err := cmp.Or(terr, rerr); err != nil {
+			t, err := updater.ReadKey[record.Turn](tx.View, key)
+			if err != nil {
+				return err
+			}
+			now, err := updater.LoadRequest(tx.View)
+			if err != nil {
 				return err
 			}
 			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move, record.IsCurrent(now, r))

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -123,10 +122,13 @@ func (w *worker) sampleServers() []int {
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {
-		w.snapshot.Current, err = updater.LoadRequest(v)
-		var aerr error
-		all, aerr = updater.LoadWorkers(v)
-		return cmp.Or(err, aerr, w.readOwnStatus(v))
+		if w.snapshot.Current, err = updater.LoadRequest(v); err != nil {
+			return err
+		}
+		if all, err = updater.LoadWorkers(v); err != nil {
+			return err
+		}
+		return w.readOwnStatus(v)
 	})
 	w.snapshot.ObserveWorkers(all, w.clock.Now())
 	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {

@@ -101,7 +101,22 @@ func (w *world) refuses(version string, words ...string) {
 	var said struct{ Message, Refused string }
 	w.eventually("the leader refuses release "+version, func() bool {
 		said.Message, said.Refused = "", ""
-		return w.look("info/check-failure", &said) && said.Refused == version
+		if w.look("info/check-failure", &said) && said.Refused == version {
+			return true // it cannot be had now
+		}
+		var refusals struct {
+			Releases []struct{ Version, Why string }
+		}
+		if !w.look("info/refused", &refusals) {
+			return false
+		}
+		for _, r := range refusals.Releases {
+			if r.Version == version {
+				said.Message = r.Why
+				return true
+			}
+		}
+		return false
 	})
 	w.eventually("an alert says so", func() bool {
 		return slices.ContainsFunc(w.heard(version), func(a alert) bool { return a.Kind == "refused" && strings.Contains(a.Message, said.Message) })

@@ -144,6 +144,13 @@ func TestRefusedOnce(t *testing.T) {
 			})
 			return known
 		})
+
+		// One that its publisher mends is taken soon, also if nobody asks for another look.
+		publish("1.6", plan)
+		look(13)
+		r.Eventually("a refusal", func() bool { return r.refusalsOf() == "1.6" })
+		publish("1.6", "version: 1.6"+plan)
+		r.Eventually("the mended release", func() bool { return r.known() == "1.6" && r.refusalsOf() == "" })
 		stop()
 	})
 }

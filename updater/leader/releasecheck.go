@@ -43,8 +43,8 @@ type releaseChecker struct {
 	source     *release.Source
 	lastQuery  query
 	lastCheck  time.Time
-	failures   int           // in a row
-	retryDelay time.Duration // after a failure
+	failures   int           // in a row, of looks that failed or found a release that is refused
+	retryDelay time.Duration // after one
 }
 
 // query has all that a check depends on. When it changes, the next check is due at once.
@@ -132,10 +132,13 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	if ctx.Err() != nil {
 		return nil
 	}
-	if c.failures++; err == nil {
+	c.failures++
+	if err == nil && len(f.refusals) == 0 {
 		c.failures = 0
-	} else {
-		c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
+	}
+	// Who publishes a release that is refused may mend it soon.
+	c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
+	if err != nil {
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {

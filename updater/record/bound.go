@@ -82,7 +82,7 @@ func ListSomeServers(lrns []int) string {
 	return strings.Trim(strings.Join(words, ", "), "[]") + fmt.Sprintf(" and %d more", rest)
 }
 
-// Reason is what is said of one server.
+// Reason says why one server cannot go on, or differs.
 type Reason struct {
 	Server int
 	Where  string // what the server is at; "" is nothing in particular

@@ -94,7 +94,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (record.D
 	return found.digests, err
 }
 
-// inspectedPackage is what is found in the files of a release.
+// inspectedPackage holds the findings about the files of a release.
 type inspectedPackage struct {
 	digests  record.Digests
 	manifest Manifest // empty if there is none in the package, or if it is for a later version of this program

@@ -2,7 +2,6 @@ package neco
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -66,12 +65,22 @@ const maxShownEntries = 20
 
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
-	s, serr := o.loadStatusSnapshot(v)
-	history, herr := listNewest[record.History](v, keys.AllHistory, maxShownEntries)
-	audits, aerr := listNewest[record.Audit](v, keys.Audits, maxShownEntries)
-	if err := errors.Join(err, serr, herr, aerr); err != nil {
+	if err != nil {
 		return view, 0, err
 	}
+	s, err := o.loadStatusSnapshot(v)
+	if err != nil {
+		return view, 0, err
+	}
+	history, err := listNewest[record.History](v, keys.AllHistory, maxShownEntries)
+	if err != nil {
+		return view, 0, err
+	}
+	audits, err := listNewest[record.Audit](v, keys.Audits, maxShownEntries)
+	if err != nil {
+		return view, 0, err
+	}
+
 	now := time.Now()
 	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
 	line := func(name, format string, args ...any) {

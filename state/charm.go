@@ -101,6 +101,9 @@ func (tx *Tx) AddTools(t Tools) error {
 	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot keep tools %q: %w", t.Name, err)
 	}
+	if _, _, err := tx.keys.Get(keys.Tool(t.Name)); err != nil { // Put keeps what this binary does not know
+		return err
+	}
 	return tx.keys.Put(keys.Tool(t.Name), t)
 }
 

@@ -122,7 +122,7 @@ func TestClaimFences(t *testing.T) {
 		put := func(c *state.Claim, value string, meanwhile func()) error {
 			return state.UpdaterFor(c, "unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
 				meanwhile()
-				return tx.PutWorkflow("mysql/0", state.Workflow{State: value})
+				return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = state.Workflow{State: value} })
 			})
 		}
 		nothing := func() {}
@@ -171,7 +171,9 @@ func TestClaimOutlivesTheSession(t *testing.T) {
 	if err := errors.Join(state.Announce(t.Context(), s, state.Under(c), "unit-mysql-0"), s.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	err = state.UpdaterFor(c, "unit-mysql-0")(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "started"}) })
+	err = state.UpdaterFor(c, "unit-mysql-0")(t.Context(), func(tx *state.Tx) error {
+		return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = state.Workflow{State: "started"} })
+	})
 	if err != nil {
 		t.Error(err)
 	}
@@ -185,7 +187,9 @@ func TestAgentOfARemovedUnit(t *testing.T) {
 	if err := state.RemoveUnit(t.Context(), update, "mysql/0"); err != nil {
 		t.Fatal(err)
 	}
-	err := update(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+	err := update(t.Context(), func(tx *state.Tx) error {
+		return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = state.Workflow{State: "x"} })
+	})
 	if !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
@@ -279,7 +283,9 @@ func TestJoinedClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func() error {
-		return state.Under(joined)(t.Context(), func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", state.Workflow{State: "x"}) })
+		return state.Under(joined)(t.Context(), func(tx *state.Tx) error {
+			return tx.ChangeWorkflow("mysql/0", func(w *state.Workflow) { w.NextPlace++ })
+		})
 	}
 	for _, by := range []state.Claimant{first(), another(func(*state.Claimant) {})} {
 		if _, err := st.TakeClaim(t.Context(), "0", by); err != nil {

@@ -107,7 +107,7 @@ func (tx *Tx) destroyRelation(id int) error {
 		return err
 	}
 	r.Life = Dying
-	if err := tx.putRelation(r); err != nil {
+	if err := tx.rewriteRelation(r); err != nil {
 		return err
 	}
 	return tx.RemoveRelationIfDone(r)

@@ -53,6 +53,9 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
+	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil { // Put keeps what this binary does not know
+		return err
+	}
 	sorted := slices.SortedFunc(slices.Values(ports), ComparePorts)
 	return tx.keys.PutOrRemove(keys.Ports(unit), slices.Compact(sorted), len(ports) > 0)
 }

@@ -177,6 +177,23 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	return r, tx.putRelation(r)
 }
 
+// rewriteRelation is putRelation for one that is there.
+func (tx *Tx) rewriteRelation(r Relation) error {
+	var indexes []string
+	for _, e := range r.Endpoints {
+		indexes = append(indexes, keys.ServiceRelation(e.Service, r.ID))
+	}
+	if err := tx.keys.Prefetch(indexes...); err != nil {
+		return err
+	}
+	for _, key := range indexes { // Put keeps what this binary does not know
+		if _, _, err := tx.keys.Get(key); err != nil {
+			return err
+		}
+	}
+	return tx.putRelation(r)
+}
+
 func (tx *Tx) putRelation(r Relation) error {
 	for _, e := range r.Endpoints {
 		index := relationIndex{Name: e.Name, Life: UnlessAlive(r.Life)}

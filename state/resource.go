@@ -34,6 +34,9 @@ type Resource struct {
 	Added   time.Time `json:"added"`
 }
 
+// Identity tells one file from the next.
+func (r Resource) Identity() any { return r.Version }
+
 // PutResource gives a service a file whose content PutFile has stored: the next
 // version of the resource, unless the content is the same. ErrNotFound (the
 // service, or its charm has no such resource), ErrDead.

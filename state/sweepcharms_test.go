@@ -46,7 +46,9 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			upgrade(charms[n])
 		}
 		statetest.Update(t, st, func(tx *state.Tx) error { // mysql/0 runs an old one, mysql/1 is at another
-			err := tx.PutWorkflow("mysql/1", state.Workflow{Charm: charms[1].URL.String(), Deploying: charms[2].URL.String()})
+			err := tx.ChangeWorkflow("mysql/1", func(now *state.Workflow) {
+				*now = state.Workflow{Charm: charms[1].URL.String(), Deploying: charms[2].URL.String()}
+			})
 			if err == nil {
 				err = tx.SetUnitCharm("mysql/0", charms[0].URL.String())
 			}
@@ -69,7 +71,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			t.Error("the archive of a charm that was swept is there")
 		}
 		statetest.Update(t, st, func(tx *state.Tx) error {
-			err := tx.PutWorkflow("mysql/1", state.Workflow{Charm: charms[5].URL.String()})
+			err := tx.ChangeWorkflow("mysql/1", func(now *state.Workflow) { *now = state.Workflow{Charm: charms[5].URL.String()} })
 			if err == nil {
 				err = tx.SetUnitCharm("mysql/0", charms[5].URL.String())
 			}

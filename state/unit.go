@@ -66,6 +66,12 @@ type WorkloadStatus struct {
 	Since   time.Time      `json:"since,omitzero"`
 }
 
+// Identity tells one version from the next.
+func (w WorkloadVersion) Identity() any { return w.Version }
+
+// Identity tells one status from the next: a charm sets it whole.
+func (w WorkloadStatus) Identity() any { return w.Since.UnixNano() }
+
 // Unit reads a unit. ErrNotFound.
 func (v *View) Unit(name string) (Unit, error) {
 	service, number, err := charm.ParseUnit(name)

@@ -137,9 +137,29 @@ func (tx *Tx) RemoveRelationState(unit string, id int) error {
 	return tx.ClearResolved(unit, id)
 }
 
-// PutMember writes a unit's record of a member.
+// PutMember writes a unit's record of a member that has none, or was read before.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
 	return tx.keys.Put(keys.MemberState(unit, id, member), m)
+}
+
+// RewriteMember is PutMember for a member that has a record, of which it keeps what this binary does
+// not know.
+func (tx *Tx) RewriteMember(unit string, id int, member string, m MemberState) error {
+	if _, _, err := tx.keys.Get(keys.MemberState(unit, id, member)); err != nil {
+		return err
+	}
+	return tx.PutMember(unit, id, member, m)
+}
+
+// PrefetchMembers brings, in one round trip, a unit's workflow and its records of members, by relation.
+func (tx *Tx) PrefetchMembers(unit string, members map[int][]string) error {
+	all := []string{keys.Workflow(unit)}
+	for id, names := range members {
+		for _, member := range names {
+			all = append(all, keys.MemberState(unit, id, member))
+		}
+	}
+	return tx.keys.Prefetch(all...)
 }
 
 // RemoveMember removes a unit's record of a member.

@@ -56,6 +56,9 @@ type Op struct {
 	Version  int64     `json:"version,omitempty"` // of the settings or the config that it will have seen
 }
 
+// Identity tells one run of a hook from the next.
+func (op Op) Identity() any { return op.ID }
+
 // Failure describes the error state of a unit or a relation.
 type Failure struct {
 	Hook     Hook      `json:"hook"`
@@ -74,6 +77,9 @@ type Failure struct {
 	// Interrupted: an operator has ended it, so that it is not retried by itself.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
+
+// Identity tells one failure from the next.
+func (f Failure) Identity() any { return f.Since.UnixNano() }
 
 // LogCommand is empty where an operator knows why.
 func (f Failure) LogCommand(unit string) string {

@@ -73,13 +73,13 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	}
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.setDialect(fresh)
-
 	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return err
 	}
 	if err := tx.addPeerRelations(name, fresh); err != nil {
 		return err
 	}
+	tx.keys.Remove(keys.Upgrade(name)) // whatever is there is of an earlier upgrade
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 

@@ -259,7 +259,7 @@ func roleOf(importPath string) string {
 
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
-	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/bind", "bijou/state/childenv", "bijou/state/digest", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock", "bijou/state/lazyregexp", "bijou/state/lines", "bijou/state/procstat", "bijou/state/secret", "bijou/state/wrap"}, importPath)
+	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/bind", "bijou/state/carry", "bijou/state/childenv", "bijou/state/digest", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock", "bijou/state/lazyregexp", "bijou/state/lines", "bijou/state/procstat", "bijou/state/secret", "bijou/state/wrap"}, importPath)
 }
 
 // compositionRoot lists what multicall and its rooms import of roles: they make them and

@@ -139,6 +139,9 @@ func TestArrivals(t *testing.T) {
 				{Member: "a/2", Forget: true},
 			}},
 	} {
+		for i, a := range tc.want {
+			_, tc.want[i].Known = tc.recorded[a.Member]
+		}
 		if diff := cmp.Diff(tc.want, Arrivals(0, tc.recorded, tc.present, tc.leaving, tail)); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}

@@ -78,6 +78,7 @@ type Arrival struct {
 	Relation int
 	Member   string
 	State    state.MemberState
+	Known    bool // there is an entry
 	Forget   bool // the entry is to be removed
 }
 
@@ -107,11 +108,12 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
 	var all []Arrival
 	for _, m := range changed {
-		after := m.update(recorded[m.name], tail)
+		before, isKnown := recorded[m.name]
+		after := m.update(before, tail)
 		if after.Place == tail {
 			tail++
 		}
-		all = append(all, Arrival{Relation: relation, Member: m.name, State: after, Forget: IsForgotten(after)})
+		all = append(all, Arrival{Relation: relation, Member: m.name, State: after, Known: isKnown, Forget: IsForgotten(after)})
 	}
 	return all
 }

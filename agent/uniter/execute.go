@@ -49,17 +49,41 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
 	}
+	if err := prefetchArrivals(tx, unit, arrivals); err != nil {
+		return err
+	}
 
 	for _, a := range arrivals {
 		if a.Forget {
 			tx.RemoveMember(unit, a.Relation, a.Member)
 			continue
 		}
-		if err := tx.PutMember(unit, a.Relation, a.Member, a.State); err != nil {
+		if err := putArrival(tx, unit, a); err != nil {
 			return err
 		}
 	}
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) })
+}
+
+// prefetchArrivals asks for no entry that is new, so that a unit that joins costs no round trip.
+func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
+	known := map[int][]string{}
+	for _, a := range arrivals {
+		if a.Known && !a.Forget {
+			known[a.Relation] = append(known[a.Relation], a.Member)
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	return tx.PrefetchMembers(unit, known)
+}
+
+func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
+	if a.Known {
+		return tx.RewriteMember(unit, a.Relation, a.Member, a.State)
+	}
+	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {

@@ -46,7 +46,7 @@ func (l *life) deploy(url string) {
 	w := l.workflow()
 	l.update(func(tx *state.Tx) error {
 		w.Deploying = url
-		return tx.PutWorkflow("app/0", w)
+		return tx.ChangeWorkflow("app/0", func(now *state.Workflow) { *now = w })
 	})
 	if l.pick(4) == 0 {
 		l.crash()
@@ -57,7 +57,7 @@ func (l *life) deploy(url string) {
 		l.m.upgrade = l.m.installed || failed && l.m.failed[state.NoRelation].Kind != hook.Install
 	}
 	l.update(func(tx *state.Tx) error {
-		return joinErrors(tx.SetUnitCharm("app/0", url), tx.PutWorkflow("app/0", decide.WithCharm(w, url)))
+		return joinErrors(tx.SetUnitCharm("app/0", url), tx.ChangeWorkflow("app/0", func(now *state.Workflow) { *now = decide.WithCharm(w, url) }))
 	})
 }
 
@@ -186,5 +186,5 @@ func (l *life) crash() {
 		return
 	}
 	w.ConfigOwed, l.m.configure = true, true
-	l.update(func(tx *state.Tx) error { return tx.PutWorkflow("app/0", w) })
+	l.update(func(tx *state.Tx) error { return tx.ChangeWorkflow("app/0", func(now *state.Workflow) { *now = w }) })
 }

@@ -112,6 +112,11 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
+	if r.from == decide.FromQueue && h.Kind != hook.Broken && len(r.queued) == 0 {
+		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
+			return err
+		}
+	}
 	if err := recordArrivals(tx, unit, r.queued); err != nil {
 		return err
 	}
@@ -128,7 +133,7 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	if r.from == decide.FromQueue && h.Kind != hook.Broken {
 		m := hook.Take(r.entry)
 		m.Version = max(m.Version, r.op.Version)
-		if err := tx.PutMember(unit, h.Relation, hook.Member(h), m); err != nil {
+		if err := tx.RewriteMember(unit, h.Relation, hook.Member(h), m); err != nil {
 			return err
 		}
 	}

@@ -214,7 +214,7 @@ func (c repairCmd) Run(o *operator) error {
 					fmt.Sprintf("start neco-worker there; if the server is gone for good: neco bootserver remove %d", lrn))
 			}
 		}
-		return []updater.Change{{Key: keys.Repair, Value: record.Repair{Servers: wanted, Who: o.audit.Who}}}, nil
+		return updater.Replace(keys.Repair, record.Repair{Servers: wanted, Who: o.audit.Who}), nil
 	})
 	if err == nil && nothing {
 		o.note("there is nothing to repair: the leader sees nothing that is not as the last update left it")

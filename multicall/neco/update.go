@@ -109,5 +109,5 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 		o.note("updates are paused; this one begins after: neco resume")
 	}
 	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.audit.Who
-	return []updater.Change{{Key: keys.Target, Value: t}}, nil
+	return updater.Replace(keys.Target, t), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/carry"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -118,7 +119,11 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 		return nil, err
 	}
 	f(&doc)
-	return keyspace.Encode(kv.Key, doc)
+	value, err := keyspace.Encode(kv.Key, doc)
+	if err != nil {
+		return nil, err
+	}
+	return carry.Over(kv.Value, value, doc), nil
 }
 
 // rewriteEnvironment stops a replaced environment from harvesting: nobody knows which

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"bijou/state/carry"
 	"bijou/state/digest"
 	"bijou/state/store"
 	"bijou/state/wrap"
@@ -41,6 +42,8 @@ type BlobHead struct {
 	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
 
 	Revision int64 `json:"-"` // 0: there is none
+
+	stored string // what it was read as; empty: it was not read
 }
 
 // Chunks returns how many chunks the blob has.
@@ -112,7 +115,7 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 
 // putBlobHead writes a head, touched now, unless it has changed since it was read: ErrConflict.
 func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old BlobHead) (BlobHead, error) {
-	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC()}
+	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC(), stored: old.stored}
 	op, err := blobHeadOp(sum, head)
 	if err != nil {
 		return BlobHead{}, err
@@ -125,7 +128,11 @@ func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old Blo
 func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	key := BlobHeadsPrefix + sum
 	value, err := Encode(key, head)
-	return store.Op{Key: key, Value: value, Quiet: true}, err
+	if err != nil {
+		return store.Op{}, err
+	}
+	value = carry.Over([]byte(head.stored), value, head)
+	return store.Op{Key: key, Value: value, Quiet: true}, nil
 }
 
 func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) {
@@ -145,6 +152,7 @@ func (v *View) BlobHead(sum string) (BlobHead, error) {
 func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 	head, err := Decode[BlobHead](kv)
 	head.Revision = kv.Revision
+	head.stored = string(kv.Value)
 	return head, err
 }
 

@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"bijou/state/carry"
 	"bijou/state/store"
 )
 
@@ -120,6 +120,16 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	return b.lists[prefix][i], true
 }
 
+// current returns what the key holds as far as the transaction knows: what it has written, or else
+// read. It is nil if the key is absent, or was not read.
+func (b *txBuffer) current(key string) []byte {
+	if op, written := b.writes[key]; written {
+		return op.Value
+	}
+	kv, _ := b.cachedRead(key)
+	return kv.Value
+}
+
 // CompareKey orders keys, for a search in what List has returned.
 func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
@@ -180,7 +190,7 @@ func (b *txBuffer) isNoop(op store.Op) bool {
 	case op.Delete:
 		return kv.Revision == 0
 	}
-	return kv.Revision != 0 && bytes.Equal(kv.Value, op.Value)
+	return kv.Revision != 0 && carry.Same(kv.Value, op.Value)
 }
 
 // WrittenBytes returns how many bytes of keys and values were written so far.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
+	"bijou/state/carry"
 	"bijou/state/metrics"
 	"bijou/state/store"
 )
@@ -116,21 +117,29 @@ func backOff(ctx context.Context, attempt int) error {
 	return backoff.Sleep(ctx, rand.N(longest))
 }
 
-// Put writes a key, as JSON.
-func (tx *Tx) Put(key string, doc any) error { return tx.putLeased(key, doc, 0) }
-
-// PutLeased writes a key that vanishes with the session.
-func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
-	return tx.putLeased(key, doc, s.lease.ID())
-}
-
-func (tx *Tx) putLeased(key string, doc any, lease store.LeaseID) error {
+// Put writes a key, as JSON. If the transaction has read the key, the members that doc's type does
+// not know stay as they are there, as package carry says: a newer binary has written them. After a
+// Remove in the same transaction the record is another one, which has none of them.
+func (tx *Tx) Put(key string, doc any) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
-	if err == nil {
-		tx.buffer.writes[key] = store.Op{Key: key, Value: value, Lease: lease}
+	if err != nil {
+		return err
 	}
-	return err
+	tx.buffer.writes[key] = store.Op{Key: key, Value: carry.Over(tx.buffer.current(key), value, doc)}
+	return nil
+}
+
+// PutLeased writes a key that vanishes with the session. It carries nothing over: what is said under
+// a session is said by its process alone.
+func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
+	tx.checkOpen()
+	value, err := Encode(key, doc)
+	if err != nil {
+		return err
+	}
+	tx.buffer.writes[key] = store.Op{Key: key, Value: value, Lease: s.lease.ID()}
+	return nil
 }
 
 // Remove deletes keys, as far as they are there.

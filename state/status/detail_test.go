@@ -54,7 +54,9 @@ func TestReadUnit(t *testing.T) {
 		{"a hook has failed", state.Workflow{State: "start-error", Failure: failure}, "", "your answer, or its retry at ", "juju resolved --retry mysql/0 runs it again", "idle"},
 		{"nobody leads", state.Workflow{State: "installed"}, "", "a unit that leads its service", "", "idle"},
 	} {
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.PutWorkflow("mysql/0", tc.flow) })
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = tc.flow })
+		})
 		d := statetest.Read(t, st, func(v *state.View) (status.UnitDetail, error) {
 			return status.ReadUnit(v, "mysql/0", status.Options{Now: at}, func(*state.View, string) (string, error) { return tc.owed, nil })
 		})

@@ -19,7 +19,8 @@ type data struct {
 	trimmed  int64
 	leases   map[store.LeaseID]*lease // those that live
 	lastID   store.LeaseID
-	changed  chan struct{} // closed and replaced by each commit
+	changed  chan struct{}    // closed and replaced by each commit
+	lost     func(key string) // of KeepFuture; nil: records are as they are written
 }
 
 // version is one key as one commit left it.
@@ -51,6 +52,7 @@ func (d *data) commit(txn store.Txn) (int64, error) {
 			return 0, store.ErrLeaseLost
 		}
 	}
+	d.addFuture(txn.Ops)
 	d.apply(txn.Ops)
 	return d.revision, nil
 }

@@ -31,7 +31,9 @@ func New(t testing.TB) *state.State {
 // NewOf is New with another record: another provider, say.
 func NewOf(t testing.TB, env state.Environment) *state.State {
 	t.Helper()
-	st, err := state.CreateIn(t.Context(), memstore.New(), env)
+	mem := memstore.New()
+	KeepFuture(t, mem)
+	st, err := state.CreateIn(t.Context(), mem, env)
 	if err != nil {
 		t.Fatal(err)
 	}

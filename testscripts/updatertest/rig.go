@@ -35,7 +35,9 @@ func OverStores(t *testing.T, test func(r *Rig)) {
 // InMemory makes one in memory, which is closed when the test ends: for bubbles of
 // testing/synctest.
 func InMemory(t *testing.T) *Rig {
-	r := &Rig{T: t, Store: keyspace.New(memstore.New(), nil)}
+	mem := memstore.New()
+	keepFuture(t, mem)
+	r := &Rig{T: t, Store: keyspace.New(mem, nil)}
 	t.Cleanup(func() { _ = r.Store.Close() })
 	return r
 }

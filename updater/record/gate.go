@@ -30,6 +30,11 @@ type Gate struct {
 	Progress int `json:"progress,omitempty"`
 }
 
+// Identity tells one gate from the next: for each step another one is opened.
+func (g Gate) Identity() any {
+	return [4]int64{int64(g.Request), g.StartedAt.UnixNano(), int64(g.Attempt), int64(g.Step)}
+}
+
 // IsAbout reports whether the gate was written in that attempt at the request.
 func (g Gate) IsAbout(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt

@@ -20,6 +20,12 @@ type Finding struct {
 	Since     time.Time `json:"since"` // when it was seen first
 }
 
+// Identity tells one finding from others.
+func (f Finding) Identity() any {
+	f.Since = time.Time{}
+	return f
+}
+
 // Same reports whether it is about the same thing, whenever that was seen first.
 func (f Finding) Same(o Finding) bool {
 	return f.Server == o.Server && f.Component == o.Component && f.What == o.What

@@ -38,6 +38,9 @@ type Request struct {
 	Missing []int `json:"missing,omitempty"`
 }
 
+// Identity tells one request from the next, which takes its place.
+func (r Request) Identity() any { return [2]int64{int64(r.ID), r.StartedAt.UnixNano()} }
+
 // Ended reports whether the request's end was reported.
 func (r Request) Ended() bool { return r.EndedAt != nil }
 
@@ -130,6 +133,9 @@ type Contents struct {
 	Message string `json:"message,omitempty"` // why it failed
 }
 
+// Identity tells one result from the next: each is one server's.
+func (c Contents) Identity() any { return c }
+
 // Digests are SHA-256 sums, in hexadecimal, of what a release consists of. "" is not
 // known, which is no difference: former versions knew none.
 type Digests struct {
@@ -156,6 +162,9 @@ type Published struct {
 	// versions did not look.
 	Checked string `json:"checked,omitempty"`
 }
+
+// Identity tells one release from the next.
+func (p Published) Identity() any { return p }
 
 // The results in a History.
 const (
@@ -193,6 +202,9 @@ type Attempt struct {
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
 }
+
+// Identity tells one attempt from the next.
+func (a Attempt) Identity() any { return a.Number }
 
 // Begin adds a running attempt.
 func (h *History) Begin(number int, who string, now time.Time) {

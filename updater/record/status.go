@@ -34,6 +34,9 @@ type Status struct {
 	At time.Time `json:"at"`
 }
 
+// Identity tells one record from the next: a worker writes each of its steps whole, and its own.
+func (s Status) Identity() any { return [3]int64{int64(s.Request), int64(s.Attempt), int64(s.Step)} }
+
 // The step names before the first step.
 const (
 	InstallStep  = "install"
@@ -111,3 +114,6 @@ type Turn struct {
 	Server  int `json:"server"`
 	Request int `json:"request"` // at which it was taken
 }
+
+// Identity tells one turn from the next.
+func (t Turn) Identity() any { return t }

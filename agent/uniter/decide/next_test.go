@@ -124,7 +124,7 @@ func vanished(s *Snapshot) {
 func TestNextAfterForce(t *testing.T) {
 	failed := hook.ForRelation(hook.Changed, db, "mysql/0")
 	checkAll(t, []nextCase{
-		{"a relation vanished: its members depart", idle, vanished, Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
+		{"a relation vanished: its members depart", idle, vanished, Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0", Known: true,
 			State: state.MemberState{State: hook.In, Pending: hook.Departed, Place: 5, Version: 2, Seen: 2}}}}},
 		{"they have: it breaks", idle, func(s *Snapshot) { vanished(s); s.Uniter.Members = nil }, runIn(hook.Broken, "")},
 		{"it was in error: that counts as done", idle, func(s *Snapshot) {
@@ -152,7 +152,7 @@ func TestNextWhileStarted(t *testing.T) {
 		{"configured", idle, func(s *Snapshot) { s.ConfigVersion = 4 }, run(hook.ConfigChanged)},
 		{"restarted", idle, func(s *Snapshot) { s.Uniter.Workflow.ConfigOwed = true }, run(hook.ConfigChanged)},
 		{"settings changed", idle, func(s *Snapshot) { s.Relations[1].Members[0].Version = 3 },
-			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
+			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0", Known: true,
 				State: state.MemberState{State: hook.In, Pending: hook.Changed, Place: 5, Version: 3, Seen: 2}}}}},
 		{"a member came while a hook runs", idle, func(s *Snapshot) {
 			s.Running = true
@@ -176,7 +176,7 @@ func TestNextLeaves(t *testing.T) {
 		r.Life = state.Dying
 		s.Relations[1] = r
 	}
-	departs := Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
+	departs := Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0", Known: true,
 		State: state.MemberState{State: hook.In, Pending: hook.Departed, Place: 5, Version: 2, Seen: 2}}}}
 	without := func(s *Snapshot) {
 		relationDying(s)
@@ -253,7 +253,7 @@ func TestNextAfterFailures(t *testing.T) {
 	checkAll(t, []nextCase{
 		{"nothing runs in a unit's error", idle, and(unitFailed(hook.Start, later), pending), Wait{later}},
 		{"hooks queue all the same", idle, and(unitFailed(hook.Start, later), func(s *Snapshot) { s.Relations[1].Members[0].Version = 3 }),
-			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0",
+			Enqueue{[]hook.Arrival{{Relation: 1, Member: "mysql/0", Known: true,
 				State: state.MemberState{State: hook.In, Pending: hook.Changed, Place: 5, Version: 3, Seen: 2}}}}},
 		{"it is retried when due", idle, unitFailed(hook.ConfigChanged, noon), RunHook{hook.ForUnit(hook.ConfigChanged), FromFailure}},
 		{"but not where hooks are not", idle, and(unitFailed(hook.Start, noon), manual), Wait{}},

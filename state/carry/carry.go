@@ -1,0 +1,298 @@
+// Package carry carries over, from the JSON of a record to the JSON that replaces it, the members
+// that the program does not know. A newer binary has written them, which the environment may go
+// back to: an older one that rewrites the record must not drop them.
+//
+// It reads and writes nothing, and imports nothing of bijou.
+package carry
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Identified is implemented by records, and by parts of records, whose place another one may take:
+// an update of boot servers takes the place of the one before it, and a list has many attempts.
+// Nothing is carried over to another one.
+type Identified interface {
+	// Identity returns a comparable value, by which one is told from another.
+	Identity() any
+}
+
+// Over returns next, the JSON of doc, with what old, the JSON that it replaces, has besides: the
+// members of objects for which the type of doc has no field. It goes down into structs, into maps
+// by key, and into lists: there an element is the one of before that has its Identity or, if the
+// type has none, one of which all known members are as they were. It leaves alone whatever has
+// JSON of its own making (json.Unmarshaler), and all that is of type any.
+//
+// A member that is known and not in next was removed by the program: it is gone. Only of a struct
+// that is left out as zero stays what is not known of it. Without old, and where old has nothing
+// more, next is returned as it is.
+func Over(old, next []byte, doc any) []byte {
+	t := reflect.TypeOf(doc)
+	if len(old) == 0 || !holdsStructs(t) || bytes.Equal(old, next) || knowsAll(old, t) {
+		return next
+	}
+	return merge(old, next, t)
+}
+
+// Same reports whether two JSON values differ at most in the order of objects' members.
+func Same(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	if len(a) != len(b) || sumBytes(a) != sumBytes(b) { // the order changes neither
+		return false
+	}
+	av, aok := parse(a)
+	bv, bok := parse(b)
+	return aok && bok && reflect.DeepEqual(av, bv)
+}
+
+func sumBytes(data []byte) (sum int) {
+	for _, b := range data {
+		sum += int(b) * int(b)
+	}
+	return sum
+}
+
+func parse(data []byte) (value any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(&value)
+	return value, err == nil
+}
+
+// holdsStructs reports whether JSON of that type can have members that it does not know.
+func holdsStructs(t reflect.Type) bool {
+	if t == nil {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Array:
+		return holdsStructs(t.Elem())
+	}
+	return false
+}
+
+// knowsAll is the quick way out of nearly every write.
+func knowsAll(old []byte, t reflect.Type) bool {
+	d := json.NewDecoder(bytes.NewReader(old))
+	d.DisallowUnknownFields()
+	return d.Decode(reflect.New(t).Interface()) == nil
+}
+
+func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if hasOwnJSON(t) || isOther(old, next, t) {
+		return next
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		fields := map[string]reflect.Type{}
+		addFields(fields, t)
+		return mergeObject(old, next, func(name string) (reflect.Type, bool) {
+			field, known := fields[strings.ToLower(name)]
+			return field, known
+		})
+	case reflect.Map:
+		entry := reflect.PointerTo(t.Elem()) // one that is not there is gone, and not zero
+		return mergeObject(old, next, func(string) (reflect.Type, bool) { return entry, true })
+	case reflect.Slice, reflect.Array:
+		return mergeList(old, next, t.Elem())
+	}
+	return next
+}
+
+func hasOwnJSON(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	for _, own := range []reflect.Type{
+		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
+		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	} {
+		if p.Implements(own) {
+			return true
+		}
+	}
+	return false
+}
+
+// addFields adds the types of a struct's fields by their names in JSON, in lower case, since
+// encoding/json takes members for fields whatever their case. Those of embedded structs come last:
+// a struct's own are nearer.
+func addFields(fields map[string]reflect.Type, t reflect.Type) {
+	var embedded []reflect.Type
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if tag == "-" {
+			continue
+		}
+		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			embedded = append(embedded, inner)
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		if _, nearer := fields[strings.ToLower(name)]; f.IsExported() && !nearer {
+			fields[strings.ToLower(name)] = f.Type
+		}
+	}
+	for _, inner := range embedded {
+		addFields(fields, inner)
+	}
+}
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// mergeObject puts what is carried over behind what is known: in which order members stand means
+// nothing.
+func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
+	before, ok := members(old)
+	after, okAfter := members(next)
+	if !ok || !okAfter {
+		return next
+	}
+	at := make(map[string]int, len(after))
+	for i, m := range after {
+		at[m.name] = i
+	}
+	for _, m := range before {
+		i, there := at[m.name]
+		t, known := field(m.name)
+		switch {
+		case !known && !there:
+			after = append(after, m)
+		case known && there && holdsStructs(t):
+			after[i].value = merge(m.value, after[i].value, t)
+		case known && t.Kind() == reflect.Struct: // left out, since all that is known of it is zero
+			if m.value = merge(m.value, json.RawMessage("{}"), t); string(m.value) != "{}" {
+				after = append(after, m)
+			}
+		}
+	}
+
+	var b bytes.Buffer
+	for i, m := range after {
+		b.WriteByte("{,"[min(i, 1)])
+		b.Write(encode(m.name))
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	if len(after) == 0 {
+		return next
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// members returns those of an object, in order; ok is false for any other value.
+func members(object json.RawMessage) (all []member, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, false
+	}
+	for d.More() {
+		var m member
+		token, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		m.name, _ = token.(string)
+		if err := d.Decode(&m.value); err != nil {
+			return nil, false
+		}
+		all = append(all, m)
+	}
+	return all, true
+}
+
+func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
+	var before, after []json.RawMessage
+	if !holdsStructs(t) || json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil || len(after) == 0 {
+		return next
+	}
+	left := map[any][]json.RawMessage{}
+	for _, element := range before {
+		if id, ok := identify(element, t); ok {
+			left[id] = append(left[id], element)
+		}
+	}
+	for i, element := range after {
+		id, ok := identify(element, t)
+		if same := left[id]; ok && len(same) > 0 {
+			after[i] = merge(same[0], element, t)
+			left[id] = same[1:]
+		}
+	}
+	return append(append([]byte{'['}, bytes.Join(rawBytes(after), []byte{','})...), ']')
+}
+
+func rawBytes(all []json.RawMessage) [][]byte {
+	out := make([][]byte, len(all))
+	for i, raw := range all {
+		out[i] = raw
+	}
+	return out
+}
+
+// identify returns what tells an element of a list from others: its Identity, or else all that is
+// known of it.
+func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
+	if id, identified := identity(element, t); identified {
+		return id, true
+	}
+	doc := reflect.New(t).Interface()
+	if json.Unmarshal(element, doc) != nil {
+		return nil, false
+	}
+	known := encode(doc)
+	return string(known), known != nil
+}
+
+// isOther reports whether next is about something else than old.
+func isOther(old, next json.RawMessage, t reflect.Type) bool {
+	before, ok := identity(old, t)
+	after, okAfter := identity(next, t)
+	return ok && okAfter && before != after
+}
+
+func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Identified]()) {
+		return nil, false
+	}
+	doc := reflect.New(t).Interface()
+	if json.Unmarshal(raw, doc) != nil {
+		return nil, false
+	}
+	return doc.(Identified).Identity(), true
+}
+
+// encode leaves HTML's characters as they are, as package keyspace does.
+func encode(value any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(value) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

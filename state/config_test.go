@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/testscripts/statetest"
 )
 
@@ -81,4 +82,54 @@ func TestEnvironmentIsChecked(t *testing.T) {
 	if e := statetest.Environment(); !e.RetryHooks() || e.StatusInterval().Minutes() != 5 || e.HookConcurrency() != 0 {
 		t.Errorf("the defaults are %v, %v, %v", e.RetryHooks(), e.StatusInterval(), e.HookConcurrency())
 	}
+}
+
+// TestUnknownSettingsAreKept is about what a newer binary has set: it stays whatever this one sets,
+// and keeps it from nothing.
+func TestUnknownSettingsAreKept(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			e, err := tx.Environment()
+			if err != nil {
+				return err
+			}
+			e.Config = map[string]string{"colour": "red", "name": "x", state.HarvestMode: "gently", state.HookConcurrency: "2"}
+			return tx.Keys().Put(keys.Environment, e)
+		})
+		set := func(key string, value *string) error {
+			return st.Update(t.Context(), func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{key: value}) })
+		}
+		want := map[string]string{"colour": "red", "name": "x", state.HarvestMode: "gently", state.HookConcurrency: "3", state.RetryHooks: "false"}
+		for _, step := range []struct {
+			key   string
+			value *string
+			err   string
+		}{
+			{state.HookConcurrency, new("3"), ""},
+			{state.RetryHooks, new("false"), ""},
+			{"colour", new("blue"), `unknown environment setting "colour"`},
+			{"shape", new("round"), `unknown environment setting "shape"`},
+			{state.HarvestMode, new("gently"), "want destroyed"},
+			{state.StatusInterval, nil, ""},
+		} {
+			if err := set(step.key, step.value); (err != nil) != (step.err != "") || err != nil && !strings.Contains(err.Error(), step.err) {
+				t.Errorf("%s: %v", step.key, err)
+			}
+			e := statetest.Read(t, st, (*state.View).Environment)
+			if step.key == state.StatusInterval {
+				if diff := cmp.Diff(want, e.Config); diff != "" {
+					t.Error(diff)
+				}
+				if diff := cmp.Diff([]string{"colour", "name"}, e.UnknownSettings()); diff != "" {
+					t.Error(diff)
+				}
+			}
+		}
+		if err := set("colour", nil); err != nil {
+			t.Errorf("it cannot be taken away: %v", err)
+		}
+		if e := statetest.Read(t, st, (*state.View).Environment); e.Config["colour"] != "" {
+			t.Errorf("left: %v", e.Config)
+		}
+	})
 }

@@ -107,25 +107,46 @@ func (v *View) Environment() (Environment, error) {
 	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
 }
 
-// SetEnvironment changes configuration values; nil puts one back to its default.
-// An unknown key or a value that is none of its kind is refused.
+// SetEnvironment changes configuration values; nil puts one back to its default. It refuses a
+// value for an unknown key, and one that is none of its kind. What it does not change stays as it
+// is, whether this binary knows it or not: a newer one may have set it.
 func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	e, err := tx.Environment()
 	if err != nil {
 		return err
 	}
+
 	config := map[string]string{}
 	maps.Copy(config, e.Config)
-	for key, value := range changes {
-		if delete(config, key); value != nil {
-			config[key] = *value
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		value := changes[key]
+		if value == nil {
+			delete(config, key)
+			continue
 		}
+		if err := e.checkSetting(key, *value); err != nil {
+			return fmt.Errorf("cannot set environment: %w", err)
+		}
+		config[key] = *value
 	}
+
 	e.Config = config
-	if err := e.validate(); err != nil {
-		return fmt.Errorf("cannot set environment: %w", err)
-	}
 	return tx.keys.Put(keys.Environment, e)
+}
+
+// UnknownSettings lists the keys of the configuration that this binary does not know, sorted: a
+// newer one has set them.
+func (e Environment) UnknownSettings() []string {
+	known := settingNames()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Config)), func(key string) bool {
+		return slices.Contains(known, key) || e.isProviderSetting(key)
+	})
+}
+
+// isProviderSetting reports whether the provider alone says what the key means.
+func (e Environment) isProviderSetting(key string) bool {
+	name, own := strings.CutPrefix(key, e.Provider+".")
+	return own && settingNamePattern.MatchString(name)
 }
 
 // SetTools records which binary agents are to run from now on.
@@ -142,6 +163,7 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	return tx.keys.Put(keys.Environment, e)
 }
 
+// validate is for an environment that is to be made, all of whose settings are new.
 func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
@@ -156,7 +178,7 @@ func (e Environment) validate() error {
 
 // checkSetting leaves the values of a provider's own keys to the provider.
 func (e Environment) checkSetting(key, value string) error {
-	if name, own := strings.CutPrefix(key, e.Provider+"."); own && settingNamePattern.MatchString(name) {
+	if e.isProviderSetting(key) {
 		return nil
 	}
 	ok, want := false, ""

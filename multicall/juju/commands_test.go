@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bijou/state"
+	"bijou/state/keys"
 )
 
 // exposed and the like: one word of status's yaml.
@@ -97,6 +100,48 @@ func TestEnvironmentSettings(t *testing.T) {
 	w.mustFail(2, "key=value", "set-environment", "hook-concurrency")
 	if got := w.mustRun("get-environment", "hook-concurrency"); got != "default\n" {
 		t.Errorf("a refused change has changed %q", got)
+	}
+}
+
+// TestUnknownSettings are those that a newer binary has set.
+func TestUnknownSettings(t *testing.T) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	e, err := w.home.Environment("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := state.Open(t.Context(), e.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.Update(t.Context(), func(tx *state.Tx) error {
+		e, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		e.Config = map[string]string{"colour": "red"}
+		return tx.Keys().Put(keys.Environment, e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w.mustRun("set-environment", "hook-concurrency=3")
+	w.mustFail(2, `unknown environment setting "colour"`, "set-environment", "colour=blue")
+	if _, out, errs := w.run("", "get-environment"); !strings.Contains(out, "\ncolour: red\n") || !strings.Contains(errs, "unknown to this version, and kept: colour") {
+		t.Errorf("got %s%s", out, errs)
+	}
+	if got := w.mustRun("get-environment", "colour"); got != "red\n" {
+		t.Errorf("got %s", got)
+	}
+	if got := w.mustRun("model-config"); !strings.Contains(got, "colour:\n    Source: unknown\n    Value: red\n") {
+		t.Errorf("got %s", got)
+	}
+	w.mustRun("set-environment", "colour=")
+	if got := w.mustRun("get-environment"); strings.Contains(got, "colour") || !strings.Contains(got, "provisioner-harvest-mode: destroyed\n") {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -57,6 +57,10 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 		return err
 	}
 	values := environmentValues(e)
+	unknown := e.UnknownSettings()
+	if len(unknown) > 0 && (c.Key == "" || slices.Contains(unknown, c.Key)) {
+		o.note("unknown to this version, and kept: %s", strings.Join(unknown, ", "))
+	}
 	if c.Key == "" {
 		return o.encode(c.Format, values)
 	}
@@ -73,10 +77,13 @@ func environmentValues(e state.Environment) map[string]any {
 		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
 		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
 		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
-		state.AllowOtherSeries: e.AllowsOtherSeries(),
+		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
 	}
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
+	}
+	for _, key := range e.UnknownSettings() {
+		values[key] = e.Config[key]
 	}
 	if sum := e.Config[state.ProviderSHA256]; sum != "" {
 		values[state.ProviderSHA256] = sum
@@ -192,6 +199,9 @@ func (c modelConfigCmd) Run(o *operator) error {
 		if _, set := e.Config[key]; set {
 			all[key]["Source"] = "model"
 		}
+	}
+	for _, key := range e.UnknownSettings() {
+		all[key]["Source"] = "unknown"
 	}
 	all[modelStatusInterval] = all[state.StatusInterval]
 	return o.encode(c.Format, all)

@@ -2,8 +2,10 @@ package neco
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -132,13 +134,17 @@ type configGetCmd struct {
 }
 
 func (c configGetCmd) Run(o *operator) error {
-	setting, err := record.FindSetting(c.Key)
-	if err != nil {
-		return console.Usage(err)
-	}
 	stored, err := o.readSettings()
 	if err != nil {
 		return err
+	}
+	setting, err := record.FindSetting(c.Key)
+	if value, kept := stored[c.Key]; kept && err != nil {
+		o.note("unknown to this version, and kept: %s", c.Key)
+		return o.print(value + "\n")
+	}
+	if err != nil {
+		return console.Usage(err)
 	}
 	value, ok := stored[setting.Key]
 	if !ok {
@@ -150,7 +156,8 @@ func (c configGetCmd) Run(o *operator) error {
 	return o.print(value + "\n")
 }
 
-// readSettings leaves out values that cannot be read, and notes their keys.
+// readSettings leaves out values that cannot be read, and notes their keys. Of a key that this
+// version does not know, whatever a newer one has stored is the value.
 func (o *operator) readSettings() (map[string]string, error) {
 	return read(o, func(v *keyspace.View) (map[string]string, error) {
 		stored := map[string]string{}
@@ -163,8 +170,14 @@ func (o *operator) readSettings() (map[string]string, error) {
 		}
 		kvs, err := v.List(keys.AllConfig)
 		for _, kv := range kvs {
-			if value, err := keyspace.Decode[string](kv); err == nil {
-				stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = value
+			key := strings.TrimPrefix(kv.Key, keys.AllConfig)
+			value, notText := keyspace.Decode[string](kv)
+			_, unknown := record.FindSetting(key)
+			switch {
+			case notText == nil:
+				stored[key] = value
+			case unknown != nil && json.Valid(kv.Value):
+				stored[key] = string(kv.Value)
 			}
 		}
 		return stored, err
@@ -189,6 +202,11 @@ func (c configListCmd) Run(o *operator) error {
 		}
 		values[s.Key] = value
 		table.Add("", s.Key, value, mark, s.Help)
+		delete(stored, s.Key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(stored)) {
+		values[key] = "(not shown)" // it may be a secret
+		table.Add("", key, values[key], "yes", "unknown to this version, and kept")
 	}
 	return o.printTable(c.Format, values, table)
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"bijou/state/durable"
 	"bijou/state/executable"
+	"bijou/state/jsonfile"
 	"bijou/state/wrap"
 )
 
@@ -30,7 +30,7 @@ func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 // made by hooks: one too many does less harm than one that is lost.
 func (f Folder) readCharmFileList() (fileSet, error) {
 	var m charmManifest
-	if _, err := durable.ReadJSON(f.charmFileListPath(), &m); err != nil {
+	if _, err := jsonfile.Read(f.charmFileListPath(), &m); err != nil {
 		return nil, fmt.Errorf("cannot read what the charm has brought: %w", err)
 	}
 	b := make(fileSet, len(m.Files))
@@ -47,7 +47,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 			m.Files = append(m.Files, name)
 		}
 	}
-	return wrap.Error(durable.WriteJSON(f.charmFileListPath(), m), "cannot note what the charm has brought")
+	return wrap.Error(jsonfile.Write(f.charmFileListPath(), m), "cannot note what the charm has brought")
 }
 
 func (f Folder) unpackedFiles() (fileSet, error) {

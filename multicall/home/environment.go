@@ -29,6 +29,8 @@ type Record struct {
 	Provider string `yaml:"provider"` // who makes machines
 	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
 	Phase    string `yaml:"phase,omitempty"`
+
+	Unknown map[string]any `yaml:",inline"` // what a newer binary has there: it stays
 }
 
 // Removing is the phase of an environment whose units are gone, and whose processes, store

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -147,5 +148,29 @@ func TestInstallTools(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(folder); len(entries) != 2 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// TestSaveKeepsWhatItDoesNotKnow: a newer binary may have more in environment.yaml.
+func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, recordFile)
+	was := "name: a\nuuid: u\nstate: sqlite:state/state.db\nprovider: local\ntools: 1-old\nfuture:\n    list: [1, 2]\nlabel: red\n"
+	if err := os.WriteFile(path, []byte(was), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Tools = "2-new"
+	if err := e.Save(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	want := strings.Replace(was, "1-old", "2-new", 1)
+	want = strings.Replace(want, "[1, 2]", "\n        - 1\n        - 2", 1)
+	if got := strings.ReplaceAll(string(data), ": \n", ":\n"); got != strings.ReplaceAll(want, ": \n", ":\n") || err != nil {
+		t.Errorf("got %s, %v", data, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"bijou/provision/provider"
-	"bijou/state/durable"
+	"bijou/state/jsonfile"
 )
 
 // networkFile records which network the environment has.
@@ -46,7 +46,7 @@ func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 func (p *Provider) ensureNetwork(r *provider.Record) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
-	there, err := durable.ReadJSON(path, &n)
+	there, err := jsonfile.Read(path, &n)
 	if !there {
 		n, err = p.chooseNetwork()
 	}
@@ -60,7 +60,7 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 		r.Address = n.Last.String()
 	}
 	// Written before the link is made: what is there is known.
-	if err := durable.WriteJSON(path, n); err != nil {
+	if err := jsonfile.Write(path, n); err != nil {
 		return err
 	}
 	return p.createBridge(n)

@@ -18,6 +18,7 @@ import (
 
 	"bijou/state/constraints"
 	"bijou/state/durable"
+	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
 	"bijou/state/wrap"
 )
@@ -133,9 +134,12 @@ type Record struct {
 	Address     string `json:"address,omitempty"` // empty: the host's
 }
 
+// Identity tells one instance from the next in the same folder.
+func (r Record) Identity() any { return [2]string{r.Machine, r.Token} }
+
 // ReadRecord returns fs.ErrNotExist if the folder has none.
 func ReadRecord(dir string) (r Record, err error) {
-	there, err := durable.ReadJSON(filepath.Join(dir, recordFile), &r)
+	there, err := jsonfile.Read(filepath.Join(dir, recordFile), &r)
 	if !there {
 		err = fs.ErrNotExist
 	}
@@ -143,7 +147,7 @@ func ReadRecord(dir string) (r Record, err error) {
 }
 
 // Write makes the folder, which is there, that of the instance.
-func (r Record) Write(dir string) error { return durable.WriteJSON(filepath.Join(dir, recordFile), r) }
+func (r Record) Write(dir string) error { return jsonfile.Write(filepath.Join(dir, recordFile), r) }
 
 // RemoveFolder removes the folder of an instance. The record goes last, so that a removal that was
 // cut off is repeated.

@@ -14,6 +14,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/state/constraints"
 	"bijou/state/durable"
+	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
 	"bijou/state/wrap"
 )
@@ -161,12 +162,16 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	return all, nil
 }
 
+// Identity tells one host of a machine from the next, and one start from the next.
+func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
+
 func (p *Provider) writeRecord(t target, machine, token string) error {
-	data, err := json.Marshal(hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
-	if err != nil {
-		return fmt.Errorf("internal error: %w", err)
+	path := p.ledgerPath(machine)
+	err := durable.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = jsonfile.Write(path, hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
 	}
-	return writeFile(p.ledgerPath(machine), append(data, '\n'))
+	return wrap.Error(err, "cannot write %q", path)
 }
 
 // The operator gives a machine's host up, as gone for good, by emptying its record, since one that

@@ -6,9 +6,7 @@
 package durable
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,31 +20,6 @@ import (
 // been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, Sync)
-}
-
-// WriteJSON is WriteFile of a document as JSON, for its owner only.
-func WriteJSON(path string, doc any) error {
-	data, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	return WriteFile(path, append(data, '\n'), 0o600)
-}
-
-// ReadJSON reads a document that WriteJSON has written; there is false, and doc left alone, if
-// there is none.
-func ReadJSON(path string, doc any) (there bool, err error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, doc)
-	}
-	if err != nil {
-		return true, fmt.Errorf("cannot read %q: %w", path, err)
-	}
-	return true, nil
 }
 
 // Sync makes the names in a folder durable, and the removal of others.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -26,7 +27,13 @@ type File string
 func In(dir string) File { return File(filepath.Join(dir, Name)) }
 
 type document struct {
-	Keys secret.Keyring `yaml:"keys"`
+	Keys    []entry        `yaml:"keys"`
+	Unknown map[string]any `yaml:",inline"` // what a newer binary has there: it stays
+}
+
+type entry struct {
+	secret.Key `yaml:",inline"`
+	Unknown    map[string]any `yaml:",inline"`
 }
 
 // Read returns the keys; secret.ErrNoKey if there is no file.
@@ -49,12 +56,29 @@ func Parse(data []byte) (secret.Keyring, error) {
 	if yaml.Unmarshal(data, &doc) != nil || len(doc.Keys) == 0 {
 		return nil, errors.New("cannot read the keys for secrets: the file has none")
 	}
-	return doc.Keys, nil
+	ring := make(secret.Keyring, len(doc.Keys))
+	for i, e := range doc.Keys {
+		ring[i] = e.Key
+	}
+	return ring, nil
 }
 
-// Write replaces the file, which its owner alone can read.
+// Write replaces the file, which its owner alone can read. What a newer binary has put there stays,
+// with the keys that stay.
 func (f File) Write(ring secret.Keyring) error {
-	data, err := yaml.Marshal(document{ring})
+	var before document
+	if old, err := os.ReadFile(string(f)); err == nil && yaml.Unmarshal(old, &before) != nil {
+		before = document{} // it is replaced
+	}
+	doc := document{Unknown: before.Unknown}
+	for _, key := range ring {
+		e := entry{Key: key}
+		if i := slices.IndexFunc(before.Keys, func(old entry) bool { return old.Key == key }); i >= 0 {
+			e = before.Keys[i]
+		}
+		doc.Keys = append(doc.Keys, e)
+	}
+	data, err := yaml.Marshal(doc)
 	if err == nil {
 		err = durable.WriteFile(string(f), data, 0o600)
 	}

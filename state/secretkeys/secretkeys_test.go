@@ -35,3 +35,25 @@ func TestFile(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteKeepsWhatItDoesNotKnow: a newer binary may have more in the file.
+func TestWriteKeepsWhatItDoesNotKnow(t *testing.T) {
+	f := In(t.TempDir())
+	one, two := secret.NewKey(), secret.NewKey()
+	was := "keys:\n    - id: " + one.ID + "\n      key: " + one.Key + "\n      made: today\nformat: 2\n"
+	if err := os.WriteFile(string(f), []byte(was), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(secret.Keyring{one, two}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(string(f))
+	want := strings.Replace(was, "format", "    - id: "+two.ID+"\n      key: "+two.Key+"\nformat", 1)
+	if string(data) != want || err != nil {
+		t.Errorf("got %s, %v", data, err)
+	}
+	ring, err := f.Read()
+	if err != nil || len(ring) != 2 || ring[0] != one || ring[1] != two {
+		t.Errorf("got %v, %v", ring, err)
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"bijou/state/durable"
+	"bijou/state/jsonfile"
 	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/release"
@@ -32,12 +32,12 @@ func (h *Host) componentFile(name string) string {
 
 // readRecord returns the zero record of a component that was never touched.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
-	_, err = durable.ReadJSON(h.componentFile(name), &c)
+	_, err = jsonfile.Read(h.componentFile(name), &c)
 	return c, wrap.Error(err, "cannot read what is installed of %s", name)
 }
 
 func (h *Host) writeRecord(name string, c componentRecord) error {
-	err := durable.WriteJSON(h.componentFile(name), c)
+	err := jsonfile.Write(h.componentFile(name), c)
 	return wrap.Error(err, "cannot write what is installed of %s", name)
 }
 

@@ -21,6 +21,7 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/digest"
 	"bijou/state/durable"
+	"bijou/state/jsonfile"
 	"bijou/state/wrap"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -122,13 +123,13 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
-	_, _ = durable.ReadJSON(originsFile(h.dir), &before) // what cannot be read is replaced
+	_, _ = jsonfile.Read(originsFile(h.dir), &before) // what cannot be read is replaced
 	var err error
 	if program != "" {
 		all[0].Program, _, err = digest.OfFile(program)
 	}
 	if all = append(all, before...); err == nil {
-		err = durable.WriteJSON(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+		err = jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
 	return wrap.Error(err, "cannot write what is installed")
 }
@@ -137,7 +138,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 // by; "" if it was not installed by this worker or one before it.
 func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin
-	_, err := durable.ReadJSON(originsFile(dir), &all)
+	_, err := jsonfile.Read(originsFile(dir), &all)
 	if err != nil || len(all) == 0 {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/filelock"
+	"bijou/state/jsonfile"
 	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/record"
@@ -187,15 +188,18 @@ type Journal struct {
 	At        time.Time `json:"at"` // when it came to this phase
 }
 
+// Identity tells one step's journal from the next.
+func (j Journal) Identity() any { return [3]int{j.Request, j.Attempt, j.Step} }
+
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
 func readJournal(dir string) (j Journal, err error) {
-	_, err = durable.ReadJSON(journalFile(dir), &j)
+	_, err = jsonfile.Read(journalFile(dir), &j)
 	return j, wrap.Error(err, "cannot read the journal")
 }
 
 func writeJournal(dir string, j Journal) error {
-	return wrap.Error(durable.WriteJSON(journalFile(dir), j), "cannot write the journal")
+	return wrap.Error(jsonfile.Write(journalFile(dir), j), "cannot write the journal")
 }
 
 // lockFolder makes this process the folder's only worker, until it ends.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"bijou/state/durable"
+	"bijou/state/jsonfile"
 	"bijou/state/store"
 )
 
@@ -36,7 +36,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	if err := showMark(path, m); err != nil {
 		return err
 	}
-	return durable.WriteJSON(path+markSuffix, m)
+	return jsonfile.Write(path+markSuffix, m)
 }
 
 // showMark has others find the mark before it is durable, which takes a busy disk a while.
@@ -55,7 +55,7 @@ func showMark(path string, m mark) error {
 // checkMark returns the ErrStoreGone that another process has left a mark of.
 func checkMark(file storeFile) error {
 	var m mark
-	there, err := durable.ReadJSON(file.path+markSuffix, &m)
+	there, err := jsonfile.Read(file.path+markSuffix, &m)
 	if err != nil || !there {
 		return err
 	}

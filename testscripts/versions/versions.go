@@ -37,6 +37,17 @@ func Former(t testing.TB) string {
 	return At(t, commit)
 }
 
+// FormerHas reports whether the file is in the tree that the former binary was built of. Where git's
+// history has no such commit, it is taken to be there: what is said of the file is then held.
+func FormerHas(path string) bool {
+	root := filepath.Join("..", "..")
+	at := strings.TrimSpace(commit)
+	if exec.Command("git", "-C", root, "cat-file", "-e", at+"^{commit}").Run() != nil {
+		return true
+	}
+	return exec.Command("git", "-C", root, "cat-file", "-e", at+":"+path).Run() == nil
+}
+
 // At is the path of the binary of another commit in git's history.
 func At(t testing.TB, commit string) string {
 	t.Helper()

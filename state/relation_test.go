@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/testscripts/statetest"
 )
 
@@ -244,5 +246,28 @@ func TestTwoLastMembersLeaveAtOnce(t *testing.T) {
 			t.Errorf("the relation stayed: %v", err)
 		}
 		return nil
+	})
+}
+
+// TestPortsKeepWhatTheyDoNotKnow: a list of records is one record, whose elements are told apart by
+// what is known of them.
+func TestPortsKeepWhatTheyDoNotKnow(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 1)
+		key := keys.Ports("mysql/0")
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return tx.Keys().Put(key, json.RawMessage(`[{"from":80,"to":80,"protocol":"tcp","future":1},{"from":90,"to":90,"protocol":"tcp","future":2}]`))
+		})
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return tx.SetPorts("mysql/0", []state.Port{{From: 70, To: 70, Protocol: "tcp"}, {From: 80, To: 80, Protocol: "tcp"}})
+		})
+		got := statetest.Read(t, st, func(v *state.View) (string, error) {
+			value, _, err := v.Keys().Get(key)
+			return string(value), err
+		})
+		want := `[{"from":70,"to":70,"protocol":"tcp"},{"from":80,"to":80,"protocol":"tcp","future":1}]`
+		if got != want {
+			t.Errorf("got %s", got)
+		}
 	})
 }

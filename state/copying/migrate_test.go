@@ -257,3 +257,14 @@ func TestMigrateBack(t *testing.T) {
 	check(t, s.View(ctx, state.CheckFormat))
 	checkIs(t, moved.View(ctx, state.CheckFormat), state.ErrMoved)
 }
+
+// TestRewriteKeepsWhatItDoesNotKnow is about records in a newer binary's backup.
+func TestRewriteKeepsWhatItDoesNotKnow(t *testing.T) {
+	const was = `{"series":"noble","life":"alive","future":[1],"instance-id":"i-1","status":"running","addresses":{"private":"a","future":2}}`
+	got, err := rewriteRecord(keyspace.KeyValue{Key: keys.Machine("0"), Value: []byte(was)}, func(m *state.Machine) { holdWithoutInstance("0", m) })
+	check(t, err)
+	want := `{"series":"noble","life":"alive","instance-id":"i-1","status":"pending","future":[1],"addresses":{"future":2}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -24,9 +24,10 @@ const (
 // TestFuture has an environment go back from a newer binary, which has stored what neither this one
 // nor the former knows. Both work with it, and what is there when it goes forward again is what was.
 //
-// This binary is held to all of it, and so is the former from when on it has package carry. One that
-// does not drops the members of records that it writes, and refuses set-environment: then only the
-// setting has to be there in the end, and the members of records that it never writes.
+// This binary is held to all of it, and so is the former once it has package jsonfile, the last part
+// of that. One that has not drops the members of records that it writes, and refuses
+// set-environment: then only the setting has to be there in the end, and the members of records that
+// it never writes.
 func TestFuture(t *testing.T) {
 	t.Parallel()
 	former, current := Former(t), Current(t)
@@ -42,7 +43,7 @@ func TestFuture(t *testing.T) {
 }
 
 func goThroughFuture(t *testing.T, former, current, url string) {
-	formerKeeps := FormerHas("state/carry/carry.go")
+	formerKeeps := FormerHas("state/jsonfile/jsonfile.go")
 	w := newWorld(t, current, url)
 	w.deploy("near", 0)
 	w.deploy("far", 0)

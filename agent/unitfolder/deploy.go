@@ -20,15 +20,24 @@ import (
 // files. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
 func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
+	return wrap.Error(f.putCharm(ctx, st, url, fault), "cannot deploy charm %q", url)
+}
+
+func (f Folder) putCharm(ctx context.Context, st *state.State, url string, fault func(point string)) error {
 	c, err := state.Read(ctx, st, func(v *state.View) (state.Charm, error) { return v.Charm(url) })
-	if err == nil {
-		fault("before-unpack")
-		err = errors.Join(f.restoreOldCharm(), unpackBeside(ctx, st, c, f))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = f.replaceCharm(fault)
+
+	fault("before-unpack")
+	if err := f.restoreOldCharm(); err != nil {
+		return err
 	}
-	return wrap.Error(err, "cannot deploy charm %q", url)
+	if err := unpackBeside(ctx, st, c, f); err != nil {
+		return err
+	}
+
+	return f.replaceCharm(fault)
 }
 
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
@@ -65,17 +74,21 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 	if err != nil {
 		return nil, err
 	}
-	err = os.Remove(file.Name())
-	_, copyErr := io.Copy(file, blob)
-	if err := errors.Join(err, copyErr); err != nil {
+
+	if err := os.Remove(file.Name()); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if _, err := io.Copy(file, blob); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-// replaceCharm swaps charm.new with charm, and keeps what hooks have made in charm. As long
-// as either may be in place, the files of both count as brought by a charm.
+// replaceCharm swaps charm.new with charm, and keeps the files that hooks have made in charm. As
+// long as either may be in place, the files of both count as brought by a charm: if the swap
+// fails, the list still names those of the old one.
 func (f Folder) replaceCharm(fault func(point string)) error {
 	fresh, err := f.unpackedFiles()
 	if err != nil {
@@ -83,17 +96,28 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	}
 	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
 		fault("before-swap")
-		return errors.Join(f.writeCharmFileList(fresh), f.swapCharm(fault))
+		if err := f.writeCharmFileList(fresh); err != nil {
+			return err
+		}
+		return f.swapCharm(fault)
 	}
+
 	old, err := f.readCharmFileList()
-	if err == nil {
-		err = errors.Join(f.writeCharmFileList(old, fresh), f.preserveLocalFiles(old))
-	}
 	if err != nil {
 		return err
 	}
+	if err := f.writeCharmFileList(old, fresh); err != nil {
+		return err
+	}
+	if err := f.preserveLocalFiles(old); err != nil {
+		return err
+	}
+
 	fault("before-swap")
-	return errors.Join(f.swapCharm(fault), f.writeCharmFileList(fresh))
+	if err := f.swapCharm(fault); err != nil {
+		return err
+	}
+	return f.writeCharmFileList(fresh)
 }
 
 func (f Folder) swapCharm(fault func(point string)) error {
@@ -108,13 +132,19 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	default: // a file system that cannot exchange
 		err = f.swapByRename()
 	}
-	err = errors.Join(err, durable.Sync(string(f)))
+	if err != nil {
+		return err
+	}
+	if err := durable.Sync(string(f)); err != nil {
+		return err
+	}
+
 	fault("after-swap")
-	return err
+	return nil
 }
 
-// swapByRename needs two renames. If it is killed between them, the next deploy puts the
-// old charm back (restoreOldCharm).
+// swapByRename needs two renames. If the second fails it puts the old charm back. If it is
+// killed between them, the next deploy does so (restoreOldCharm).
 func (f Folder) swapByRename() error {
 	aside := f.Path("charm.old")
 	if err := os.RemoveAll(aside); err != nil {
@@ -124,7 +154,7 @@ func (f Folder) swapByRename() error {
 		return err
 	}
 	if err := os.Rename(f.Path("charm.new"), f.Charm()); err != nil {
-		return err
+		return errors.Join(err, f.restoreOldCharm())
 	}
 	return os.RemoveAll(aside)
 }

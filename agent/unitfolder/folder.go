@@ -174,9 +174,23 @@ func (f Folder) moveFromLegacy() error {
 	}
 	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
 	if err != nil { // a file system that cannot exchange
-		err = errors.Join(os.Remove(string(f)), os.Rename(former, string(f)))
+		err = f.replaceLinkBy(former)
 	}
-	return errors.Join(err, durable.Sync(filepath.Dir(string(f))), durable.Sync(filepath.Dir(former)))
+	if err != nil {
+		return err
+	}
+
+	if err := durable.Sync(filepath.Dir(string(f))); err != nil {
+		return err
+	}
+	return durable.Sync(filepath.Dir(former))
+}
+
+func (f Folder) replaceLinkBy(former string) error {
+	if err := os.Remove(string(f)); err != nil {
+		return err
+	}
+	return os.Rename(former, string(f))
 }
 
 // linkFrom makes the legacy path a link to the folder: older binaries find it there, and

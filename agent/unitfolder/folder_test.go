@@ -1,6 +1,7 @@
 package unitfolder
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,6 +75,49 @@ func TestToolsLinkFollowsTheAgent(t *testing.T) {
 		}
 		if got, _ := os.Readlink(f.ToolsPath()); got != tools {
 			t.Errorf("links to %q, want %q", got, tools)
+		}
+	}
+}
+
+// TestFailedSwapKeepsTheList has a swap fail: the files of the charm that is still in place go on
+// counting as a charm's, so that the next deploy removes them.
+func TestFailedSwapKeepsTheList(t *testing.T) {
+	st := statetest.New(t)
+	f := Of(t.TempDir(), "mysql/0")
+	if err := os.MkdirAll(string(f), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var charms []string
+	for i, name := range []string{"old", "failed", "fresh"} {
+		files := statetest.MySQL()
+		files[name], files["revision"] = "x", fmt.Sprintln(i)
+		charms = append(charms, statetest.AddCharm(t, st, files).URL.String())
+	}
+	none := func(string) {}
+	if err := PutCharm(t.Context(), st, charms[0], f, none); err != nil {
+		t.Fatal(err)
+	}
+
+	cannotSwap := func(point string) {
+		if point == "before-swap" {
+			if err := os.RemoveAll(f.Path("charm.new")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := PutCharm(t.Context(), st, charms[1], f, cannotSwap); err == nil {
+		t.Fatal("the swap did not fail")
+	}
+	if _, err := os.Stat(f.Path("charm/old")); err != nil {
+		t.Errorf("the charm of before: %v", err)
+	}
+
+	if err := PutCharm(t.Context(), st, charms[2], f, none); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"old": false, "failed": false, "fresh": true} {
+		if _, err := os.Stat(f.Path("charm/" + name)); (err == nil) != want {
+			t.Errorf("%s: there %v, want %v", name, err == nil, want)
 		}
 	}
 }

@@ -74,7 +74,10 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	if err := m.preserveDir("."); err != nil {
 		return fmt.Errorf("cannot take along what the charm has made: %w", err)
 	}
-	return errors.Join(m.syncDirs(), m.restoreDirModes())
+	if err := m.syncDirs(); err != nil {
+		return err
+	}
+	return m.restoreDirModes()
 }
 
 // preserver links hook-made files from the old charm folder to the new one.
@@ -97,12 +100,19 @@ func (p *preserver) preserveDir(dir string) error {
 	}
 	entries, err := f.ReadDir(-1)
 	f.Close()
+	if err != nil {
+		return err
+	}
+
 	for _, e := range entries {
-		if err == nil && e.Name() != "__pycache__" { // made from the old charm's code, and of no use to the new
-			err = p.preserveEntry(path.Join(dir, e.Name()), e)
+		if e.Name() == "__pycache__" { // made from the old charm's code, and of no use to the new
+			continue
+		}
+		if err := p.preserveEntry(path.Join(dir, e.Name()), e); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
@@ -177,8 +187,18 @@ func (p *preserver) copyFile(name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Chmod(info.Mode()), dst.Sync(), dst.Close())
+	err = fillFile(dst, src, info.Mode())
+	return errors.Join(err, dst.Close())
+}
+
+func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
+	if _, err := io.Copy(dst, src); err != nil {
+		return err
+	}
+	if err := dst.Chmod(mode); err != nil {
+		return err
+	}
+	return dst.Sync()
 }
 
 func (p *preserver) restoreDirModes() error {
@@ -207,7 +227,8 @@ func (p *preserver) syncDirs() error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		err = f.Sync()
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}

@@ -171,6 +171,10 @@ func (e Environment) DropCredentials() error {
 		used[path] = true
 		return path, nil
 	})
+	if err != nil {
+		return err
+	}
+
 	for _, entry := range entries {
 		if path := filepath.Join(folder, entry.Name()); !used[path] {
 			err = errors.Join(err, os.Remove(path))

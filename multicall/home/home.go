@@ -180,6 +180,10 @@ func (l *FolderLock) Bootstrapped() bool {
 // goes last: until then the environment is there and its removal can be repeated.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
+	if err != nil {
+		return fmt.Errorf("cannot list %q: %w", l.dir.Name(), err)
+	}
+
 	for _, e := range entries {
 		if e.Name() != recordFile {
 			err = errors.Join(err, removeAll(filepath.Join(l.dir.Name(), e.Name())))

@@ -88,15 +88,25 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 // is written outside of it. Owners are kept for root only.
 func UnpackFolder(r io.Reader, dir string) error {
 	beside := dir + ".restored"
-	if err := errors.Join(removeAll(beside), durable.MkdirAll(beside, 0o755)); err != nil {
+	if err := removeAll(beside); err != nil {
 		return err
 	}
-	err := untar.Into(context.Background(), beside, r, true)
-	if err == nil {
-		err = durable.Sync(beside)
+	if err := unpackBeside(r, beside); err != nil {
+		return errors.Join(fmt.Errorf("cannot unpack into %q: %w", dir, err), removeAll(beside))
 	}
-	if err != nil {
-		return fmt.Errorf("cannot unpack into %q: %w", dir, err)
+
+	if err := os.Rename(beside, dir); err != nil {
+		return errors.Join(err, removeAll(beside))
 	}
-	return errors.Join(os.Rename(beside, dir), durable.Sync(filepath.Dir(dir)))
+	return durable.Sync(filepath.Dir(dir))
+}
+
+func unpackBeside(r io.Reader, beside string) error {
+	if err := durable.MkdirAll(beside, 0o755); err != nil {
+		return err
+	}
+	if err := untar.Into(context.Background(), beside, r, true); err != nil {
+		return err
+	}
+	return durable.Sync(beside)
 }

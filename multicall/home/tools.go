@@ -75,6 +75,10 @@ func (e Environment) HasTools(name string) bool {
 // SweepTools removes the folders of tools that are neither among those to keep nor pinned.
 func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
+	if err != nil {
+		return fmt.Errorf("cannot list old tools: %w", err)
+	}
+
 	for _, entry := range entries {
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
 		if !slices.Contains(keep, entry.Name()) && toolsPattern.MatchString(entry.Name()) && !pinned(folder) {

@@ -74,7 +74,10 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
 	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "what storage holds", "the provider's own files and keys"}
 	b.header = h
-	if err := errors.Join(b.addCredentials(w), b.addSecretKeys(w)); err != nil {
+	if err := b.addCredentials(w); err != nil {
+		return err
+	}
+	if err := b.addSecretKeys(w); err != nil {
 		return err
 	}
 	if err := b.addUnits(s, w); err != nil {

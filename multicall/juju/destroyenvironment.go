@@ -53,15 +53,16 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 // environment was chosen, and another one of that name is not what was confirmed.
 func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, lock *home.FolderLock) error {
 	e, err := o.home.Environment(chosen.Name)
-	if err == nil && e.UUID != chosen.UUID {
-		err = fmt.Errorf("it is another one by now, with the uuid %s", e.UUID)
-	}
-	if err == nil {
-		err = o.checkOriginal(e)
-	}
 	if err != nil {
 		return err
 	}
+	if e.UUID != chosen.UUID {
+		return fmt.Errorf("it is another one by now, with the uuid %s", e.UUID)
+	}
+	if err := o.checkOriginal(e); err != nil {
+		return err
+	}
+
 	if !c.Force && e.Phase != home.Removing { // or an earlier, interrupted destroy-environment has passed this
 		if err := c.drain(o, e); err != nil {
 			return console.Hint(err, "--force takes it down without stop hooks")
@@ -109,7 +110,10 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := errors.Join(o.parts.Agents.RemoveFiles(e), storeurl.Remove(ctx, e.State)); err != nil {
+	if err := o.parts.Agents.RemoveFiles(e); err != nil {
+		return err
+	}
+	if err := storeurl.Remove(ctx, e.State); err != nil {
 		return err
 	}
 	wasCurrent := o.home.Current() == e.Name

@@ -42,10 +42,15 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if err = o.checkOriginal(e); err == nil {
 		err = c.migrate(o, e)
 	}
-	if now, lerr := home.Load(e.Dir); err == nil && lerr == nil { // until it is finished the old store's are needed
+	if err != nil { // until it is finished the old store's credentials are needed
+		return withMigrationHint(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
+	}
+
+	now, err := home.Load(e.Dir)
+	if err == nil {
 		err = now.DropCredentials()
 	}
-	return withMigrationHint(wrap.Error(err, "cannot migrate environment %q", e.Name), e)
+	return wrap.Error(err, "environment %q has its state there, but cannot drop the credentials of the old store", e.Name)
 }
 
 func withMigrationHint(err error, e home.Environment) error {
@@ -127,16 +132,20 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 // checkStopped finds processes of this host which are just starting and have announced nothing yet.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
+	if err != nil {
+		return err
+	}
+
 	for _, dir := range dirs {
-		pid, perr := o.parts.Agents.Process(dir)
-		if perr != nil {
-			return perr
+		pid, err := o.parts.Agents.Process(dir)
+		if err != nil {
+			return err
 		}
 		if pid != 0 {
 			return fmt.Errorf("the agent of machine %s runs, %s: %w", filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
 		}
 	}
-	return err
+	return nil
 }
 
 // refuseCopy refuses to work on an environment in a file whose machine 0 is another

@@ -114,9 +114,10 @@ func (r *restore) replaceInPlace() error {
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
-	if err := errors.Join(r.setAsideUnknown(now), r.restoreStore(now, "")); err != nil {
+	if err := r.restoreStore(now, ""); err != nil {
 		return err
 	}
+
 	if now.State != old {
 		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 		defer cancel()
@@ -124,19 +125,46 @@ func (r *restore) replaceInPlace() error {
 			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
 		}
 	}
-	if err := errors.Join(now.Save(), now.DropCredentials()); err != nil {
+	if err := now.Save(); err != nil {
+		return err
+	}
+	if err := now.DropCredentials(); err != nil {
 		return err
 	}
 	return r.o.startBackground(now)
 }
 
-// restoreStore unpacks the units' folders that are not there, and fills the store.
+// restoreStore sets aside the folders of units that the backup does not know, unpacks those that
+// are not there, and fills the store. As long as the store is as it was, a failure puts the
+// folders back.
 func (r *restore) restoreStore(e home.Environment, sha256 string) error {
-	if err := errors.Join(r.unpackUnits(e), r.takeSecretKeys(e)); err != nil {
+	var aside asideFolders
+	if r.cmd.Replace {
+		var err error
+		if aside, err = r.setAsideUnknown(e); err != nil {
+			return err
+		}
+	}
+
+	begun := false
+	err := r.fillStore(e, sha256, func() { begun = true })
+	if err != nil && !begun {
+		return errors.Join(err, aside.undo(r.o))
+	}
+	return err
+}
+
+// fillStore calls begun once the store is not any more what it was.
+func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) error {
+	if err := r.unpackUnits(e); err != nil {
 		return err
 	}
+	if err := r.takeSecretKeys(e); err != nil {
+		return err
+	}
+
 	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
-		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault,
+		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault, Begun: begun,
 		Change: func(env *state.Environment) {
 			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools
 			if sha256 != "" { // which bootstrap has set
@@ -207,40 +235,122 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(home.UnpackFolder(content, dir), content.Close()); err != nil {
+		err = home.UnpackFolder(content, dir)
+		if err := errors.Join(err, content.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// asideFolder is the folder of a unit that is newer than the backup, moved to where no agent
+// removes it.
+type asideFolder struct {
+	name string // below the environment's folder
+	own  string // where the folder was
+	kept string // where it is
+	link string // led to it; empty: it was no link
+	to   string // what link was
+}
+
+type asideFolders []asideFolder
+
+// undo puts the folders back: their units go on if the store was not replaced.
+func (all asideFolders) undo(o *operator) error {
+	var errs []error
+	for _, a := range all {
+		if err := a.undo(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		o.note("  nothing was restored: the folder %s is back in its place", a.name)
+	}
+	return errors.Join(errs...)
+}
+
+func (a asideFolder) undo() error {
+	if err := os.Rename(a.kept, a.own); err != nil {
+		return fmt.Errorf("cannot put back the folder %s of the unit: %w", a.kept, err)
+	}
+	if a.link == "" {
+		return nil
+	}
+	return wrap.Unless(os.Symlink(a.to, a.link), fs.ErrExist)
+}
+
 // setAsideUnknown keeps the folders of units that are newer than the backup: agents remove
-// what is no unit's.
-func (r *restore) setAsideUnknown(e home.Environment) error {
+// folders that belong to no unit. If one cannot be set aside it puts the others back.
+func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {
 		if machine, unit, ok := strings.Cut(k.Key, "/units/"); ok {
 			known[machine+"/units/"+strings.ReplaceAll(unit, "/", "-")] = true
 		}
 	}
+
 	dirs, err := e.MachineDirs()
+	if err != nil {
+		return nil, err
+	}
+	var all asideFolders
 	for _, dir := range dirs {
-		found, _ := filepath.Glob(filepath.Join(dir, "units", "*"))
+		found, _ := filepath.Glob(filepath.Join(dir, "units", "*")) // fails for a bad pattern only
 		for _, folder := range found {
-			name, rerr := filepath.Rel(e.Dir, folder)
-			if err = errors.Join(err, rerr); err != nil || known[name] {
+			name, err := filepath.Rel(e.Dir, folder)
+			if err != nil {
+				return nil, errors.Join(err, all.undo(r.o))
+			}
+			if known[name] {
 				continue
 			}
+
 			aside := fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8])
-			own, lerr := filepath.EvalSymlinks(folder)
-			err = errors.Join(lerr, os.MkdirAll(filepath.Dir(aside), 0o755), os.Rename(own, aside))
-			if lerr = os.Remove(folder); !errors.Is(lerr, fs.ErrNotExist) { // the link to it
-				err = errors.Join(err, lerr)
+			one, err := setAside(name, folder, aside)
+			if err != nil {
+				err = console.Hint(fmt.Errorf("cannot set the unit's folder %s aside: %w", folder, err), "nothing was restored: make room for it there, or move it away, and restore again")
+				return nil, errors.Join(err, all.undo(r.o))
+			}
+			if one.own == "" {
+				continue
 			}
 			r.o.note("  the backup has no unit of the folder %s, which is %s now", name, aside)
+			all = append(all, one)
 		}
 	}
-	return err
+	return all, nil
+}
+
+// setAside moves a unit's folder, to which a link may lead. It returns no folder for a link
+// that leads nowhere: the folder was set aside before.
+func setAside(name, folder, aside string) (asideFolder, error) {
+	own, err := filepath.EvalSymlinks(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return asideFolder{}, os.Remove(folder)
+	}
+	if err != nil {
+		return asideFolder{}, err
+	}
+	one := asideFolder{name: name, own: own, kept: aside}
+	if to, err := os.Readlink(folder); err == nil {
+		one.link, one.to = folder, to
+	}
+
+	if err := durable.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+		return asideFolder{}, err
+	}
+	if err := os.Rename(own, aside); err != nil {
+		return asideFolder{}, err
+	}
+	if err := durable.Sync(filepath.Dir(aside)); err != nil {
+		return asideFolder{}, errors.Join(err, one.undo())
+	}
+	if one.link == "" {
+		return one, nil
+	}
+	if err := os.Remove(one.link); err != nil {
+		return asideFolder{}, errors.Join(err, one.undo())
+	}
+	return one, nil
 }
 
 // takeSecretKeys puts the keys of the backup, and those of --key, before the environment's

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state/archive"
 )
@@ -48,5 +50,60 @@ func TestRestoredURL(t *testing.T) {
 	info, serr := os.Stat(kept)
 	if err := errors.Join(err, serr); err != nil || string(data) != "KEY" || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v: %q, %v", err, data, info.Mode())
+	}
+}
+
+// TestSetAsideAllOrNone has one folder of three that cannot be set aside.
+func TestSetAsideAllOrNone(t *testing.T) {
+	var b bytes.Buffer
+	w := archive.NewWriter(&b)
+	if err := errors.Join(w.AddKeys(nil), w.Close(archive.Header{Kind: archive.Environment})); err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := home.Environment{Dir: t.TempDir()}
+	machine := e.MachineDir("0")
+	inTheWay := filepath.Join(machine, "set-aside", "c-0-"+a.Sum[:8], "x")
+	for _, dir := range []string{"agents/unit-a-0/x", "units/b-0/x", "agents/unit-c-0/x", inTheWay[len(machine):]} {
+		if err := os.MkdirAll(filepath.Join(machine, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a-0", "c-0", "d-0"} { // nothing is left of d/0
+		if err := os.Symlink("../agents/unit-"+name, filepath.Join(machine, "units", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := bytes.Buffer{}
+	r := &restore{archive: a, o: &operator{streams: console.Streams{Err: &said}}}
+
+	if _, err := r.setAsideUnknown(e); err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{"a-0", "b-0", "c-0"} {
+		if _, err := os.Stat(filepath.Join(machine, "units", name, "x")); err != nil {
+			t.Errorf("%s is not where it was: %v", name, err)
+		}
+	}
+	if strings.Contains(said.String(), "c-0") {
+		t.Errorf("said: %s", said.String())
+	}
+
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.setAsideUnknown(e); err != nil || len(all) != 3 {
+		t.Errorf("%v, %v", all, err)
+	}
+	for _, name := range []string{"a-0", "b-0", "c-0"} {
+		if _, err := os.Stat(filepath.Join(machine, "set-aside", name+"-"+a.Sum[:8], "x")); err != nil {
+			t.Errorf("%s is not aside: %v", name, err)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Join(machine, "units")); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }

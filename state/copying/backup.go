@@ -1,7 +1,6 @@
 package copying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,13 +25,18 @@ func Backup(ctx context.Context, s *state.State, w *archive.Writer) (archive.Hea
 	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
 	err := s.View(ctx, func(v *state.View) error {
-		var errs [3]error
-		var env state.Environment
-		env, errs[0] = v.Environment()
+		env, err := v.Environment()
+		if err != nil {
+			return err
+		}
 		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
-		all, errs[1] = listContentsInUse(v)
-		h.Revision, errs[2] = v.Revision()
-		return cmp.Or(errs[:]...)
+
+		all, err = listContentsInUse(v)
+		if err != nil {
+			return err
+		}
+		h.Revision, err = v.Revision()
+		return err
 	})
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)
@@ -56,11 +60,14 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 		return nil, err
 	}
 	used, err := v.ReferencedBlobs()
+	if err != nil {
+		return nil, err
+	}
 	unused := func(kv keyspace.KeyValue) bool {
 		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		return ok && !used[sum]
 	}
-	return slices.DeleteFunc(all, unused), err
+	return slices.DeleteFunc(all, unused), nil
 }
 
 func backUpBlobs(ctx context.Context, s *state.State, w *archive.Writer, all []keyspace.KeyValue) (n int, err error) {

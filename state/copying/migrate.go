@@ -1,7 +1,6 @@
 package copying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +57,7 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 		return c, errors.Join(err, source.release(ctx))
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+
 	c, err = source.moveTo(ctx, m, to)
 	if err = errors.Join(err, source.release(ctx)); err != nil {
 		return c, err
@@ -74,8 +74,11 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	draft, ok, err := readRecord[state.PartialCopy](ctx, state.OpenIn(to), keys.PartialCopy)
-	if err != nil || !ok {
-		return cmp.Or(err, keyspace.Refuse(state.ErrNotFound, "there is no migration to %q under way", url))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return keyspace.Refuse(state.ErrNotFound, "there is no migration to %q under way", url)
 	}
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
 	return m.finishMove(ctx, to)
@@ -157,9 +160,14 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 			return err
 		}
 		format, _, err := v.Keys().Get(keys.Format)
-		env, eerr := v.Environment()
-		s.format, s.uuid = slices.Clone(format), env.UUID
-		return cmp.Or(err, eerr)
+		if err != nil {
+			return err
+		}
+		s.format = slices.Clone(format)
+
+		env, err := v.Environment()
+		s.uuid = env.UUID
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -190,11 +198,18 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 }
 
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
-	left, draftThere, derr := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
-	_, movedThere, merr := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
-	if err := cmp.Or(derr, merr, checkNobodyRuns(tx, occupantPrefixes())); err != nil {
+	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
+	if err != nil {
 		return err
 	}
+	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
+	if err != nil {
+		return err
+	}
+	if err := checkNobodyRuns(tx, occupantPrefixes()); err != nil {
+		return err
+	}
+
 	env, err := tx.Environment()
 	switch {
 	case err != nil && !errors.Is(err, state.ErrNotFound):

@@ -23,6 +23,8 @@ type Restoration struct {
 	Replace bool
 	// Adopt takes units' folders for what the backup says, without comparing.
 	Adopt bool
+	// Begun, unless it is nil, is called once the store is no longer what it was.
+	Begun func()
 	// Change completes the environment's record.
 	Change func(*state.Environment)
 	// Fault, unless it is nil, is called at named points, for tests to end the
@@ -64,6 +66,9 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return r.checkTarget(tx, from, empty) })
 	if err != nil {
 		return c, err
+	}
+	if r.Begun != nil {
+		r.Begun()
 	}
 	callFault(r.Fault, "restore-begun")
 	all, err := r.rewriteKeys(from, there)
@@ -154,18 +159,30 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		actions, err = v.Actions("")
 		return err
 	})
+	if err != nil {
+		return err
+	}
+
 	for _, r := range relations {
-		if err == nil && r.Life != state.Alive {
-			err = s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveRelationIfDone(r) })
+		if r.Life == state.Alive {
+			continue
+		}
+		if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveRelationIfDone(r) }); err != nil {
+			return err
 		}
 	}
+
 	end := state.ActionEnd{Message: "it ran when the backup was made: nobody knows how far it came"}
 	for _, a := range actions {
-		if err == nil && a.Status == state.ActionRunning {
-			err = s.Update(ctx, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionFailed, end, time.Now()) })
+		if a.Status != state.ActionRunning {
+			continue
+		}
+		err := s.Update(ctx, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionFailed, end, time.Now()) })
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // MarkStoreMoved marks a store as one that the environment of that uuid has left for

@@ -32,9 +32,12 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 	}
 	all = append(all, w.marks...)
 	if r.Replace {
-		ids, ierr := raiseCounters(from.keys, there)
-		claims, cerr := raiseClaims(from.keys, there)
-		if err := cmp.Or(ierr, cerr); err != nil {
+		ids, err := raiseCounters(from.keys, there)
+		if err != nil {
+			return nil, err
+		}
+		claims, err := raiseClaims(from.keys, there)
+		if err != nil {
 			return nil, err
 		}
 		all = slices.Concat(all, ids, claims)

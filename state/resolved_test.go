@@ -106,3 +106,54 @@ func TestUniterRecords(t *testing.T) {
 		}
 	})
 }
+
+// TestResolvedBeforeTheAgentHasLooked has an operator answer for a unit with storage first: its agent
+// says which of that is not there, and the unit goes on at once.
+func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.Meta("keeper", "storage: {data: {type: filesystem}, more: {type: filesystem}}"), 1)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		for _, id := range []string{"data/0", "more/1"} {
+			if err := tx.MarkStorageMade(id); err != nil {
+				return err
+			}
+			if err := tx.SetStorageBound(id, "/old/"+id); err != nil {
+				return err
+			}
+			if err := tx.EndStorageHook(id, true); err != nil {
+				return err
+			}
+		}
+		return tx.Keys().Put("units/keeper/0/restored", state.Restored{})
+	})
+
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.SetResolved("keeper/0", "", false); return err })
+	mark, marked, err := readMark(t, st)
+	if err != nil || !marked || !mark.Accepted {
+		t.Fatalf("%+v, %v, %v", mark, marked, err)
+	}
+
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return tx.SetRestoredDiffers("keeper/0", "it is not there", []string{"data/0"})
+	})
+	if mark, marked, err := readMark(t, st); err != nil || marked {
+		t.Errorf("%+v, %v", mark, err)
+	}
+	got := map[string]state.StorageState{}
+	for _, s := range statetest.Read(t, st, (*state.View).Storages) {
+		got[s.ID+" "+s.Location] = s.State
+	}
+	want := map[string]state.StorageState{"data/0 ": state.StoragePending, "more/1 /old/more/1": state.StorageAttached}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func readMark(t *testing.T, st *state.State) (mark state.Restored, marked bool, err error) {
+	t.Helper()
+	err = st.View(t.Context(), func(v *state.View) error {
+		mark, marked, err = v.Restored("keeper/0")
+		return err
+	})
+	return mark, marked, err
+}

@@ -92,6 +92,56 @@ func (tx *Tx) SetStorageBound(id, location string) error {
 	return tx.putStorage(s)
 }
 
+// RenewStorage has a storage begin again, empty, where nothing of it is left: a unit that has it gets it as
+// it gets a new one, with its attached hook. A storage that no unit has, or that was to go, is forgotten.
+func (tx *Tx) RenewStorage(id string) error {
+	s, err := tx.Storage(id)
+	if err != nil {
+		return err
+	}
+	s.Made = false
+	if s.Unit == "" || s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
+		if err := tx.putStorage(s); err != nil {
+			return err
+		}
+		return tx.ReleaseStorage(id)
+	}
+	return tx.attachAgain(s)
+}
+
+// ReattachStorage has the unit that has a storage get it as it gets a new one, with its attached hook and
+// with what its folder holds. A folder that is not there is made.
+func (tx *Tx) ReattachStorage(id string) error {
+	s, err := tx.Storage(id)
+	if err != nil || s.Unit == "" {
+		return err
+	}
+	return tx.attachAgain(s)
+}
+
+func (tx *Tx) attachAgain(s Storage) error {
+	location, err := tx.storageLocation(s)
+	if err != nil {
+		return err
+	}
+	s.Bound, s.Location = false, location
+	s.setState(StoragePending)
+	return tx.putStorage(s)
+}
+
+// storageLocation returns where the charm of the storage's unit wants it; empty: anywhere.
+func (tx *Tx) storageLocation(s Storage) (string, error) {
+	u, err := tx.Unit(s.Unit)
+	if err != nil {
+		return "", IgnoreNotFound(err)
+	}
+	c, err := tx.charmOf(u.Service, u.Charm)
+	if err != nil {
+		return "", IgnoreNotFound(err)
+	}
+	return c.Meta.Storage[s.Name()].LocationOf(s.ID), nil
+}
+
 // ReleaseStorage takes a storage from the unit that has it. It stays with what it holds, unless it was to
 // go, or nothing was ever made.
 func (tx *Tx) ReleaseStorage(id string) error {

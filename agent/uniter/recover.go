@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"bijou/agent/hook"
@@ -100,6 +101,8 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	var mark state.Restored
 	var known knownRuns
+	var storages []state.Storage
+	var environment string
 	err = u.State.View(ctx, func(v *state.View) error {
 		var marked bool
 		if mark, marked, err = v.Restored(u.Unit); err != nil || !marked {
@@ -109,21 +112,47 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		if known, err = readKnownRuns(v, u.Unit); err != nil {
 			return err
 		}
+		if storages, environment, err = readStorages(v, u.Unit); err != nil {
+			return err
+		}
 		revision, err = v.Revision()
 		return err
 	})
 	if err != nil || agreed || mark.Differs != "" {
 		return agreed, revision, err
 	}
-	differs, err := known.compareFolder(u.Folder)
-	if err != nil {
-		return false, 0, err
+
+	differs := ""
+	if !mark.Adopted {
+		if differs, err = known.compareFolder(u.Folder); err != nil {
+			return false, 0, err
+		}
+	}
+	missing := u.Folder.MissingStorage(environment, storages)
+	if len(missing) > 0 {
+		differs = describeMissing(differs, missing)
 	}
 	if differs != "" {
 		u.Log.Warn("the folder is not as the restored records say; waiting for an operator", "difference", differs)
 	}
-	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs) })
-	return err == nil && differs == "", revision, err
+	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
+	return err == nil && (differs == "" || mark.Accepted), revision, err
+}
+
+func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
+	if all, err = v.UnitStorages(unit); err != nil || len(all) == 0 {
+		return nil, "", err
+	}
+	e, err := v.Environment()
+	return all, e.Name, err
+}
+
+func describeMissing(differs string, missing []string) string {
+	text := "the folder of its storage " + strings.Join(missing, ", ") + " is not there"
+	if differs == "" {
+		return text
+	}
+	return differs + ", and " + text
 }
 
 // knownRuns are the runs of hooks, actions and commands that the records have.

@@ -261,10 +261,29 @@ func (f Folder) notePath(id string) string {
 	return f.Path(filepath.Join(bind.Notes, strings.ReplaceAll(id, "/", "-")))
 }
 
+// MissingStorage returns the ids of the storages that a unit had found, and whose folders are not there.
+// Memory is not looked for: nobody expects that to last.
+func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []string) {
+	for _, s := range all {
+		goes := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
+		if !s.Bound || goes || s.Pool == charm.PoolTmpFS {
+			continue
+		}
+		if checkThere(f.StorageOf(environment, s).Folder) != nil {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
 // BindStorage makes the storage's folder, and has the unit find it at its location. It does nothing
-// where that is so. A folder that is gone, with a disk that is not mounted for one, is not made anew.
+// where that is so. A folder that is gone, with a disk that is not mounted for one, is not made again,
+// unless it was memory.
 func (f Folder) BindStorage(s Storage) error {
-	if err := checkThere(s.Folder); err != nil && s.Bound {
+	if err := checkThere(s.Folder); err != nil && s.Bound && s.Pool != charm.PoolTmpFS {
+		return err
+	}
+	if err := checkThere(s.Base); err != nil && s.Base != "" {
 		return err
 	}
 	if err := durable.MkdirAll(s.Folder, 0o755); err != nil {

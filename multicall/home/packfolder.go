@@ -85,13 +85,13 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 }
 
 // UnpackFolder makes the folder that PackFolder has written, whole or not at all; nothing
-// is written outside of it. Owners are kept for root only.
-func UnpackFolder(r io.Reader, dir string) error {
+// is written outside of it. What is in it by those names is left out. Owners are kept for root only.
+func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	beside := dir + ".restored"
 	if err := removeAll(beside); err != nil {
 		return err
 	}
-	if err := unpackBeside(r, beside); err != nil {
+	if err := unpackBeside(r, beside, without); err != nil {
 		return errors.Join(fmt.Errorf("cannot unpack into %q: %w", dir, err), removeAll(beside))
 	}
 
@@ -101,12 +101,17 @@ func UnpackFolder(r io.Reader, dir string) error {
 	return durable.Sync(filepath.Dir(dir))
 }
 
-func unpackBeside(r io.Reader, beside string) error {
+func unpackBeside(r io.Reader, beside string, without []string) error {
 	if err := durable.MkdirAll(beside, 0o755); err != nil {
 		return err
 	}
 	if err := untar.Into(context.Background(), beside, r, true); err != nil {
 		return err
+	}
+	for _, name := range without {
+		if err := removeAll(filepath.Join(beside, name)); err != nil {
+			return err
+		}
 	}
 	return durable.Sync(beside)
 }

@@ -36,11 +36,15 @@ func (c resolvedCmd) Run(o *operator) error {
 	}
 	var failed state.Hook
 	var runs *state.RunningHook
+	var mark state.Restored
 	err := o.update(func(tx *state.Tx) (err error) {
 		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
 		}
 		if runs, err = tx.Running(c.Unit); err != nil {
+			return err
+		}
+		if mark, _, err = tx.Restored(c.Unit); err != nil {
 			return err
 		}
 		failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
@@ -65,6 +69,9 @@ func (c resolvedCmd) Run(o *operator) error {
 		return err
 	}
 	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.describeEffect(failed))
+	if c.Relation == "" && len(mark.Storage) > 0 {
+		o.note("storage %s is made again, empty", strings.Join(mark.Storage, ", "))
+	}
 	return nil
 }
 

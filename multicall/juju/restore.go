@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/bind"
 	"bijou/state/copying"
 	"bijou/state/durable"
 	"bijou/state/secret"
@@ -26,7 +27,7 @@ type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
 	State   string `placeholder:"URL" help:"Where the state is to be kept, as bootstrap takes it; with --replace it is where it was."`
 	Replace bool   `help:"Put the same environment back, in place of what is left of it. Agents that run end."`
-	Adopt   bool   `help:"Units' folders are taken to be as the backup says: no unit waits."`
+	Adopt   bool   `help:"Take units' folders to be as the backup says: a unit waits only if the folder of its storage is gone."`
 	Key     string `placeholder:"FILE" help:"The keys that open its secrets: a secret-keys.yaml. Default: those in the backup."`
 	Check   bool   `help:"Only check the file, and print what is in it."`
 }
@@ -178,6 +179,9 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	if err := r.noteSealed(e); err != nil {
 		return err
 	}
+	if err := r.noteStorage(e); err != nil {
+		return err
+	}
 	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
 	r.noteOutcome()
 	return nil
@@ -224,7 +228,8 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 
 const maxCredentialSize = 1 << 20 // in bytes
 
-// unpackUnits leaves folders alone that are there.
+// unpackUnits leaves folders alone that are there. It does not take over where the unit's storage was
+// bound: nothing is there, or it is bound for the unit of the environment that was backed up.
 func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
 		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
@@ -235,7 +240,7 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		if err != nil {
 			return err
 		}
-		err = home.UnpackFolder(content, dir)
+		err = home.UnpackFolder(content, dir, bind.Notes)
 		if err := errors.Join(err, content.Close()); err != nil {
 			return err
 		}
@@ -381,6 +386,30 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 		ring = secret.Keyring{secret.NewKey()}
 	}
 	return e.SecretKeys().Write(ring)
+}
+
+// noteStorage says what becomes of storage, of which the backup has the records only.
+func (r *restore) noteStorage(e home.Environment) error {
+	return r.o.openUnchecked(e, func(s *state.State) error {
+		all, err := state.Read(r.o.ctx, s, (*state.View).Storages)
+		if err != nil {
+			return err
+		}
+		var renewed []string
+		for _, one := range all {
+			if one.Unit != "" && !one.Made {
+				renewed = append(renewed, one.ID)
+			}
+		}
+
+		if r.cmd.Replace && len(all) > 0 {
+			r.o.note("  units whose storage is not there wait, too: juju resolved UNIT makes it again, empty")
+		}
+		if !r.cmd.Replace && len(renewed) > 0 {
+			r.o.note("  made again, empty: storage %s", strings.Join(renewed, ", "))
+		}
+		return nil
+	})
 }
 
 // noteSealed names the secrets that cannot be opened.

@@ -21,7 +21,8 @@ import (
 type Restoration struct {
 	URL     string
 	Replace bool
-	// Adopt takes units' folders for what the backup says, without comparing.
+	// Adopt takes units' folders for what the backup says, without comparing. That of a
+	// storage must be there all the same.
 	Adopt bool
 	// Begun, unless it is nil, is called once the store is no longer what it was.
 	Begun func()
@@ -140,6 +141,9 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 		if err := endLeftovers(ctx, s); err != nil {
 			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
 		}
+		if err := renewStorages(ctx, s); err != nil {
+			return fmt.Errorf("cannot have storage made again: %w", err)
+		}
 	}
 	return s.Update(ctx, func(tx *state.Tx) error {
 		tx.Keys().Remove(keys.PartialCopy)
@@ -179,6 +183,20 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 		err := s.Update(ctx, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionFailed, end, time.Now()) })
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewStorages has all storage of a new environment made again, empty: its folders were the old one's.
+func renewStorages(ctx context.Context, s *state.State) error {
+	all, err := state.Read(ctx, s, (*state.View).Storages)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RenewStorage(one.ID) }); err != nil {
 			return err
 		}
 	}

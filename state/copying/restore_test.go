@@ -61,6 +61,11 @@ func newWithHistory(t *testing.T) *state.State {
 			"uniters/mysql/0/op":              state.Op{ID: "x"},
 			"uniters/mysql/1/relations/1/a/0": state.MemberState{},
 			"history/mysql/0/1":               state.HookRun{Seq: 1},
+			"units/mysql/1/storage":           []string{"data/0", "data/2"},
+			"machines/2/storage":              state.MachineStorage{All: []string{"data/0", "data/1", "data/2"}},
+			"storage/data/0":                  state.Storage{Machine: "2", Pool: "rootfs", Made: true, Bound: true, Life: state.Alive, Unit: "mysql/1", State: state.StorageAttached, Location: "/old"},
+			"storage/data/1":                  state.Storage{Machine: "2", Pool: "rootfs", Made: true, Bound: true, Life: state.Alive},
+			"storage/data/2":                  state.Storage{Machine: "2", Pool: "rootfs", Made: true, Bound: true, Life: state.Dying, Unit: "mysql/1", State: state.StorageDetaching},
 			"claims/machine-0":                keyspace.ClaimRecord{Epoch: 5, Holder: &state.Holder{Host: "me"}},
 			"presence/machine-0":              keyspace.Presence{Session: "old"},
 			"leaders/services/mysql":          keyspace.Presence{Session: "old"},
@@ -137,6 +142,22 @@ func TestRestoreAnew(t *testing.T) {
 		}
 		return errors.Join(err, merr, uerr, rerr, werr, berr, state.CheckFormat(v))
 	}))
+	check(t, (state.OpenIn(to)).View(t.Context(), func(v *state.View) error {
+		all, err := v.Storages()
+		check(t, err)
+		for i := range all {
+			all[i].Since = time.Time{}
+		}
+		want := []state.Storage{{ID: "data/0", Machine: "2", Pool: "rootfs", Life: state.Alive, Unit: "mysql/1", State: state.StoragePending}}
+		if diff := gocmp.Diff(want, all); diff != "" {
+			t.Errorf("storage:\n%s", diff)
+		}
+		left, err := v.MachineStorage("2")
+		if diff := gocmp.Diff(state.MachineStorage{All: []string{"data/0"}}, left); diff != "" {
+			t.Errorf("of the machine:\n%s", diff)
+		}
+		return err
+	}))
 }
 
 // TestRestoreFolders keeps what is of a unit whose folder is in the backup.
@@ -201,8 +222,10 @@ func TestRestoreReplaces(t *testing.T) {
 		}
 		return errors.Join(err, merr, serr, state.CheckFormat(v))
 	}))
-	check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }))
-	checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved("mysql/1", "", false); return err }), state.ErrNotInError)
+	for unit, want := range map[string]error{"mysql/0": state.ErrNotInError, "mysql/1": state.ErrAlreadyResolved} { // one has storage, for which its agent looks first
+		check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved(unit, "", false); return err }))
+		checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved(unit, "", false); return err }), want)
+	}
 }
 
 // TestRestoreLost puts an environment back into an empty store: nobody knows which ids
@@ -213,6 +236,9 @@ func TestRestoreLost(t *testing.T) {
 	got := dumpStore(t, to)
 	if got["counters/machines"] != "103" || got["counters/units/mysql"] != "102" || got["units/mysql/0/restored"] != "" {
 		t.Errorf("%s, %s, %s", got["counters/machines"], got["counters/units/mysql"], got["units/mysql/0/restored"])
+	}
+	if mark := got["units/mysql/1/restored"]; !strings.Contains(mark, `"adopted":true`) { // it has storage
+		t.Errorf("mysql/1: %s", mark)
 	}
 }
 

@@ -55,7 +55,8 @@ type rewriter struct {
 }
 
 // sortUnits tells units that go on from units that begin anew: with Replace all go on, else
-// those whose folders are there. Unless with Adopt they are marked, so that their agents compare first.
+// those whose folders are there. They are marked, so that their agents compare first; with Adopt only
+// those that have storage are, of which they look for the folders.
 func (w *rewriter) sortUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
@@ -71,10 +72,11 @@ func (w *rewriter) sortUnits() error {
 			w.unitsAnew[unit] = true
 			continue
 		}
-		if w.Adopt {
+		_, hasStorage := findKey(w.from.keys, keys.UnitStorage(unit))
+		if w.Adopt && !hasStorage {
 			continue
 		}
-		value, err := keyspace.Encode(kv.Key, state.Restored{Backup: w.from.header.Time})
+		value, err := keyspace.Encode(kv.Key, state.Restored{Backup: w.from.header.Time, Adopted: w.Adopt})
 		if err != nil {
 			return err
 		}

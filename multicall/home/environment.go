@@ -134,6 +134,9 @@ func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineD
 // names, so that a copy of the environment's folder has all that it needs.
 const credentialsFolder = "credentials"
 
+// maxCredential is in bytes.
+const maxCredential = 1 << 20
+
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
@@ -142,7 +145,7 @@ var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 // has its content's checksum, so that none replaces one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
-		data, err := os.ReadFile(path)
+		data, err := durable.ReadUpTo(path, maxCredential)
 		if err != nil {
 			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/durable"
 	"bijou/state/lazyregexp"
 )
 
@@ -174,21 +175,7 @@ func findInCode(charmDir string, pattern, inYAML lazyregexp.Regexp, maxFiles int
 }
 
 // readFile is bounded, since the operator may name a device or a pipe that never ends.
-func readFile(path string, maxSize int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > maxSize {
-		return nil, fmt.Errorf("%q has more than %d bytes", path, maxSize)
-	}
-	return data, nil
-}
+func readFile(path string, maxSize int64) ([]byte, error) { return durable.ReadUpTo(path, maxSize) }
 
 // findTarget finds the charm to switch to, a revision that the environment has, or the
 // greatest revision where the charm came from.

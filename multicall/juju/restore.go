@@ -34,13 +34,14 @@ type restoreCmd struct {
 
 // Run restores the environment and starts its background process.
 func (c restoreCmd) Run(o *operator) error {
-	return archive.OpenFile(c.File, archive.Environment, func(a *archive.Reader) error {
-		if c.Check {
-			if _, err := copying.BackupEnvironment(a); err != nil { // what restoreEnvironment begins with
-				return err
-			}
-			return o.encode("yaml", a.Header)
+	if c.Check {
+		header, err := copying.CheckBackup(c.File)
+		if err != nil {
+			return err
 		}
+		return o.encode("yaml", header)
+	}
+	return archive.OpenFile(c.File, archive.Environment, func(a *archive.Reader) error {
 		err := c.restoreEnvironment(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):

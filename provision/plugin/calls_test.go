@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +51,14 @@ func TestErrorsKeepTheirText(t *testing.T) {
 		if err == nil || err.Error() != tt.text || errors.Is(err, provider.ErrTransient) != tt.transient {
 			t.Errorf("%s: error %v", tt.placement, err)
 		}
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	c, _ := fakeClient(t, Options{}, map[string]string{"instances": "large"})
+	_, err := c.Instances(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "its answer has more than 16777216 bytes") {
+		t.Errorf("error %v", err)
 	}
 }
 

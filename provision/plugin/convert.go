@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -124,6 +125,10 @@ func statusToError(err error) error {
 		f.cause = context.Canceled
 	case codes.DeadlineExceeded:
 		f.cause = context.DeadlineExceeded
+	case codes.ResourceExhausted:
+		if strings.HasPrefix(f.text, "grpc: received message") { // or the provider itself says so
+			f.text = fmt.Sprintf("its answer has more than %d bytes", maxAnswer)
+		}
 	case codes.Unimplemented:
 		f.text = "the provider does not know that method: " + f.text
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -78,6 +79,8 @@ func (f fake) Instances(ctx context.Context) ([]provider.Instance, error) {
 	case "hang":
 		<-ctx.Done()
 		select {}
+	case "large":
+		return []provider.Instance{{ID: strings.Repeat("x", maxAnswer)}}, nil
 	case "deadline":
 		if _, ok := ctx.Deadline(); ok {
 			return nil, errors.New("it is told a deadline")

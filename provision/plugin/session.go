@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
@@ -44,6 +45,9 @@ type sessionOptions struct {
 	log     *slog.Logger
 }
 
+// maxAnswer bounds one answer of a provider, in bytes: some ten thousand instances have room in it.
+const maxAnswer = 16 << 20
+
 // What it made is gone if it fails.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: &stderrLog{Writer: lines.Writer{Max: maxLine}, log: l.log}}
@@ -57,7 +61,9 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 		Stderr:           s.stderr, SyncStdout: s.stderr, SyncStderr: s.stderr,
 		Logger: hclog.NewNullLogger(), SkipHostEnv: true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: l.sockets},
-		RunnerFunc:       s.newRunner,
+		// go-plugin itself takes 2 GiB.
+		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
+		RunnerFunc:      s.newRunner,
 	})
 	err := s.connect(ctx, l.timeout)
 	if err != nil {

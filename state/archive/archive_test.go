@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -167,4 +168,74 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKeysAreBounded has a file of some KiB with a key of 400 MiB, and one with very many keys: neither is
+// in memory before it is refused.
+func TestKeysAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		keys func(w io.Writer) error
+		want string
+	}{
+		"a large key": {func(w io.Writer) error {
+			_, err := io.WriteString(w, `{"key":"a","value":"`)
+			for range 400 {
+				_, err = w.Write(bytes.Repeat([]byte("x"), 1<<20))
+			}
+			return err
+		}, "a key has more than 4194304 bytes"},
+		"more keys than it says": {func(w io.Writer) error {
+			for n := range 300_000 {
+				fmt.Fprintf(w, `{"key":"%09d","value":"%0100d"}`+"\n", n, 0)
+			}
+			return nil
+		}, "it has more than 1 keys"},
+	} {
+		var b bytes.Buffer
+		w := NewWriter(&b)
+		if err := errors.Join(w.Add(keysFile, tt.keys), w.Close(Header{Kind: Environment, Keys: 1})); err != nil {
+			t.Fatal(err)
+		}
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := open(b.Bytes())
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if cost := after.TotalAlloc - before.TotalAlloc; cost > 64<<20 {
+			t.Errorf("%s: a file of %d bytes costs %d", name, b.Len(), cost)
+		}
+	}
+}
+
+// TestScanKeepsNoKeys scans what Open reads.
+func TestScanKeepsNoKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup")
+	scan := func(data []byte) (n int, err error) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err = ScanFile(path, Environment, func(r *Reader) error {
+			if len(r.Keys) > 0 {
+				t.Errorf("%d keys were kept", len(r.Keys))
+			}
+			return r.EachKey(func(Key) error {
+				n++
+				return nil
+			})
+		})
+		return n, err
+	}
+
+	whole := small(t)
+	if n, err := scan(whole); err != nil || n != 2 {
+		t.Errorf("%d keys, %v", n, err)
+	}
+	for n := range whole {
+		if _, err := scan(whole[:n]); !errors.Is(err, ErrDamaged) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+	}
 }

@@ -27,11 +27,26 @@ type Reader struct {
 const (
 	maxHeaderBytes = 1 << 20
 	maxSumsBytes   = 64 << 20
+	// maxKeyBytes bounds one key with its value. No store takes a value of half of that.
+	maxKeyBytes = 4 << 20
+	// maxKeysBytes bounds all keys, which a restoration has in memory.
+	maxKeysBytes = 1 << 30
 )
 
 // Open reads a whole backup and checks it. It returns ErrDamaged, or another error if the
 // backup is of another format or kind. The file must not change as long as the Reader is used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
+	r, err := openChecked(file, size, kind)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.EachKey(func(k Key) error {
+		r.Keys = append(r.Keys, k)
+		return nil
+	})
+}
+
+func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
 		return nil, damagedError("%w", err)
@@ -49,11 +64,33 @@ func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	if err := r.checkSums(); err != nil {
 		return nil, err
 	}
-	return r, r.readKeys()
+	return r, nil
 }
 
 // OpenFile opens the file at path, and calls f with its Reader.
 func OpenFile(path, kind string, f func(*Reader) error) error {
+	return withFile(path, func(file *os.File, size int64) error {
+		r, err := Open(file, size, kind)
+		if err != nil {
+			return fmt.Errorf("cannot read the backup %q: %w", path, err)
+		}
+		return f(r)
+	})
+}
+
+// ScanFile opens the file at path, and calls f with its Reader, which has no Keys: f asks for them by
+// EachKey, which keeps none in memory.
+func ScanFile(path, kind string, f func(*Reader) error) error {
+	return withFile(path, func(file *os.File, size int64) error {
+		r, err := openChecked(file, size, kind)
+		if err != nil {
+			return fmt.Errorf("cannot read the backup %q: %w", path, err)
+		}
+		return f(r)
+	})
+}
+
+func withFile(path string, f func(file *os.File, size int64) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("cannot open the backup: %w", err)
@@ -63,11 +100,7 @@ func OpenFile(path, kind string, f func(*Reader) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot open the backup: %w", err)
 	}
-	r, err := Open(file, info.Size(), kind)
-	if err != nil {
-		return fmt.Errorf("cannot read the backup %q: %w", path, err)
-	}
-	return f(r)
+	return f(file, info.Size())
 }
 
 // Names returns the names of the backup's files with the prefix, sorted.
@@ -176,29 +209,61 @@ func (r *Reader) checkSum(name, want string) error {
 	return nil
 }
 
-// readKeys refuses keys that are out of order or there twice.
-func (r *Reader) readKeys() error {
+// EachKey calls take for each key. It refuses keys that are out of order or there twice, and stops as
+// soon as one, or all of them, have more bytes than any backup's, or take fails.
+func (r *Reader) EachKey(take func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	for d := json.NewDecoder(bufio.NewReader(content)); ; {
+
+	n, last := 0, ""
+	bounded := &keyReader{Reader: bufio.NewReader(content)}
+	for d := json.NewDecoder(bounded); ; n++ {
 		var k Key
 		err := d.Decode(&k)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return damagedError("%s: %w", keysFile, err)
+			return damagedError("%s: after the key %q: %w", keysFile, last, err)
 		}
-		if n := len(r.Keys); k.Key == "" || k.Value == nil || n > 0 && k.Key <= r.Keys[n-1].Key {
+		if k.Key == "" || k.Value == nil || n > 0 && k.Key <= last {
 			return damagedError("%s has the key %q out of its order", keysFile, k.Key)
 		}
-		r.Keys = append(r.Keys, k)
+		if n == r.Header.Keys {
+			return damagedError("it has more than %d keys", n)
+		}
+		if err := take(k); err != nil {
+			return err
+		}
+		last = k.Key
+		bounded.decoded = d.InputOffset()
 	}
-	if len(r.Keys) != r.Header.Keys {
-		return damagedError("it has %d keys, and not %d", len(r.Keys), r.Header.Keys)
+	if n != r.Header.Keys {
+		return damagedError("it has %d keys, and not %d", n, r.Header.Keys)
 	}
 	return nil
+}
+
+// keyReader bounds how far a decoder reads beyond the last key that it has decoded: of a key without
+// end it has no more in memory.
+type keyReader struct {
+	io.Reader
+	read    int64
+	decoded int64 // of what was read
+}
+
+// Read fails where a key, or all keys, have too many bytes.
+func (r *keyReader) Read(p []byte) (int, error) {
+	if r.read-r.decoded > maxKeyBytes {
+		return 0, fmt.Errorf("a key has more than %d bytes", maxKeyBytes)
+	}
+	if r.read > maxKeysBytes {
+		return 0, fmt.Errorf("its keys have more than %d bytes", maxKeysBytes)
+	}
+	n, err := r.Reader.Read(p)
+	r.read += int64(n)
+	return n, err
 }

@@ -108,31 +108,83 @@ type backupSource struct {
 // checkBackup returns the backup as a source to copy from, once nothing of it is missing.
 func checkBackup(a *archive.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
-	if a.StateFormat != state.FormatVersion {
-		return nil, keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", a.StateFormat, state.FormatVersion, a.Bijou)
+	c := backupCheck{archive: a}
+	if err := c.checkFormat(); err != nil {
+		return nil, err
 	}
-	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again
 	for _, k := range a.Keys {
-		kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
-		if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
-			return nil, fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
+		if err := c.take(k); err != nil {
+			return nil, err
 		}
-		if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
-			if head, err := keyspace.Decode[keyspace.BlobHead](kv); err != nil || !head.Complete || head.Size != a.Size(archive.BlobName(sum)) {
-				return nil, fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
-			}
+		b.keys = append(b.keys, keyspace.KeyValue{Key: k.Key, Value: k.Value})
+	}
+	return b, c.checkEnvironment()
+}
+
+// CheckBackup reads the backup of an environment at path, and refuses what a restoration would refuse
+// at once. It keeps no key in memory.
+func CheckBackup(path string) (h archive.Header, err error) {
+	err = archive.ScanFile(path, archive.Environment, func(a *archive.Reader) error {
+		c := backupCheck{archive: a}
+		if err := c.checkFormat(); err != nil {
+			return err
 		}
-		b.keys = append(b.keys, kv)
+		if err := a.EachKey(c.take); err != nil {
+			return err
+		}
+		h = a.Header
+		return c.checkEnvironment()
+	})
+	return h, err
+}
+
+// backupCheck holds a backup against what a copy of it needs, key by key.
+type backupCheck struct {
+	archive     *archive.Reader
+	environment *keyspace.KeyValue // nil: not met yet
+}
+
+func (c *backupCheck) checkFormat() error {
+	h := c.archive.Header
+	if h.StateFormat == state.FormatVersion {
+		return nil
 	}
-	env, ok := findKey(b.keys, keys.Environment)
-	if !ok {
-		return nil, fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
+	return keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one",
+		h.StateFormat, state.FormatVersion, h.Bijou)
+}
+
+func (c *backupCheck) take(k archive.Key) error {
+	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
+	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again
+	if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
+		return fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
 	}
-	record, err := keyspace.Decode[state.Environment](env)
-	if err == nil && (record.UUID != b.header.UUID || record.Name != b.header.Name) {
-		err = fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
+
+	if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
+		head, err := keyspace.Decode[keyspace.BlobHead](kv)
+		if err != nil || !head.Complete || head.Size != c.archive.Size(archive.BlobName(sum)) {
+			return fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
+		}
 	}
-	return b, err
+	if k.Key == keys.Environment {
+		c.environment = &kv
+	}
+	return nil
+}
+
+// checkEnvironment is called after all keys.
+func (c *backupCheck) checkEnvironment() error {
+	if c.environment == nil {
+		return fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
+	}
+	record, err := keyspace.Decode[state.Environment](*c.environment)
+	if err != nil {
+		return err
+	}
+	if record.UUID != c.archive.UUID || record.Name != c.archive.Name {
+		return fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
+	}
+	return nil
 }
 
 // BackupEnvironment returns the record of the environment that a backup is of.

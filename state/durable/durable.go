@@ -7,6 +7,8 @@ package durable
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +22,25 @@ import (
 // been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, Sync)
+}
+
+// ReadUpTo reads a file that others name, and that may be large, a device, or a pipe without end. It fails
+// once the file has more bytes than the limit.
+func ReadUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%q has more than %d bytes", path, limit)
+	}
+	return data, nil
 }
 
 // Sync makes the names in a folder durable, and the removal of others.

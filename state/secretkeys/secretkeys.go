@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -38,7 +37,7 @@ type entry struct {
 
 // Read returns the keys; secret.ErrNoKey if there is no file.
 func (f File) Read() (secret.Keyring, error) {
-	data, err := os.ReadFile(string(f))
+	data, err := durable.ReadUpTo(string(f), maxFile)
 	switch {
 	case f == "":
 		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
@@ -49,6 +48,9 @@ func (f File) Read() (secret.Keyring, error) {
 	}
 	return Parse(data)
 }
+
+// maxFile is in bytes: an operator may name any file.
+const maxFile = 1 << 20
 
 // Parse reads the content of such a file. Its errors show nothing of it.
 func Parse(data []byte) (secret.Keyring, error) {
@@ -67,7 +69,7 @@ func Parse(data []byte) (secret.Keyring, error) {
 // with the keys that stay.
 func (f File) Write(ring secret.Keyring) error {
 	var before document
-	if old, err := os.ReadFile(string(f)); err == nil && yaml.Unmarshal(old, &before) != nil {
+	if old, err := durable.ReadUpTo(string(f), maxFile); err == nil && yaml.Unmarshal(old, &before) != nil {
 		before = document{} // it is replaced
 	}
 	doc := document{Unknown: before.Unknown}

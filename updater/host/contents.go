@@ -187,9 +187,18 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	case resp.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("cannot ask sabakan for %s: it answers %s", path, resp.Status)
 	}
-	err = json.NewDecoder(resp.Body).Decode(into)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
 	return true, wrap.Error(err, "cannot ask sabakan for %s", path)
 }
+
+// maxAnswer bounds what sabakan answers, in bytes.
+const maxAnswer = 8 << 20
 
 func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	var anything any

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,5 +260,21 @@ func TestNoSystemd(t *testing.T) {
 	}
 	if err := (host.Systemd{}).Stop(t.Context(), "cke.service"); err == nil || !strings.Contains(err.Error(), "cannot stop cke.service: process 1 of this machine is not systemd") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Whatever answers at sabakan's address, an answer is read up to a bound.
+func TestAnswersAreBounded(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 32 {
+			_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
+		}
+	}))
+	defer s.Close()
+	h, _ := newHost(t, &units{})
+	c := release.Contents{Key: "sabakan", URL: s.URL, OSImages: []release.OSImage{{ID: "1"}}}
+	err := h.DeliverContents(t.Context(), release.Component{Contents: &c})
+	if err == nil || !strings.Contains(err.Error(), "its answer has more than 8388608 bytes") {
+		t.Error(err)
 	}
 }

@@ -76,7 +76,7 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 		if err != nil {
 			return planFile{}, err
 		}
-		data, err := os.ReadFile(file)
+		data, err := readManifestAt(file)
 		return planFile{r.Tag + "/" + ManifestFile, data}, err
 	}
 	name, err := r.assetName(form, runtime.GOARCH)
@@ -156,7 +156,7 @@ func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err 
 	case Tarball:
 		data, err = readTarballPlan(file)
 	default:
-		data, err = os.ReadFile(file)
+		data, err = readManifestAt(file)
 	}
 	return data, wrap.Error(err, "cannot read %q", path.Base(file))
 }
@@ -200,6 +200,24 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	return data, errors.Join(err, c.Wait())
 }
 
+// readManifestFile fails for a file that is no manifest by its size: its beginning is none either.
+func readManifestFile(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxSmallSize+1))
+	if err == nil && len(data) > maxSmallSize {
+		err = fmt.Errorf("its %s has more than %d bytes", ManifestFile, maxSmallSize)
+	}
+	return data, err
+}
+
+func readManifestAt(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readManifestFile(f)
+}
+
 // findPlan returns the manifest in the folder of a program called bijou; nil if there is none.
 func findPlan(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
@@ -216,7 +234,7 @@ func findPlan(archive io.Reader) ([]byte, error) {
 		case path.Base(h.Name) == "bijou":
 			programs[dir] = true
 		case path.Base(h.Name) == ManifestFile:
-			if manifests[dir], err = io.ReadAll(io.LimitReader(files, maxSmallSize)); err != nil {
+			if manifests[dir], err = readManifestFile(files); err != nil {
 				return nil, err
 			}
 		}

@@ -1,6 +1,8 @@
 package release
 
 import (
+	"archive/tar"
+	"bytes"
 	"os"
 	"regexp"
 	"slices"
@@ -226,4 +228,25 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("%d components have %d steps", len(m.Components), len(m.Steps()))
 		}
 	})
+}
+
+// TestPackagedManifestIsBounded has a manifest whose beginning alone would be a whole one.
+func TestPackagedManifestIsBounded(t *testing.T) {
+	manifest := append(bytes.Repeat([]byte("#"), maxSmallSize), "\ncomponents: []\n"...)
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for name, data := range map[string][]byte{"bijou": nil, ManifestFile: manifest} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := findPlan(&b); err == nil || !strings.Contains(err.Error(), "its manifest.yaml has more than 1048576 bytes") {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
 }

@@ -221,19 +221,22 @@ func (v *View) Relations() ([]Relation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.RelationsIn(kvs)
+	return v.loadRelations(relationIDs(kvs))
 }
 
 // RelationsIn is Relations for whoever has the keys of all services.
-func (v *View) RelationsIn(services []keyspace.KeyValue) ([]Relation, error) {
-	var ids []int
+func (v *View) RelationsIn(services []keyspace.KeyValue) (all []Relation, missing []int, err error) {
+	return v.findRecords(relationIDs(services))
+}
+
+func relationIDs(services []keyspace.KeyValue) (ids []int) {
 	for _, kv := range services {
 		service, rest, _ := strings.Cut(kv.Key[len(keys.Services):], "/")
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(service)); ok && rest != "" {
 			ids = append(ids, id)
 		}
 	}
-	return v.loadRelations(ids)
+	return ids
 }
 
 // ServiceRelations reads the relations of a service, by id.
@@ -266,6 +269,18 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 }
 
 func (v *View) loadRelations(ids []int) ([]Relation, error) {
+	all, missing, err := v.findRecords(ids)
+	if err == nil && len(missing) > 0 {
+		err = refuse(ErrNotFound, "%s not found", Relation{ID: missing[0]})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// findRecords reads the records of relations, and returns the ids of those that have none.
+func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	records := make([]string, len(ids))
@@ -273,15 +288,19 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 		records[i] = keys.Relation(id)
 	}
 	if err := v.keys.Prefetch(records...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []Relation
+
 	for _, id := range ids {
 		r, err := v.Relation(id)
-		if err != nil {
-			return nil, err
+		switch {
+		case errors.Is(err, ErrNotFound):
+			missing = append(missing, id)
+		case err != nil:
+			return nil, nil, err
+		default:
+			all = append(all, r)
 		}
-		out = append(out, r)
 	}
-	return out, nil
+	return all, missing, nil
 }

@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/juju/bundle"
 	"bijou/state"
 	"bijou/state/sanitize"
+	"bijou/state/status"
 )
 
 type exportBundleCmd struct {
@@ -27,8 +29,13 @@ func (c exportBundleCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
 		if err != nil {
+			return fmt.Errorf("cannot export the environment: %w", err)
+		}
+		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
+		if err != nil {
 			return err
 		}
+		o.noteDamage(now)
 		b, unsaid := bundle.Export(env)
 		for _, text := range unsaid {
 			o.note("warning: the bundle does not say this: %s", text)

@@ -29,9 +29,12 @@ func (c showUnitCmd) Run(o *operator) error {
 			if err != nil {
 				return nil, err
 			}
+			if _, err := v.Unit(name); err != nil {
+				return nil, err
+			}
 			d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Agents.Owed)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("cannot show unit %q: %w", name, err)
 			}
 			d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
 			if all[name] = d; !c.narrow(d.Relations) {
@@ -75,6 +78,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+	o.noteDamage(s)
 	shown := map[string]jujuApplication{}
 	for _, name := range c.Services {
 		if _, there := s.Services[name]; !there {

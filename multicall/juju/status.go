@@ -49,6 +49,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+	o.noteDamage(s)
 	if len(c.Globs) > 0 && len(s.Services) == 0 {
 		return unmatchedError(s.Unmatched)
 	}
@@ -62,6 +63,16 @@ func (c statusCmd) Run(o *operator) error {
 	}
 	err = writeOutput(o, c.Output, text)
 	return errors.Join(err, unmatchedError(s.Unmatched))
+}
+
+// noteDamage says what is missing of the state.
+func (o *operator) noteDamage(s status.Status) {
+	for _, what := range s.Damage {
+		o.note("warning: the state is damaged: %s", what)
+	}
+	if len(s.Damage) > 0 {
+		o.note("hint: juju restore --replace FILE puts a backup in its place")
+	}
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {

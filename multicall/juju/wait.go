@@ -167,6 +167,9 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	if err != nil {
 		return now, err
 	}
+	for _, what := range s.Damage {
+		now.failed = append(now.failed, "the state is damaged: "+what)
+	}
 	if w.until != untilGone {
 		now.unmatched = s.Unmatched
 	}

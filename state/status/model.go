@@ -18,6 +18,8 @@ type Status struct {
 	Relations map[string]Relation `yaml:"relations" json:"relations"` // by "relation-N"
 	// Provisioner is the provisioner's trouble; nil: none.
 	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
+	// Damage says which records others name and are missing.
+	Damage []string `yaml:"damage,omitempty" json:"damage,omitempty"`
 	// Unmatched are patterns that have matched nothing, as they were given.
 	Unmatched []string `yaml:"-" json:"-"`
 	// Environment is whose status it is, and Storage its storage, where the reader has added them.

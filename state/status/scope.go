@@ -82,7 +82,7 @@ func (w *input) readUnits(v *state.View) error {
 		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
 	w.chosen = map[string]part{}
-	for service := range w.services {
+	for service := range w.named { // also one whose record is missing
 		if p, ok := w.choosePart(service); ok {
 			w.chosen[service] = p
 		}
@@ -90,7 +90,10 @@ func (w *input) readUnits(v *state.View) error {
 	if err := w.readParts(v, w.chosen); err != nil {
 		return err
 	}
-	maps.DeleteFunc(w.chosen, func(service string, p part) bool { return !p.whole && len(w.unitsOf[service]) == 0 })
+	maps.DeleteFunc(w.chosen, func(service string, p part) bool {
+		_, there := w.services[service]
+		return (!p.whole || !there) && len(w.unitsOf[service]) == 0
+	})
 	if w.alone {
 		return nil
 	}
@@ -181,7 +184,7 @@ func (w *input) readMachines(v *state.View) error {
 	for id := range on {
 		m, err := v.Machine(id)
 		if errors.Is(err, state.ErrNotFound) {
-			continue // removed by force
+			continue // findMissing says so
 		}
 		if err != nil {
 			return err

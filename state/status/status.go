@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ func Read(v *state.View, o Options) (Status, error) {
 			r.Services[name] = end
 		}
 	}
+	s.Damage = w.damage
 	if s.Unmatched = w.globs.Unmatched(o.Globs); w.chosen == nil {
 		s.Provisioner = w.trouble
 		return s, nil
@@ -77,6 +79,8 @@ type input struct {
 	machines       map[string]state.Machine
 	services       map[string]state.Service
 	statuses       map[string]state.WorkloadStatus // of services
+	named          map[string]bool                 // services of which there is anything
+	damage         []string
 	globs          Globs
 	chosen         map[string]part // by service; nil: everything
 	units          []state.Unit
@@ -112,18 +116,51 @@ func readInput(v *state.View, o Options) (*input, error) {
 		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
 		ports: map[string][]state.Port{}, workflows: map[string]condition{}, relationStates: map[unitRelation]condition{},
 		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
-		leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
+		named: map[string]bool{}, leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
 	}
 	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
 	}
+	w.findMissing()
 	trouble, err := v.ProvisionerTrouble()
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
 	return w, err
+}
+
+// findMissing notes records that others name and that are not there, as after a disk or a hand has
+// damaged the store. A service that has units is shown for their sake.
+func (w *input) findMissing() {
+	missing, machines := map[string]bool{}, map[string]bool{}
+	for _, u := range w.units {
+		if _, there := w.services[u.Service]; !there {
+			missing[u.Service] = true
+			w.services[u.Service] = state.Service{Name: u.Service, Life: state.Alive}
+		}
+		if _, there := w.machines[u.Machine]; !there && u.Machine != "" && w.shows(u.Service) {
+			machines[u.Machine] = true
+		}
+	}
+	for _, r := range w.relations {
+		for _, e := range r.Endpoints {
+			if _, there := w.services[e.Service]; !there {
+				missing[e.Service] = true
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(machines)) {
+		w.addDamage("the record of machine %s is missing, and it has units", id)
+	}
+	for _, service := range slices.Sorted(maps.Keys(missing)) {
+		w.addDamage("the record of service %q is missing", service)
+	}
+}
+
+func (w *input) addDamage(format string, args ...any) {
+	w.damage = append(w.damage, fmt.Sprintf(format, args...))
 }
 
 func (w *input) readServices(v *state.View) error {
@@ -141,16 +178,26 @@ func (w *input) readServices(v *state.View) error {
 		if err != nil {
 			return err
 		}
+		w.named[name] = true
 	}
-	if err == nil {
-		w.relations, err = v.RelationsIn(kvs)
+	if err != nil {
+		return err
+	}
+
+	relations, missing, err := v.RelationsIn(kvs)
+	if err != nil {
+		return err
+	}
+	w.relations = relations
+	for _, id := range missing {
+		w.addDamage("the record of %s is missing", state.Relation{ID: id})
 	}
 	for _, r := range w.relations {
 		for _, e := range r.Endpoints {
 			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
 		}
 	}
-	return err
+	return nil
 }
 
 func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {

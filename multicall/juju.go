@@ -88,6 +88,8 @@ func (localAgents) Holder(dir string) (state.Holder, error) { return daemon.Hold
 
 func (localAgents) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 
+func (localAgents) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
+
 func (localAgents) SweepTools(e home.Environment, keep ...string) error {
 	return agents.SweepTools(e, keep...)
 }
@@ -101,6 +103,9 @@ func (localAgents) RemoveFiles(e home.Environment) error {
 	}
 	// One that cannot be removed keeps no other from being removed.
 	dirs, err := e.MachineDirs()
+	if err != nil {
+		return err
+	}
 	for _, dir := range dirs {
 		released := bind.ReleaseMachine(dir)
 		err = errors.Join(err, released)

@@ -36,6 +36,16 @@ func IsAlive(h state.Holder) bool {
 // isAliveHere is IsAlive for a process of this boot and namespace.
 func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
 
+// IsStopped reports whether the holder, which lives and can be seen from here, was stopped: by SIGSTOP, or
+// by a debugger.
+func IsStopped(h state.Holder) bool {
+	if !IsAlive(h) {
+		return false
+	}
+	stat, err := procstat.Read(h.PID)
+	return err == nil && stat.Start() == h.Start && stat.IsStopped()
+}
+
 // HolderOf returns a folder of this host, whether it exists or not, as the holder of a
 // claim without a process.
 func HolderOf(folder string) (state.Holder, error) {

@@ -54,6 +54,8 @@ type Agents interface {
 	Holder(dir string) (state.Holder, error)
 	// IsAlive reports whether a claim's holder is a live process of this host.
 	IsAlive(h state.Holder) bool
+	// IsStopped reports whether a live holder was stopped (SIGSTOP), so that it cannot end by itself.
+	IsStopped(h state.Holder) bool
 	// SweepTools removes the tools that nobody runs any more, but for those named and
 	// the environment's own.
 	SweepTools(e home.Environment, keep ...string) error

@@ -234,7 +234,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		}
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
 		if held && o.parts.Agents.IsAlive(old) && isStateInside {
-			return fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old)
+			_, hint := o.describeHolder(old)
+			return console.Hint(fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old), hint, "then juju start --moved again")
 		}
 		return tx.ReassignClaim(id, &here)
 	})
@@ -248,13 +249,33 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	return o.awaitHolderEnd(old)
 }
 
+// awaitHolderEnd says which process has not ended, and lets the machine begin here all the same: that
+// process has lost its claim, so that nothing more of it is written.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
-	for o.parts.Agents.IsAlive(old) {
-		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
-			return cmp.Or(o.ctx.Err(), fmt.Errorf("%s does not end", old))
+	for o.parts.Agents.IsAlive(old) && !o.parts.Agents.IsStopped(old) {
+		if backoff.Sleep(ctx, processPollInterval) == nil {
+			continue
 		}
+		if err := o.ctx.Err(); err != nil {
+			return err
+		}
+		break
 	}
+	if !o.parts.Agents.IsAlive(old) {
+		return nil
+	}
+
+	state, hint := o.describeHolder(old)
+	o.note("warning: %s %s; nothing of it is written any more, but a hook that it has begun may go on", old, state)
+	o.note("hint: %s", hint)
 	return nil
+}
+
+func (o *operator) describeHolder(old state.Holder) (state, hint string) {
+	if o.parts.Agents.IsStopped(old) {
+		return "was stopped, and cannot end", fmt.Sprintf("kill -9 %d ends it; kill -CONT %[1]d lets it go on", old.PID)
+	}
+	return "does not end", fmt.Sprintf("kill %d ends it, or kill -9 %[1]d", old.PID)
 }

@@ -63,6 +63,8 @@ func (testAgents) Holder(dir string) (state.Holder, error) {
 
 func (testAgents) IsAlive(state.Holder) bool { return false }
 
+func (testAgents) IsStopped(state.Holder) bool { return false }
+
 func (testAgents) SweepTools(home.Environment, ...string) error { return nil }
 
 func (testAgents) Owed(*state.View, string) (string, error) { return "", nil }

@@ -38,6 +38,9 @@ func (s Stat) Start() string { return s.Field(22) }
 // IsGone reports whether the process has ended, and its parent only has not been told.
 func (s Stat) IsGone() bool { return s.Field(3) == "Z" || s.Field(3) == "X" }
 
+// IsStopped reports whether the process was stopped by a signal, or by who traces it.
+func (s Stat) IsStopped() bool { return s.Field(3) == "T" || s.Field(3) == "t" }
+
 // BootID returns the id of the machine's boot; "" where it cannot be read.
 var BootID = sync.OnceValue(func() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

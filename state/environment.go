@@ -64,6 +64,7 @@ type Environment struct {
 
 	Constraints constraints.Value `json:"constraints,omitzero"`  // of units and machines to come
 	Incarnation int               `json:"incarnation,omitempty"` // how often a backup has taken its place
+	Restored    string            `json:"restored,omitempty"`    // the backup that it was last made of; empty: none that is known
 }
 
 // ProviderConfig returns the settings of the environment's provider, without its name:

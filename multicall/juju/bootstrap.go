@@ -157,6 +157,9 @@ func (b *bootstrap) run() error {
 	if err := b.env.Save(); err != nil {
 		return err
 	}
+	if b.o.parts.Fault != nil {
+		b.o.parts.Fault("environment-saved")
+	}
 	if err := b.o.startBackground(b.env); err != nil {
 		return err
 	}
@@ -211,9 +214,38 @@ func (b *bootstrap) createState() error {
 		}
 	}
 	if b.restore != nil {
-		return b.restore.restoreStore(b.env, b.provider.SHA256)
+		return b.restoreState()
 	}
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
+}
+
+// restoreState goes on from a state that an earlier call has made whole, and with --replace makes it again.
+func (b *bootstrap) restoreState() error {
+	uuid, err := b.restore.findWhole(b.env)
+	if err != nil {
+		return err
+	}
+	if uuid == "" || b.restore.cmd.Replace {
+		return b.restore.restoreStore(b.env, b.provider.SHA256)
+	}
+
+	b.env.UUID, b.restore.env.UUID = uuid, uuid
+	if err := b.restore.unpackUnits(b.env); err != nil {
+		return err
+	}
+	if err := b.restore.takeSecretKeys(b.env); err != nil {
+		return err
+	}
+	err = b.o.openUnchecked(b.env, func(s *state.State) error {
+		return s.Update(b.o.ctx, func(tx *state.Tx) error { return tx.SetTools(b.env.Tools) }) // this binary may be another
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.restore.noteSealed(b.env); err != nil {
+		return err
+	}
+	return b.restore.noteStorage(b.env)
 }
 
 func (b *bootstrap) undo() error {

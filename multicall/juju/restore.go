@@ -71,6 +71,10 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 	r := &restore{o: o, cmd: c, archive: a, env: e}
 	switch {
 	case lock.Bootstrapped() && !c.Replace:
+		done, derr := r.finishInterrupted(e.Dir)
+		if done || derr != nil {
+			return wrap.Error(derr, "cannot restore environment %q", e.Name)
+		}
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
 	case lock.Bootstrapped():
 		err = r.replaceInPlace()
@@ -96,6 +100,40 @@ type restore struct {
 	env     home.Environment
 }
 
+// finishInterrupted starts an environment that was made of this backup, if only its start is missing: the
+// restoration was cut off.
+func (r *restore) finishInterrupted(dir string) (done bool, err error) {
+	e, err := home.Load(dir)
+	if err != nil {
+		return false, err
+	}
+	_, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	if err != nil || !whole {
+		return false, nil // it is another, whatever it is
+	}
+
+	r.o.note("environment %q was restored from this backup already, and is whole: only its start was missing", e.Name)
+	if err := r.o.startBackground(e); err != nil {
+		return true, err
+	}
+	return true, r.o.home.SetCurrent(e.Name)
+}
+
+// findWhole returns the uuid of the environment that an earlier call has made of this backup in the same
+// store, under the same name, and that it has not recorded; empty: there is none.
+func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
+	env, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	if err != nil || !whole || env.Name != e.Name {
+		return "", err
+	}
+	next := "it is used as it is"
+	if r.cmd.Replace {
+		next = "it is made again"
+	}
+	r.o.note("  the state in %s is whole already, since a restoration of this backup was cut off after that; %s", e.State, next)
+	return env.UUID, nil
+}
+
 func (r *restore) replaceInPlace() error {
 	now, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -115,6 +153,9 @@ func (r *restore) replaceInPlace() error {
 	r.env = now
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
+	}
+	if _, err := r.findWhole(now); err != nil {
+		return err
 	}
 	if err := r.restoreStore(now, ""); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Restoration struct {
 	// Change completes the environment's record.
 	Change func(*state.Environment)
 	// Fault, unless it is nil, is called at named points, for tests to end the
-	// process there: restore-begun, migrate-batch, restore-copied.
+	// process there: restore-begun, migrate-batch, restore-copied, restore-founded.
 	Fault func(point string)
 }
 
@@ -86,7 +86,38 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
 	callFault(r.Fault, "restore-copied")
-	return c, r.finishTarget(ctx, lock.state)
+	if err := r.finishTarget(ctx, lock.state); err != nil {
+		return c, err
+	}
+	callFault(r.Fault, "restore-founded")
+	return c, nil
+}
+
+// FindRestored returns the environment in the store, if it was made of that backup and nobody has run it
+// since: a restoration was cut off after the state was whole. It returns false for any other store.
+func FindRestored(ctx context.Context, url string, a *archive.Reader) (env state.Environment, found bool, err error) {
+	source := &backupSource{header: a.Header, archive: a}
+	st, err := storeurl.Open(ctx, url)
+	if errors.Is(err, state.ErrNoStore) {
+		return env, false, nil
+	}
+	if err != nil {
+		return env, false, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+
+	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
+		if err := state.CheckFormat(v); err != nil {
+			return nil // it is no whole environment
+		}
+		if env, err = v.Environment(); err != nil {
+			return state.IgnoreNotFound(err)
+		}
+		_, held, err := v.ClaimHolder("0")
+		found = env.Restored == source.String() && !held
+		return err
+	})
+	return env, found && err == nil, err
 }
 
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {

@@ -142,6 +142,7 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 		}
 	}
 	return rewriteRecord(kv, func(e *state.Environment) {
+		e.Restored = w.from.String()
 		if w.Replace {
 			e.Incarnation = max(e.Incarnation, before.Incarnation) + 1
 			if e.Config == nil {

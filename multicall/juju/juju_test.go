@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
@@ -224,4 +225,73 @@ func TestDebugLog(t *testing.T) {
 		t.Errorf("log %q", got)
 	}
 	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
+}
+
+// TestStartBesideAnother has another process be about to run machine 0, as one does that goes over to another
+// binary on a host with much to do: nobody starts a second one, unless that one ends.
+func TestStartBesideAnother(t *testing.T) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	e, err := w.home.Environment(defaultEnvironment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := testAgents{w}
+
+	for _, tt := range []struct {
+		name string
+		then func() // after some looks at it
+		want string
+	}{
+		{"it comes up", func() {
+			if _, err := agents.Start(e); err != nil {
+				t.Error(err)
+			}
+		}, "runs already"},
+		{"it ends", func() {}, "machine 0 runs"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.mustRun("stop")
+			looks := 0
+			w.about = func() bool {
+				if looks++; looks == 5 {
+					tt.then()
+				}
+				return looks < 5
+			}
+			code, _, said := w.run("", "start")
+			w.about = nil
+			if code != 0 || looks < 5 || !strings.Contains(said, tt.want) {
+				t.Errorf("exit %d after %d looks: %s", code, looks, said)
+			}
+		})
+	}
+}
+
+// TestStartSaysHowFarItIs has a process that neither announces itself nor ends.
+func TestStartSaysHowFarItIs(t *testing.T) {
+	w := newTestEnv(t)
+	w.mustRun("bootstrap")
+	w.mustRun("stop")
+	e, err := w.home.Environment(defaultEnvironment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operator{ctx: t.Context(), parts: w.parts}
+	for _, tt := range []struct {
+		pid   int
+		lives bool
+		want  string
+		hint  bool
+	}{
+		{0, true, "it has not yet taken the machine's folder", true},
+		{7, true, "process 7 runs, and has not yet announced machine 0 in the state", true},
+		{0, false, "it has not yet taken the machine's folder", false},
+	} {
+		var said strings.Builder
+		console.Report(&said, o.explainStart(e, tt.pid, tt.lives))
+		if !strings.Contains(said.String(), tt.want) || strings.Contains(said.String(), "hint: it goes on") != tt.hint {
+			t.Errorf("%+v: %s", tt, said.String())
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (c startCmd) Run(o *operator) error {
 			return err
 		}
 	}
-	pid, err := o.parts.Agents.Running(e.MachineDir("0"))
+	pid, err := o.awaitOther(e)
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,29 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
+// awaitOther returns the process that runs machine 0; 0: there is none. One that is about to run it, that goes
+// over to another binary, or that is ending, is waited for: a second one beside it would be refused.
+func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
+	defer cancel()
+	for {
+		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); pid != 0 || err != nil {
+			return pid, err
+		}
+		other, err := o.parts.Agents.Process(e.MachineDir("0"))
+		if other == 0 || err != nil {
+			return 0, err
+		}
+		if backoff.Sleep(ctx, processPollInterval) == nil {
+			continue
+		}
+		if err := o.ctx.Err(); err != nil {
+			return 0, err
+		}
+		return 0, console.Hint(fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other), fmt.Sprintf("kill -9 %d ends it", other))
+	}
+}
+
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -98,15 +122,35 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		}
 		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
 		switch {
+		case ctx.Err() != nil:
+			return 0, o.explainStart(e, pid, lives)
 		case err != nil || ready && pid != 0:
 			return pid, err
 		case !lives && pid == 0:
-			return 0, errors.New("the background process has ended")
+			if other, err := o.parts.Agents.Process(e.MachineDir("0")); other == 0 || err != nil { // or that one comes up
+				return 0, cmp.Or(err, errors.New("the background process has ended"))
+			}
 		}
 		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
-			return 0, fmt.Errorf("the background process does not come up: %w", err)
+			return 0, o.explainStart(e, pid, lives)
 		}
 	}
+}
+
+// explainStart says how far a process is that has not come up in time. A host with much to do may take longer.
+func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
+	if err := o.ctx.Err(); err != nil {
+		return fmt.Errorf("the background process does not come up: %w", err)
+	}
+	how := "it has not yet taken the machine's folder"
+	if pid != 0 {
+		how = fmt.Sprintf("process %d runs, and has not yet announced machine 0 in the state", pid)
+	}
+	err := fmt.Errorf("the background process does not come up in %s: %s", startTimeout, how)
+	if pid == 0 && !lives {
+		return err
+	}
+	return console.Hint(err, "it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
 }
 
 func logSize(e home.Environment) int {

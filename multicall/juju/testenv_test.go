@@ -25,7 +25,8 @@ type testEnv struct {
 
 	backgrounds  map[string]*background // by machine folder
 	startErr     error
-	exitsAtStart bool // the process that is started says nothing and ends
+	exitsAtStart bool        // the process that is started says nothing and ends
+	about        func() bool // another process is about to run machine 0, or to end; nil: none is
 	swept        []string
 }
 
@@ -98,7 +99,12 @@ func (w testAgents) Running(dir string) (int, error) {
 	return 0, nil
 }
 
-func (w testAgents) Process(dir string) (int, error) { return w.Running(dir) }
+func (w testAgents) Process(dir string) (int, error) {
+	if w.about != nil && w.about() {
+		return 77, nil
+	}
+	return w.Running(dir)
+}
 
 func (w testAgents) Halt(ctx context.Context, dir string, _ time.Duration) error {
 	b := w.backgrounds[dir]

@@ -122,6 +122,13 @@ func UnitFolder(machineDir, unit string) string {
 	return string(unitfolder.Of(machineDir, unit).Legacy())
 }
 
+// StorageFolder returns the folder of a storage below its machine's, or, in a pool of the operator's, below
+// base; base is empty otherwise.
+func StorageFolder(machineDir, environment string, s state.Storage) (folder, base string) {
+	one := unitfolder.StorageOf(machineDir, environment, s)
+	return one.Folder, one.Base
+}
+
 // host holds everything that the unit agents of one process share.
 type host struct {
 	Options

@@ -175,6 +175,10 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 
 func (hooks) UnitDir(machineDir, unit string) string { return agent.UnitFolder(machineDir, unit) }
 
+func (hooks) StorageDir(machineDir, environment string, s state.Storage) (folder, base string) {
+	return agent.StorageFolder(machineDir, environment, s)
+}
+
 func (hooks) EndStrays(ctx context.Context, word string) error {
 	for _, i := range process.FindByEnviron(word) {
 		what := process.Describe(i)

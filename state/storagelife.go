@@ -109,6 +109,20 @@ func (tx *Tx) RenewStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
+// KeepStorage has a storage of another environment's backup go on with what its folder holds, which was put
+// back. A unit that has it gets it with its attached hook.
+func (tx *Tx) KeepStorage(id string) error {
+	s, err := tx.Storage(id)
+	if err != nil || s.Unit == "" {
+		return err
+	}
+	if s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
+		return tx.ReleaseStorage(id)
+	}
+	s.Made = true
+	return tx.attachAgain(s)
+}
+
 // ReattachStorage has the unit that has a storage get it as it gets a new one, with its attached hook and
 // with what its folder holds. A folder that is not there is made.
 func (tx *Tx) ReattachStorage(id string) error {

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/archive"
+	"bijou/state/charm"
 	"bijou/state/copying"
 	"bijou/state/progress"
 	"bijou/state/wrap"
@@ -21,6 +22,7 @@ type backupCmd struct {
 	File            string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
 	WithCredentials bool   `help:"Also the files that the state's URL names, keys and passwords, and the keys that open secrets."`
 	WithUnits       bool   `help:"Also the units' folders on this host."`
+	WithStorage     bool   `help:"Also the content of storage on this host, once its agents have ended."`
 	Force           bool   `help:"Replace a file that is there."`
 }
 
@@ -33,6 +35,11 @@ func (c backupCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return err
+	}
+	if c.WithStorage { // what hooks write meanwhile would be there in part
+		if err := o.checkStopped(e); err != nil {
+			return console.Hint(fmt.Errorf("cannot back up the storage of environment %q: %w", e.Name, err), "juju stop ends the agents of this host; end what else writes to storage, too")
+		}
 	}
 	b := &backup{o: o, cmd: c, env: e}
 	err = o.openState(e, func(s *state.State) error {
@@ -72,12 +79,15 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	}
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
-	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "what storage holds", "the provider's own files and keys"}
+	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "the provider's own files and keys"}
 	b.header = h
 	if err := b.addCredentials(w); err != nil {
 		return err
 	}
 	if err := b.addSecretKeys(w); err != nil {
+		return err
+	}
+	if err := b.addStorage(s, w); err != nil {
 		return err
 	}
 	if err := b.addUnits(s, w); err != nil {
@@ -127,6 +137,60 @@ func (b *backup) addSecretKeys(w *archive.Writer) error {
 		_, err := to.Write(data)
 		return err
 	})
+}
+
+// addStorage takes along what storage of this host holds, and names what it does not.
+func (b *backup) addStorage(s *state.State, w *archive.Writer) error {
+	if !b.cmd.WithStorage {
+		b.header.Lacks = append(b.header.Lacks, "what storage holds (--with-storage takes along that of this host)")
+		return nil
+	}
+	all, err := state.Read(b.o.ctx, s, (*state.View).Storages)
+	if err != nil {
+		return err
+	}
+
+	var packed []string
+	for i, one := range all {
+		progress.Report(b.o.ctx, progress.Steps{What: "storages backed up", Done: i + 1, Total: len(all)})
+		folder, why := b.storageFolder(one)
+		if why != "" {
+			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("what storage %s holds: %s", one.ID, why))
+			continue
+		}
+		err := w.Add(archive.StorageName(one.Machine, one.ID), func(to io.Writer) error {
+			changed, err := home.PackFolder(to, folder)
+			if err == nil && len(changed) > 0 {
+				b.o.note("warning: %s of storage %s changed as they were read, %s for one", formatCount(len(changed), "file"), one.ID, changed[0])
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		packed = append(packed, one.ID)
+	}
+	if len(packed) > 0 {
+		b.header.Has = append(b.header.Has, "what storage "+strings.Join(packed, ", ")+" holds")
+	}
+	return nil
+}
+
+// storageFolder returns the folder of a storage of this host, or why it is not taken.
+func (b *backup) storageFolder(s state.Storage) (folder, why string) {
+	folder, _ = b.o.parts.Hooks.StorageDir(b.env.MachineDir(s.Machine), b.env.Name, s)
+	info, err := os.Stat(folder)
+	switch {
+	case s.Pool == charm.PoolTmpFS:
+		return "", "it is memory"
+	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
+		return "", "it is on machine " + s.Machine + ", and not on this host"
+	case !s.Made:
+		return "", "it was not made yet"
+	case err != nil || !info.IsDir():
+		return "", "its folder " + folder + " is not there"
+	}
+	return folder, ""
 }
 
 func (b *backup) addUnits(s *state.State, w *archive.Writer) error {

@@ -233,6 +233,9 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.unpackUnits(b.env); err != nil {
 		return err
 	}
+	if _, err := b.restore.unpackStorage(b.env, true); err != nil {
+		return err
+	}
 	if err := b.restore.takeSecretKeys(b.env); err != nil {
 		return err
 	}

@@ -81,6 +81,9 @@ type Hooks interface {
 	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
 	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
 	UnitDir(machineDir, unit string) string
+	// StorageDir returns the folder of a storage of a machine of this host, and that of the
+	// operator's in which it is; empty: it is below the machine's.
+	StorageDir(machineDir, environment string, s state.Storage) (folder, base string)
 	// EndStrays ends processes that hooks have left running: those with the word
 	// NAME=VALUE in their environment.
 	EndStrays(ctx context.Context, word string) error

@@ -3,6 +3,7 @@ package juju
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"bijou/state/bind"
 	"bijou/state/copying"
 	"bijou/state/durable"
+	"bijou/state/keys"
 	"bijou/state/secret"
 	"bijou/state/secretkeys"
 	"bijou/state/secrets"
@@ -205,9 +207,13 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	if err := r.takeSecretKeys(e); err != nil {
 		return err
 	}
+	kept, err := r.unpackStorage(e, r.cmd.Replace)
+	if err != nil {
+		return err
+	}
 
 	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
-		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault, Begun: begun,
+		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault, Begun: begun, Storage: kept,
 		Change: func(env *state.Environment) {
 			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools
 			if sha256 != "" { // which bootstrap has set
@@ -274,6 +280,9 @@ const maxCredentialSize = 1 << 20 // in bytes
 // bound: nothing is there, or it is bound for the unit of the environment that was backed up.
 func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
+		if !strings.Contains(name, "/units/") {
+			continue
+		}
 		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
 		if _, err := os.Lstat(dir); err == nil {
 			continue
@@ -288,6 +297,67 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		}
 	}
 	return nil
+}
+
+// unpackStorage puts back what storage holds, and returns the ids. A folder that has files is left alone with
+// mayBeThere, and refused otherwise.
+func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []string, err error) {
+	for _, k := range r.archive.Keys {
+		id, ok := strings.CutPrefix(k.Key, keys.Storages)
+		if !ok {
+			continue
+		}
+		var s state.Storage
+		if err := json.Unmarshal(k.Value, &s); err != nil {
+			return nil, fmt.Errorf("cannot read storage %q: %w", id, err)
+		}
+		s.ID = id
+		name := archive.StorageName(s.Machine, id)
+		if !r.archive.Has(name) {
+			continue
+		}
+
+		folder, base := r.o.parts.Hooks.StorageDir(e.MachineDir(s.Machine), e.Name, s)
+		if _, err := os.Stat(base); base != "" && err != nil {
+			r.o.note("warning: what storage %s holds is not put back: the folder %s is not there", id, base)
+			continue
+		}
+		if err := r.unpackOne(name, folder, mayBeThere); err != nil {
+			return nil, fmt.Errorf("cannot put back what storage %s holds: %w", id, err)
+		}
+		kept = append(kept, id)
+	}
+	if len(kept) > 0 {
+		r.o.note("  put back, or there already: what storage %s holds", strings.Join(kept, ", "))
+	}
+	return kept, nil
+}
+
+func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
+	if _, err := os.Lstat(folder); err == nil {
+		empty, err := bind.IsEmpty(folder)
+		if err != nil {
+			return err
+		}
+		if !empty && !mayBeThere {
+			return console.Hint(fmt.Errorf("%s has files already", folder), "move it away, or remove it if a restoration that was cut off has left it")
+		}
+		if !empty {
+			return nil
+		}
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
+	}
+	if err := durable.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
+	}
+	content, err := r.archive.Open(name)
+	if err != nil {
+		return err
+	}
+	err = home.UnpackFolder(content, folder)
+	return errors.Join(err, content.Close())
 }
 
 // asideFolder is the folder of a unit that is newer than the backup, moved to where no agent
@@ -430,7 +500,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	return e.SecretKeys().Write(ring)
 }
 
-// noteStorage says what becomes of storage, of which the backup has the records only.
+// noteStorage says what becomes of storage whose content is not put back.
 func (r *restore) noteStorage(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		all, err := state.Read(r.o.ctx, s, (*state.View).Storages)

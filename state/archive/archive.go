@@ -4,6 +4,7 @@
 //	blobs/SHA256                     charms, resources, and settings too large for a key
 //	credentials/NAME                 what the state's URL names, if that was asked for
 //	machines/ID/units/SERVICE-N.tar  a unit's folder, if that was asked for
+//	machines/ID/storage/NAME-N.tar   the content of a storage, if that was asked for
 //	header.json                      Header: what it is of, what is in it and what is not
 //	SHA256SUMS                       the sums of all others, as sha256sum prints them
 //
@@ -20,6 +21,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"bijou/state/durable"
@@ -67,7 +69,7 @@ const (
 )
 
 // fileNamePattern is of a backup's files but headerFile and sumsFile.
-var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/units/[a-z][a-z0-9-]*\.tar)$`)
+var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/(units|storage)/[a-z][a-z0-9-]*\.tar)$`)
 
 // BlobName returns the name of the file of a backup that has the blob.
 func BlobName(sum string) string { return "blobs/" + sum }
@@ -81,6 +83,11 @@ func CredentialName(name string) string { return "credentials/" + name }
 // FolderName returns the name of the file with a unit's folder.
 func FolderName(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
+}
+
+// StorageName returns the name of the file with what a storage holds.
+func StorageName(machine, id string) string {
+	return fmt.Sprintf("machines/%s/storage/%s.tar", machine, strings.ReplaceAll(id, "/", "-"))
 }
 
 func damagedError(format string, args ...any) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bijou/state"
@@ -24,6 +25,9 @@ type Restoration struct {
 	// Adopt takes units' folders for what the backup says, without comparing. That of a
 	// storage must be there all the same.
 	Adopt bool
+	// Storage has the ids of the storages whose content was put back; all others of another
+	// environment begin again, empty.
+	Storage []string
 	// Begun, unless it is nil, is called once the store is no longer what it was.
 	Begun func()
 	// Change completes the environment's record.
@@ -172,7 +176,7 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 		if err := endLeftovers(ctx, s); err != nil {
 			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
 		}
-		if err := renewStorages(ctx, s); err != nil {
+		if err := r.renewStorages(ctx, s); err != nil {
 			return fmt.Errorf("cannot have storage made again: %w", err)
 		}
 	}
@@ -220,14 +224,21 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// renewStorages has all storage of a new environment made again, empty: its folders were the old one's.
-func renewStorages(ctx context.Context, s *state.State) error {
+// renewStorages has all storage of a new environment made again, empty, unless its content was put back:
+// its folders were the old one's.
+func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
 	for _, one := range all {
-		if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RenewStorage(one.ID) }); err != nil {
+		err := s.Update(ctx, func(tx *state.Tx) error {
+			if slices.Contains(r.Storage, one.ID) {
+				return tx.KeepStorage(one.ID)
+			}
+			return tx.RenewStorage(one.ID)
+		})
+		if err != nil {
 			return err
 		}
 	}

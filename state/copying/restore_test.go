@@ -160,6 +160,27 @@ func TestRestoreAnew(t *testing.T) {
 	}))
 }
 
+// TestRestoreStorage has the content of some storages be put back.
+func TestRestoreStorage(t *testing.T) {
+	to := memstore.New()
+	r := Restoration{URL: "mem:to", Change: renameEnvironment, Storage: []string{"data/0", "data/1"}}
+	check(t, restoreArchive(t, r, backUpArchive(t, newWithHistory(t)), to))
+	check(t, (state.OpenIn(to)).View(t.Context(), func(v *state.View) error {
+		all, err := v.Storages()
+		for i := range all {
+			all[i].Since = time.Time{}
+		}
+		want := []state.Storage{
+			{ID: "data/0", Machine: "2", Pool: "rootfs", Made: true, Life: state.Alive, Unit: "mysql/1", State: state.StoragePending},
+			{ID: "data/1", Machine: "2", Pool: "rootfs", Made: true, Bound: true, Life: state.Alive},
+		}
+		if diff := gocmp.Diff(want, all); diff != "" {
+			t.Error(diff)
+		}
+		return err
+	}))
+}
+
 // TestRestoreFolders keeps what is of a unit whose folder is in the backup.
 func TestRestoreFolders(t *testing.T) {
 	s, to := newWithHistory(t), memstore.New()

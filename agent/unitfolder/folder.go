@@ -297,7 +297,18 @@ func (f Folder) BindStorage(s Storage) error {
 	if s.Location == s.Folder {
 		return nil
 	}
-	return bind.Folder(s.Folder, s.Location, f.notePath(s.ID), s.ReadOnly)
+	err := bind.Folder(s.Folder, s.Location, f.notePath(s.ID), s.ReadOnly)
+	if err != nil && !isSameFolder(s.Folder, s.Location) {
+		// Another storage may be bound there: with the note, this one's release would take that away.
+		return errors.Join(err, wrap.Unless(os.Remove(f.notePath(s.ID)), fs.ErrNotExist))
+	}
+	return err
+}
+
+func isSameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
 // ReleaseStorage takes a storage away from where the unit finds it, unless processes use it.

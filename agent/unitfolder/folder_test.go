@@ -121,3 +121,30 @@ func TestFailedSwapKeepsTheList(t *testing.T) {
 		}
 	}
 }
+
+// TestOneStorageDoesNotReleaseAnother has two units' storages be wanted at one place: the one that cannot be
+// bound leaves the other one there as it goes.
+func TestOneStorageDoesNotReleaseAnother(t *testing.T) {
+	machine, location := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	storage := func(id string) Storage {
+		return StorageOf(machine, "e", state.Storage{ID: id, Pool: "rootfs", Location: location})
+	}
+	first, second := Of(machine, "db/0"), Of(machine, "db/1")
+	if err := first.BindStorage(storage("data/0")); err != nil {
+		t.Fatal(err)
+	}
+	defer first.ReleaseStorage("data/0")
+	if err := os.WriteFile(filepath.Join(location, "word"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := second.BindStorage(storage("data/1")); err == nil {
+		t.Fatal("two storages are bound at one place")
+	}
+	if err := second.ReleaseStorage("data/1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(location, "word")); err != nil {
+		t.Errorf("the other one is gone: %v", err)
+	}
+}

@@ -199,7 +199,7 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	return err
 }
 
-// fillStore calls begun once the store is not any more what it was.
+// fillStore calls begun once the store is no longer what it was.
 func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -533,15 +533,19 @@ func (r *restore) noteSealed(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) (sealed []string, err error) {
 			all, err := secrets.All(v)
+			if err != nil {
+				return nil, err
+			}
 			for _, one := range all {
-				_, oerr := secrets.Open(v, ring, one, one.Latest)
-				if errors.Is(oerr, secret.ErrNoKey) {
+				_, err := secrets.Open(v, ring, one, one.Latest)
+				switch {
+				case errors.Is(err, secret.ErrNoKey):
 					sealed = append(sealed, fmt.Sprintf("%s of %s", one.ID, one.Owner))
-				} else if !errors.Is(oerr, state.ErrNotFound) { // that revision was removed
-					err = errors.Join(err, oerr)
+				case err != nil && !errors.Is(err, state.ErrNotFound): // that revision was removed
+					return nil, err
 				}
 			}
-			return sealed, err
+			return sealed, nil
 		})
 		if len(sealed) > 0 {
 			r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))

@@ -205,7 +205,9 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 			level := "INFO"
 			if s == hookexec.Stderr {
 				level = "ERROR"
-				r.lastStderr = cmp.Or(lastTelling(line), r.lastStderr)
+				if telling := lastTelling(line); telling != "" {
+					r.lastStderr = telling
+				}
 			}
 			u.output.WriteAt(at, level, r.op.Hook.Name, line)
 		},

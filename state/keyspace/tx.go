@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +102,10 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 		s.remember(b, t.Ops, revision)
 	case errors.Is(err, store.ErrConflict):
 		_ = b.forget(err)
-		return cmp.Or(s.explainConflict(ctx, b), err)
+		if why := s.explainConflict(ctx, b); why != nil {
+			return why
+		}
+		return err
 	case errors.Is(err, store.ErrTooLarge):
 		return b.forget(fmt.Errorf("cannot update: its caller must work in batches: %w", err))
 	}

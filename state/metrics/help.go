@@ -20,6 +20,7 @@ func help() map[string]string {
 		"neco_updater_degraded":          "How many things are not as the last update left them, while none runs.",
 		"neco_updater_leader":            "1 while this updater leads.",
 		"neco_updater_missing_servers":   "Boot servers of the update whose worker is not alive.",
+		"neco_updater_refused_releases":  "Releases that are newer than the last update's, and cannot be installed.",
 		"neco_updater_running":           "1 while an update runs.",
 		"neco_updater_servers":           "Boot servers that are registered.",
 		"neco_updater_stopped":           "1 while the update is stopped and waits for an operator.",

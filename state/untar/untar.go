@@ -90,7 +90,8 @@ func (u *unpacker) writeFile(name string, mode fs.FileMode, content io.Reader) e
 	if err != nil {
 		return err
 	}
-	return errors.Join(u.fill(f, mode, content), f.Close())
+	err = u.fill(f, mode, content)
+	return errors.Join(err, f.Close())
 }
 
 // fill has the file outlast a loss of power once it returns without an error.

@@ -1,14 +1,16 @@
 package etcdtest
 
 import (
-	"errors"
 	"os"
 )
 
 // Save notes the data that the members have, for Restore. Meanwhile none runs.
 func (c *Cluster) Save() error {
 	return c.whileStopped(func(m *Member) error {
-		return errors.Join(os.RemoveAll(m.saved()), os.CopyFS(m.saved(), os.DirFS(m.data())))
+		if err := os.RemoveAll(m.saved()); err != nil {
+			return err
+		}
+		return os.CopyFS(m.saved(), os.DirFS(m.data()))
 	})
 }
 
@@ -16,7 +18,10 @@ func (c *Cluster) Save() error {
 // noted, as if nothing had happened since.
 func (c *Cluster) Restore() error {
 	return c.whileStopped(func(m *Member) error {
-		return errors.Join(os.RemoveAll(m.data()), os.CopyFS(m.data(), os.DirFS(m.saved())))
+		if err := os.RemoveAll(m.data()); err != nil {
+			return err
+		}
+		return os.CopyFS(m.data(), os.DirFS(m.saved()))
 	})
 }
 

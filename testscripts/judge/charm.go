@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,21 +40,27 @@ log=$kept note "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}"
 // time their configuration changes. The records of units that stop end up in the
 // folder gone.
 func Charm(folder, recorder, gone string) error {
-	err := os.CopyFS(folder, os.DirFS(recorder))
-	if err == nil {
-		err = os.Remove(filepath.Join(folder, "hooks", "install"))
+	if err := os.CopyFS(folder, os.DirFS(recorder)); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Mkdir(filepath.Join(folder, "control"), 0o755)
+	if err := os.Remove(filepath.Join(folder, "hooks", "install")); err != nil {
+		return err
 	}
-	write := func(name, content string, mode os.FileMode) {
-		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), []byte(content), mode))
+	if err := os.Mkdir(filepath.Join(folder, "control"), 0o755); err != nil {
+		return err
 	}
-	write("hooks/install", installHook, 0o755)
-	write("control/run-config-changed", fmt.Sprintf(beat, 1), 0o644)
+
+	if err := os.WriteFile(filepath.Join(folder, "hooks", "install"), []byte(installHook), 0o755); err != nil {
+		return err
+	}
+	programs := map[string]string{"config-changed": fmt.Sprintf(beat, 1), "stop": fmt.Sprintf(keep, gone)}
 	for _, side := range []string{"server", "client", "ring"} {
-		write("control/run-"+side+"-relation-joined", fmt.Sprintf(beat, 0), 0o644)
+		programs[side+"-relation-joined"] = fmt.Sprintf(beat, 0)
 	}
-	write("control/run-stop", fmt.Sprintf(keep, gone), 0o644)
-	return err
+	for hook, text := range programs {
+		if err := os.WriteFile(filepath.Join(folder, "control", "run-"+hook), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

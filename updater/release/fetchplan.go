@@ -197,7 +197,8 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	if err != nil {
 		cancel()
 	}
-	return data, errors.Join(err, c.Wait())
+	ended := c.Wait()
+	return data, errors.Join(err, ended)
 }
 
 // readManifestFile fails for a file that is no manifest by its size: its beginning is none either.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"bijou/state/jsonfile"
+	"bijou/state/durable"
 	"bijou/state/store"
 )
 
@@ -33,18 +33,18 @@ func leaveMark(path string, r *store.Replaced) error {
 		return err
 	}
 	m := mark{What: r.What, Remove: r.Remove, Found: time.Now().UTC(), Process: os.Getpid(), File: id}
-	if err := showMark(path, m); err != nil {
-		return err
-	}
-	return jsonfile.Write(path+markSuffix, m)
-}
-
-// showMark has others find the mark before it is durable, which takes a busy disk a while.
-func showMark(path string, m mark) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
+	if err := showMark(path, data); err != nil {
+		return err
+	}
+	return durable.WriteFile(path+markSuffix, data, 0o600)
+}
+
+// showMark has others find the mark before it is durable, which takes a busy disk a while.
+func showMark(path string, data []byte) error {
 	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
 	if err := os.WriteFile(draft, data, 0o600); err != nil {
 		return err
@@ -54,10 +54,17 @@ func showMark(path string, m mark) error {
 
 // checkMark returns the ErrStoreGone that another process has left a mark of.
 func checkMark(file storeFile) error {
-	var m mark
-	there, err := jsonfile.Read(file.path+markSuffix, &m)
-	if err != nil || !there {
+	path := file.path + markSuffix
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
+	}
+	var m mark
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("cannot read %q: %w", path, err)
 	}
 	if m.File != file.id {
 		return nil

@@ -111,8 +111,9 @@ func TestFailingDisk(t *testing.T) {
 			rest(3 * time.Second)
 
 			a := w.ask("deploy", w.charm, "refused-"+what)
-			if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "the disk answers with errors") {
-				t.Errorf("want one error that names the disk: %s", a)
+			if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "the disk answers with errors") ||
+				!strings.Contains(a.err, "hint: look for the disk's errors in dmesg") {
+				t.Errorf("want one error that names the disk, and what to do: %s", a)
 			}
 			for range 3 {
 				w.disk.Heal()

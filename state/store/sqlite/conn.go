@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -201,20 +200,46 @@ func storeError(err error) error {
 	if resultCode(err) == codes.SQLITE_BUSY {
 		return store.AwayError("another process has it locked", err)
 	}
-	if meaning, ok := errorMeanings[resultCode(err)]; ok {
-		return fmt.Errorf("%s: %w", meaning, err)
+	if t, ok := troubles[resultCode(err)]; ok {
+		t.err = err
+		return t
 	}
 	return err
 }
 
-// errorMeanings are by primary result code.
-var errorMeanings = map[int]string{
-	codes.SQLITE_FULL:     "the disk is full",
-	codes.SQLITE_IOERR:    "the disk answers with errors",
-	codes.SQLITE_READONLY: "the file or its folder may not be written",
-	codes.SQLITE_CANTOPEN: "the file or its folder cannot be opened",
-	codes.SQLITE_NOTADB:   "it is not a bijou store",
-	codes.SQLITE_CORRUPT:  "the file is damaged",
+// trouble is what one of SQLite's errors means, in plain words.
+type trouble struct {
+	meaning string
+	hint    string
+	err     error
+}
+
+func (t trouble) Error() string { return t.meaning + ": " + t.err.Error() }
+func (t trouble) Unwrap() error { return t.err }
+
+// Hint says what to do about it. Nothing that was acknowledged is lost by any of them but damage.
+func (t trouble) Hint() string { return t.hint }
+
+// troubles are by primary result code.
+var troubles = map[int]trouble{
+	codes.SQLITE_FULL: {meaning: "the disk is full", hint: "make room; agents go on by themselves"},
+	codes.SQLITE_IOERR: {
+		meaning: "the disk answers with errors",
+		hint:    "look for the disk's errors in dmesg; agents go on by themselves once it answers",
+	},
+	codes.SQLITE_READONLY: {
+		meaning: "the file or its folder may not be written",
+		hint:    "run this as the file's owner, and see that its disk is mounted for writing",
+	},
+	codes.SQLITE_CANTOPEN: {
+		meaning: "the file or its folder cannot be opened",
+		hint:    "run this as the file's owner",
+	},
+	codes.SQLITE_NOTADB: {meaning: "it is not a bijou store", hint: "check the path of the state"},
+	codes.SQLITE_CORRUPT: {
+		meaning: "the file is damaged",
+		hint:    "if that stays, stop the agents and restore a backup: juju restore FILE --replace",
+	},
 }
 
 // resultCode returns the primary result code of an error of SQLite's that storeError has

@@ -224,6 +224,9 @@ func TestRemoveUnitSaysWhatFailed(t *testing.T) {
 	u.Life = state.Dead
 	u.Subordinates = []string{"logger/0"}
 	statetest.Update(t, st, func(tx *state.Tx) error {
+		if _, err := tx.Unit(u.Name); err != nil { // or the write would drop what it does not know
+			return err
+		}
 		for key, record := range map[string]any{
 			keys.Unit(u.Name):        u,
 			keys.Unit("logger/0"):    "damaged",

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/state/status"
 	"bijou/testscripts/statetest"
 )
@@ -57,11 +58,18 @@ func TestRefreshed(t *testing.T) {
 func changeSomething(tx *state.Tx, kind, relation, step int) error {
 	unit, message := []string{"mysql/0", "wordpress/0"}[step%2], fmt.Sprint("step ", step)
 	failure := &state.Failure{Message: message, Hook: state.Hook{Name: "install"}, Since: time.Unix(int64(step), 0).UTC()}
+	// What is rewritten is read first, so that it keeps what this binary does not know of it.
+	for _, key := range []string{keys.RelationState(unit, relation), keys.MemberState(unit, relation, "mysql/9")} {
+		if _, _, err := tx.Keys().Get(key); err != nil {
+			return err
+		}
+	}
+
 	switch kind {
 	case 0:
-		return tx.PutWorkflow(unit, state.Workflow{State: "started", NextPlace: int64(step)})
+		return tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = state.Workflow{State: "started", NextPlace: int64(step)} })
 	case 1:
-		return tx.PutWorkflow(unit, state.Workflow{State: "install-error", Failure: failure})
+		return tx.ChangeWorkflow(unit, func(w *state.Workflow) { *w = state.Workflow{State: "install-error", Failure: failure} })
 	case 2:
 		return tx.PutOp(unit, state.Op{ID: message, Hook: state.Hook{Name: "start", Relation: state.NoRelation}})
 	case 3:

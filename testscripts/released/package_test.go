@@ -15,7 +15,7 @@ import (
 )
 
 // commands are the names that a package puts into /usr/bin.
-var commands = []string{"bijou", "juju", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
+var commands = []string{"bijou", "charm", "juju", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
 
 // packed is a release in both of its forms, unpacked.
 type packed struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -65,6 +66,7 @@ func TestUnitErrorIsRetriedAndResolved(t *testing.T) {
 }
 
 func TestFailedHookIsRetriedByItself(t *testing.T) {
+	need.Whole(t)
 	once(t, func(r *rig) {
 		body, open := r.gate("config")
 		r.lonely(map[string]string{"config-changed": body})

@@ -13,6 +13,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -96,6 +97,7 @@ func (f *faulty) loseLeases(t *testing.T) {
 // TestAgentEndsWhileItsStoreStalls has the store answer nothing any more, first
 // of all the announcement after a lost session.
 func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
+	need.Whole(t)
 	for _, stalling := range []string{"commits", "everything"} {
 		t.Run(stalling, func(t *testing.T) {
 			r := newRig(t, statetest.New(t))
@@ -138,6 +140,7 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 // TestPairOverAStoreThatFails takes a pair through its life while one commit in ten
 // and one snapshot in twelve fail, half of the commits after they have gone through.
 func TestPairOverAStoreThatFails(t *testing.T) {
+	need.Whole(t)
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			var mu sync.Mutex

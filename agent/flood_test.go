@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
 // TestFloodOfOneUnit has a hook say 15 MB: all of it is in the unit's files, what
 // the store keeps is bounded, and the other units go on.
 func TestFloodOfOneUnit(t *testing.T) {
+	need.Whole(t)
 	st, _ := statetest.SQLite(t)
 	r := newRig(t, st)
 	r.lonely(map[string]string{"install": "yes " + strings.Repeat("x", 99) + " | head -c 15000000; echo the end"})

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
 // TestHub has one hook of a hub write in all of its relations: all of it is one
 // transaction, or the hook fails and says why.
 func TestHub(t *testing.T) {
+	need.Whole(t)
 	for _, tc := range []struct {
 		relations int
 		body      string

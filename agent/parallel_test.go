@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -46,6 +47,7 @@ relation-set done=yes
 
 // TestToolsInParallel has others write what the hook reads all the while.
 func TestToolsInParallel(t *testing.T) {
+	need.Whole(t)
 	once(t, func(r *rig) {
 		r.manual()
 		r.recordPair(map[string]string{"db-relation-joined": crowd})

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -139,6 +140,7 @@ func TestHookThatEndedWithItsAgentIsRunAgain(t *testing.T) {
 }
 
 func TestDaemonOfAHookOutlivesItAndItsAgent(t *testing.T) {
+	need.Whole(t)
 	once(t, func(r *rig) {
 		pidfile := filepath.Join(t.TempDir(), "pid")
 		r.lonely(map[string]string{"start": "( trap '' HUP; while echo alive; do sleep 0.1; done ) & echo $! > " + pidfile})
@@ -219,6 +221,7 @@ func TestTakenPresenceIsTakenBack(t *testing.T) {
 }
 
 func TestHookInFlightEndsWithItsAgentsGrace(t *testing.T) {
+	need.Whole(t)
 	once(t, func(r *rig) {
 		r.lonely(map[string]string{"install": "sleep 1; open-port 80"})
 		r.start()

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
 // TestUnitIsWokenByItsOwnKeysOnly counts what is read of the store: once a
 // change for the one unit that it concerns, even if its name begins others'.
 func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
+	need.Whole(t)
 	const units, changes = 20, 10
 	var f faulty
 	r := newRig(t, statetest.New(t))

@@ -16,6 +16,7 @@ import (
 	"bijou/testscripts/await"
 	"bijou/testscripts/dummy"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestMain makes this binary a provisioner over the dummy, too.
@@ -145,6 +146,7 @@ const takeover = 45 * time.Second
 // TestTakeover has two provisioners: the first dies between a start and its record,
 // the other goes on; it is killed in the middle of starts, and a third one goes on.
 func TestTakeover(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(t *testing.T, url string) {
 		f := newFleet(t, url)
 		err := dummy.Give(f.dir, dummy.Orders{Start: map[string]dummy.StartOrder{"5": {Crash: 1}, "*": {Pause: 20 * time.Millisecond}}})

@@ -19,6 +19,7 @@ import (
 
 	"bijou/state/procstat"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 // charm is a charm folder under test, and the output of its hooks.
@@ -152,6 +153,7 @@ exec ls -l /proc/self/fd
 }
 
 func TestDaemonIsNeitherWaitedForNorKilled(t *testing.T) {
+	need.Whole(t)
 	c := newCharm(t)
 	pidfile := filepath.Join(c.dir, "pid")
 	c.script("hooks/start", `
@@ -223,6 +225,7 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 
 // What does not end when it is told to is killed, and nobody of its group is left.
 func TestInterruptTerminatesTheGroup(t *testing.T) {
+	need.Whole(t)
 	c := newCharm(t)
 	c.script("hooks/tidy", `trap 'echo tidied; exit 0' TERM; sleep 1000 & echo $! >`+c.dir+`/child; wait`, 0o755)
 	c.script("hooks/deaf", `trap '' TERM; sleep 1000 & echo $! >`+c.dir+`/child; wait`, 0o755)
@@ -339,6 +342,7 @@ done`, 0o755)
 
 // Output that somebody else held open for a while is waited for, and that is said.
 func TestChildIsWaitedFor(t *testing.T) {
+	need.Whole(t)
 	c := newCharm(t)
 	c.script("hooks/start", `( while [ ! -e `+c.dir+`/go ]; do sleep 0.05; done; echo late ) & exit 0`, 0o755)
 	s := c.spec("start")

@@ -15,6 +15,7 @@ import (
 	"bijou/hookenv/server"
 	"bijou/hookenv/tools"
 	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/recorded"
 )
 
@@ -109,10 +110,12 @@ func (h hook) call(t testing.TB, stdin *os.File, argv ...string) recorded.Outcom
 }
 
 func TestRecordedThroughSocket(t *testing.T) {
+	need.Whole(t)
 	recorded.Run(t, recorded.Cases(t), tools.Supported, openHook)
 }
 
 func TestDerivedThroughSocket(t *testing.T) {
+	need.Whole(t)
 	for _, name := range []string{"classic", "modern"} {
 		f, err := recorded.Read("../tools/testdata/" + name + ".json")
 		if err != nil {

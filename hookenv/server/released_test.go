@@ -14,6 +14,7 @@ import (
 // TestRecordedByReleasedBinary calls the tools of the binary as it is released, in which they do their
 // work before Go's runtime.
 func TestRecordedByReleasedBinary(t *testing.T) {
+	need.Whole(t)
 	runReleased(t, versions.Current(t))
 }
 

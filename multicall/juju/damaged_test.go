@@ -12,6 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/store"
 	"bijou/state/storeurl"
+	"bijou/testscripts/need"
 )
 
 // readers are commands that only read, of the environment that populate makes.
@@ -88,6 +89,7 @@ func putLife(tx *state.Tx) error {
 // TestReadersOfDamagedStates removes each key of an environment in turn, and has other values in its place: no
 // command that reads panics, and one that fails says why in a line.
 func TestReadersOfDamagedStates(t *testing.T) {
+	need.Whole(t)
 	w := newTestEnv(t)
 	e := populate(w)
 	st, err := storeurl.Open(t.Context(), e.State)

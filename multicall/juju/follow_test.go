@@ -15,6 +15,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/testscripts/need"
 )
 
 // runningCommand is a command that goes on until it is stopped.
@@ -121,6 +122,7 @@ func TestDebugLogRefuses(t *testing.T) {
 }
 
 func TestStatusWatches(t *testing.T) {
+	need.Whole(t)
 	for _, format := range []string{"tabular", "yaml", "json", "dot"} {
 		t.Run(format, func(t *testing.T) {
 			w := newTestEnv(t)

@@ -16,6 +16,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 func TestStartCrosses(t *testing.T) {
@@ -94,6 +95,7 @@ func TestCancellationCrosses(t *testing.T) {
 }
 
 func TestCrashedStartIsTransient(t *testing.T) {
+	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
 	_, err := c.Start(t.Context(), fakeSpec("crash once"), io.Discard)
 	want := `provider "fake": it ended unexpectedly (exit status 4); it said: panic: the moon is down; it is started again`

@@ -14,11 +14,13 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 // TestKilledIsStartedAgain also has the folder of its socket gone, as when somebody clears
 // temporary folders.
 func TestKilledIsStartedAgain(t *testing.T) {
+	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
 	before := pid(t, c)
 	dir, err := c.options.Sockets()
@@ -92,6 +94,7 @@ func TestChangedSettingsTakeEffect(t *testing.T) {
 }
 
 func TestTroubleAtStart(t *testing.T) {
+	need.Whole(t)
 	for _, tt := range []struct {
 		how, want string
 		timeout   time.Duration // for the process's begin, too
@@ -112,6 +115,7 @@ func TestTroubleAtStart(t *testing.T) {
 }
 
 func TestWhatIsNoProvider(t *testing.T) {
+	need.Whole(t)
 	for _, tt := range []struct {
 		want, script string
 		timeout      time.Duration

@@ -10,12 +10,14 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
+	"bijou/testscripts/need"
 	"bijou/testscripts/providertest"
 )
 
 // TestSample holds the sample provider, a program that shares no code with bijou,
 // against what every provider must do.
 func TestSample(t *testing.T) {
+	need.Whole(t)
 	path := filepath.Join(t.TempDir(), Prefix+"sample")
 	build := exec.Command("go", "build", "-o", path, ".")
 	build.Dir = "../../testscripts/sampleprovider"

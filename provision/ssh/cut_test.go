@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"bijou/provision/provider"
+	"bijou/testscripts/need"
 )
 
 // TestCutAnywhere ends the connection between any two commands of a start, and starts
 // again: there is one instance, and a stop leaves nothing.
 func TestCutAnywhere(t *testing.T) {
+	need.Whole(t)
 	for n := int64(1); ; n++ {
 		r := newRig(t, 1)
 		s := r.hosts[0]
@@ -56,6 +58,7 @@ func TestCutAnywhere(t *testing.T) {
 
 // TestAway has a host go away and come back, while another works.
 func TestAway(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 2)
 	var started []provider.Instance
 	for _, machine := range []string{"1", "2"} {
@@ -97,6 +100,7 @@ func TestAway(t *testing.T) {
 // TestSilent has a host take connections and say nothing: it delays Instances once,
 // by its patience, and not the next time.
 func TestSilent(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 2)
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
 	check(t, err)
@@ -148,6 +152,7 @@ func TestManySilent(t *testing.T) {
 
 // TestSudo logs in as a user who becomes root by sudo, or cannot.
 func TestSudo(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 1)
 	s := r.hosts[0]
 	s.set(func(s *server) { s.path = s.dir + "/bin:" })

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"bijou/testscripts/need"
 )
 
 // hook starts what a hook of one of the environment's machines may have left running.
@@ -42,6 +44,7 @@ func sockets(t *testing.T, s *server, machine string) string {
 
 // TestStopLeavesMachineZero: the environment's own host may be one of the pool's.
 func TestStopLeavesMachineZero(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 1)
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
 	check(t, err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"bijou/testscripts/need"
 )
 
 // hangingAgent is an ssh-agent that takes connections and says nothing; asked gets
@@ -42,6 +44,7 @@ func hangingAgent(t *testing.T) (asked chan net.Conn) {
 // TestHangingAgent: it holds up a login as long as the login's context lasts, and no
 // longer; where a key is named it is not asked at all.
 func TestHangingAgent(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 1)
 	asked := hangingAgent(t)
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)

@@ -13,6 +13,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
+	"bijou/testscripts/need"
 )
 
 // refusal is a start that must not succeed.
@@ -147,6 +148,7 @@ func wantNothing(t *testing.T, r *rig, kept bool) {
 
 // TestVouched logs in the other ways.
 func TestVouched(t *testing.T) {
+	need.Whole(t)
 	for name, arrange := range map[string]func(r *rig, s *provider.Spec){
 		"a fingerprint": func(r *rig, s *provider.Spec) {
 			r.put("known_hosts", "", 0o600)

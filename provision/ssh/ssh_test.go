@@ -13,6 +13,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 	"bijou/testscripts/providertest"
 )
 
@@ -86,6 +87,7 @@ func (r *rig) host(instance string) *server {
 
 // TestProvider holds the provider against every promise, on hosts without systemd.
 func TestProvider(t *testing.T) {
+	need.Whole(t)
 	providertest.Run(t, func(t *testing.T) providertest.Fixture {
 		r := newRig(t, 2)
 		return providertest.Fixture{Provider: r, Crash: func(t *testing.T, instance string) { crash(t, r.host(instance)) }}

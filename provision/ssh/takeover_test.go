@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bijou/provision/provider"
+	"bijou/testscripts/need"
 )
 
 // takeover has machine 1 started, and a provisioner on another host take over, which
@@ -39,6 +40,7 @@ func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 // TestTakeoverStart: what another provisioner has recorded is started nowhere else,
 // and is listed from then on; the same when its host is back.
 func TestTakeoverStart(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 2)
 	i, away := takeover(t, r)
 	again := spec("1", "")
@@ -65,6 +67,7 @@ func TestTakeoverStart(t *testing.T) {
 // TestTakeoverStop: what another provisioner has recorded is stopped once its host is
 // back, and is known until then.
 func TestTakeoverStop(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 1)
 	i, away := takeover(t, r)
 	if err := r.Stop(t.Context(), i.ID); !errors.Is(err, provider.ErrTransient) {
@@ -81,6 +84,7 @@ func TestTakeoverStop(t *testing.T) {
 // TestBadRecord: a record that cannot be read keeps no other machine from being listed, started
 // and stopped, its own from being started elsewhere, and is written anew once its host answers.
 func TestBadRecord(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 2)
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
 	check(t, err)
@@ -106,6 +110,7 @@ func TestBadRecord(t *testing.T) {
 // TestJujud: charm libraries find Juju's version where Juju has it, and what is another
 // program's stays.
 func TestJujud(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 1)
 	link := r.hosts[0].dir + "/juju/tools/machine-1/jujud"
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
@@ -130,6 +135,7 @@ func TestJujud(t *testing.T) {
 // TestGivenUp: a host that the operator gives up is nothing to stop, and its machine
 // is started on another one only when nothing is recorded for it any more.
 func TestGivenUp(t *testing.T) {
+	need.Whole(t)
 	r := newRig(t, 2)
 	i, away := takeover(t, r)
 	empty := func() { r.put("ssh/machines/1.json", "", 0o600) }

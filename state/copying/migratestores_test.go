@@ -15,6 +15,7 @@ import (
 	"bijou/state/copying"
 	"bijou/state/progress"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -22,6 +23,7 @@ import (
 // members of a relation, from SQLite to etcd and back. Each time it is interrupted
 // again and again; what arrives is what was there, key by key.
 func TestMigrateThousandUnits(t *testing.T) {
+	need.Whole(t)
 	etcdtest.Need(t)
 	if testing.Short() {
 		t.Skip("it is long")

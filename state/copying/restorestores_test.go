@@ -18,6 +18,7 @@ import (
 	"bijou/state/archive"
 	"bijou/state/copying"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -36,6 +37,7 @@ func backUp(ctx context.Context, s *state.State) (*archive.Reader, error) {
 // and restores it on each: nothing is missing that was acknowledged before the backup
 // began, and nothing is there that no one had begun when it ended.
 func TestBackupUnderLoad(t *testing.T) {
+	need.Whole(t)
 	etcdtest.Need(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	places := map[string]func(name string) string{

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"bijou/testscripts/localenv"
+	"bijou/testscripts/need"
 )
 
 // TestActionFaults kills the background process with SIGKILL at every point of an
 // action's run, and starts it again. The action has failed unless its end was
 // committed; what it has set is there exactly then; and it never runs twice.
 func TestActionFaults(t *testing.T) {
+	need.Whole(t)
 	for _, tc := range []struct {
 		point, status string
 		ran           int // how many times at most its process was let go

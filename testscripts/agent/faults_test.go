@@ -12,6 +12,7 @@ import (
 
 	"bijou/testscripts/judge"
 	"bijou/testscripts/localenv"
+	"bijou/testscripts/need"
 )
 
 // faultPoints are the named points of a hook's run at which the agent is killed,
@@ -26,6 +27,7 @@ func faultPoints() map[string]int {
 // hook in the life of a related pair, starts it again, and holds what the
 // recorder charms noted against docs/reference/hooks.md (When an agent ends).
 func TestFaults(t *testing.T) {
+	need.Whole(t)
 	const hooks = 12 // install, leader-elected, config-changed, start of two units; joined and changed on both sides
 	for point, repeats := range faultPoints() {
 		t.Run(point, func(t *testing.T) {

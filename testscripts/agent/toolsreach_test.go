@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestToolsReach has an agent run from a copy of the environment's folder, as it does
 // on another host, and go over to a newer binary that it finds in the state only.
 func TestToolsReach(t *testing.T) {
+	need.Whole(t)
 	etcdtest.Need(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1}) // which outlives the world
 	w := newWorld(t)

@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/tour/charms"
 	"bijou/state/charm"
+	"bijou/testscripts/need"
 )
 
 // examples writes the embedded charms and returns where.
@@ -23,6 +24,7 @@ func examples(t *testing.T) string {
 }
 
 func TestBlogAndDatabase(t *testing.T) {
+	need.Whole(t)
 	dir, p := examples(t), newPlay(t)
 	p.configure("mysql", map[string]any{"port": 3306})
 	p.configure("wordpress", map[string]any{"blog-title": `It's \ my blog`, "debug": false})
@@ -92,6 +94,7 @@ func compareConfig(t *testing.T, p *play, path, want string) {
 }
 
 func TestUnitsOfOneBlogShareADatabase(t *testing.T) {
+	need.Whole(t)
 	dir, p := examples(t), newPlay(t)
 	p.configure("mysql", map[string]any{"port": 3306})
 	p.configure("wordpress", map[string]any{"blog-title": "b", "debug": false})

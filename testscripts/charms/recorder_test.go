@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bijou/testscripts/need"
 )
 
 // record is a line of the recorder's log.
@@ -39,6 +41,7 @@ func (p *play) records(unit string) []record {
 }
 
 func TestRecorderNotesWhatItSaw(t *testing.T) {
+	need.Whole(t)
 	p := newPlay(t)
 	p.configure("rec", map[string]any{"set": `a=1 b="q"`, "print": 2, "big": 0})
 	p.deploy("rec/0", "recorder")
@@ -76,6 +79,7 @@ func TestRecorderNotesWhatItSaw(t *testing.T) {
 }
 
 func TestRecorderDoesAsItIsTold(t *testing.T) {
+	need.Whole(t)
 	p := newPlay(t)
 	p.deploy("rec/0", "recorder")
 	p.enter("rec/0", "ring:0")

@@ -101,6 +101,7 @@ func (p *play) replicates(primary string, replicas ...string) {
 }
 
 func TestRedisElectsAndReplicates(t *testing.T) {
+	need.Whole(t)
 	p := newRedis(t)
 	// The lowest number is not the first to come.
 	for _, unit := range []string{"redis/1", "redis/0", "redis/2"} {
@@ -143,6 +144,7 @@ func lastLine(t *testing.T, p *play, unit string) string {
 }
 
 func TestRedisHooksMayRunAgain(t *testing.T) {
+	need.Whole(t)
 	p := newRedis(t)
 	for _, unit := range []string{"redis/0", "redis/1"} {
 		p.deploy(unit, "redis")
@@ -180,6 +182,7 @@ func processID(info string) string {
 }
 
 func TestRedisChangesItsPort(t *testing.T) {
+	need.Whole(t)
 	p := newRedis(t)
 	for _, unit := range []string{"redis/0", "redis/1"} {
 		p.deploy(unit, "redis")
@@ -208,6 +211,7 @@ func TestRedisChangesItsPort(t *testing.T) {
 }
 
 func TestRedisTakesAnotherPortIfItsOwnIsTaken(t *testing.T) {
+	need.Whole(t)
 	p := newRedis(t)
 	p.deploy("redis/0", "redis")
 	taken := p.port("redis/0")

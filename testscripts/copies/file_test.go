@@ -23,6 +23,7 @@ import (
 // TestCopiedFolder has an agent started again and again from a copy of the folder of an
 // environment in a file, which names the same file.
 func TestCopiedFolder(t *testing.T) {
+	need.Whole(t)
 	w := newFolder(t)
 	w.order(3, 8)
 	w.withCopy("a copy on the same host, over a file", func() { w.awaitHooks(8) })

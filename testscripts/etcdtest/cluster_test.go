@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 func TestCluster(t *testing.T) {
+	need.Whole(t)
 	for _, members := range []int{1, 3} {
 		c := etcdtest.For(t, etcdtest.Options{Members: members})
 		for _, m := range c.Members {
@@ -20,6 +22,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestMaintenance(t *testing.T) {
+	need.Whole(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	for range 2 {
 		if _, err := c.Members[0].Compact(); err != nil {

@@ -86,6 +86,7 @@ func names() (all []string) {
 // TestPoints kills an agent at each of its points, with units at work that relate,
 // change, fail, upgrade and leave.
 func TestPoints(t *testing.T) {
+	need.Whole(t)
 	times := 1
 	if need.LongRun() {
 		times = 4

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // The ways in which an endpoint is dead: it takes connections and says nothing, as one that
@@ -109,6 +110,7 @@ func (e *endpoints) run(line string) time.Duration {
 // long it takes is shown; what counts are calls, since the machine may have other work: so
 // much that one of ten may come to that all the same.
 func TestOneEndpointDead(t *testing.T) {
+	need.Whole(t)
 	etcdtest.Need(t)
 	e := newEndpoints(t)
 	e.run("neco init")

@@ -14,6 +14,7 @@ import (
 	"bijou/testscripts/await"
 	"bijou/testscripts/bootworld"
 	"bijou/testscripts/github"
+	"bijou/testscripts/need"
 	"bijou/testscripts/versions"
 )
 
@@ -24,6 +25,7 @@ const beforeDigests = "9138b84f34be35570f045053a5a2a0008b5aa135"
 // TestGoingOver takes two servers from a binary that knows no digests to this one by an
 // update, and then to another release: that they are missing is no difference.
 func TestGoingOver(t *testing.T) {
+	need.Whole(t)
 	versions.Need(t)
 	former := versions.At(t, beforeDigests)
 	dir := t.TempDir()

@@ -19,11 +19,13 @@ import (
 
 	"bijou/testscripts/await"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestOldEtcd: bootstrap, migrate-state and an agent that starts warn of an etcd whose roles
 // separate nothing. No other command asks for its version, and one that cannot be asked stops nobody.
 func TestOldEtcd(t *testing.T) {
+	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	old := serveOldEtcd(t, cluster, "3.6.5")
 	const advisory = "GHSA-rfx7-8w68-q57q"

@@ -12,6 +12,7 @@ import (
 
 	"bijou/testscripts/await"
 	"bijou/testscripts/localenv"
+	"bijou/testscripts/need"
 	"bijou/testscripts/versions"
 )
 
@@ -44,6 +45,7 @@ done
 `
 
 func TestKilledInHooks(t *testing.T) {
+	need.Whole(t)
 	dir := t.TempDir()
 	charm := filepath.Join(dir, "victim")
 	for name, text := range map[string]string{

@@ -28,6 +28,7 @@ type packed struct {
 
 // TestPackage has all in a release that is promised, where it is looked for.
 func TestPackage(t *testing.T) {
+	need.Whole(t)
 	p := unpack(t, newRelease(t))
 	p.hasNames()
 	p.hasProgram()

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestForward has agents of what landed before beside agents of this, and all go over
 // to this.
 func TestForward(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	w := newPair(t, Former(t))
 	w.goOver(Current(t))
@@ -24,6 +26,7 @@ func TestForward(t *testing.T) {
 // TestBack has all go back to what landed before, and forward again. The claims that
 // this one has left behind keep nobody out.
 func TestBack(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	former, current := Former(t), Current(t)
 	w := newPair(t, current)

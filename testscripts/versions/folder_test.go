@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bijou/testscripts/need"
 )
 
 // otherFolders is the last binary that has units' folders at units/SERVICE-N.
@@ -14,6 +16,7 @@ const otherFolders = "9138b84f34be35570f045053a5a2a0008b5aa135"
 // there, over to this binary, which has its folder elsewhere, then back and forward again: what was
 // written leads there still, the daemon lives, and hooks are told the place of whoever runs them.
 func TestFolder(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	Need(t)
 	former, current := At(t, otherFolders), Current(t)

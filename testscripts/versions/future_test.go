@@ -12,6 +12,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/statetest"
 )
 
@@ -29,6 +30,7 @@ const (
 // set-environment: then only the setting has to be there in the end, and the members of records that
 // it never writes.
 func TestFuture(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	former, current := Former(t), Current(t)
 	t.Run("sqlite", func(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"bijou/testscripts/judge"
+	"bijou/testscripts/need"
 )
 
 // TestFile has an environment in a file go over to this binary, whose process is then
 // killed: the one that is started next holds the claim.
 func TestFile(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	w := newWorld(t, Former(t), "")
 	w.deploy("near", 0)
@@ -45,6 +47,7 @@ func TestFile(t *testing.T) {
 // TestFileOfBoth has this binary and the former one write the same file, one as the agent and the other
 // as an operator's command, across checkpoints: nobody takes the other's commits for a replaced file.
 func TestFileOfBoth(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	former, current := Former(t), Current(t)
 	for _, c := range []struct{ name, agent, commands string }{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 	"bijou/updater/activity"
 	"bijou/updater/host"
 	"bijou/updater/release"
@@ -40,6 +41,7 @@ func lives(t *testing.T, file string) bool {
 // A command that hangs is ended with its group and tried once more; then its step fails,
 // and says which command and what it printed last. Meanwhile one can see that it runs.
 func TestHungCommand(t *testing.T) {
+	need.Whole(t)
 	u := &units{}
 	h, dir := newHost(t, u)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
@@ -76,6 +78,7 @@ func TestHungCommand(t *testing.T) {
 // So it is with what runs units, with packages, with what comes after a start, with what
 // prints images: and with what never says if a unit runs.
 func TestEverythingThatHangs(t *testing.T) {
+	need.Whole(t)
 	dir := t.TempDir()
 	hangs := filepath.Join(dir, "hangs")
 	program(t, hangs, "sleep 1000 & wait\n")

@@ -18,12 +18,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 	"bijou/updater/host"
 	"bijou/updater/release"
 )
 
 // The keys of Vault go to stdin one by one, and nowhere else.
 func TestUnseal(t *testing.T) {
+	need.Whole(t)
 	u := &units{}
 	h, dir := newHost(t, u)
 	keys, took := filepath.Join(dir, "keys"), filepath.Join(dir, "took")
@@ -220,6 +222,7 @@ func TestServiceCommand(t *testing.T) {
 // Children of the program that hold its output are waited for neither when it has
 // ended, as daemons that it has started, nor when it is cancelled.
 func TestServiceCommandWithChildren(t *testing.T) {
+	need.Whole(t)
 	dir := t.TempDir()
 	path, lives := filepath.Join(dir, "ctl"), filepath.Join(dir, "lives")
 	script := "#!/bin/sh\n(while [ -e " + lives + " ]; do sleep 0.05; done) &\ntouch " + dir + "/$1\n[ $1 = start ] || wait\n"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -16,6 +17,7 @@ import (
 // TestManyFailures has every worker of a large fleet fail at the same moment, each with much to
 // say: the update is stopped, and one alert is sent.
 func TestManyFailures(t *testing.T) {
+	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
 		r := rig{over}
 		box := &inbox{}

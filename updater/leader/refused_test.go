@@ -12,6 +12,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/testscripts/github"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -61,6 +62,7 @@ func (r rig) refusalsOf() (versions string) {
 // whichever leaders come and go, does not keep an older good one back, and is forgotten when a newer
 // one is taken.
 func TestRefusedOnce(t *testing.T) {
+	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
 		r := rig{over}
 		const plan = "\ncomponents:\n- {name: a, strategy: any, services: [a.service]}\n"

@@ -17,6 +17,7 @@ import (
 	"bijou/state/metrics"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/github"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -84,6 +85,7 @@ func (r rig) known() (version string) {
 // Upstream's fault: whoever watched from a revision that was compacted failed, or
 // hung for ever.
 func TestUpdaterOutlivesCompaction(t *testing.T) {
+	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	r := rig{updatertest.NewRig(t, cluster.URL("/neco"))}
 	server := github.New()
@@ -167,6 +169,7 @@ func (i *inbox) all() []string {
 // What lies in the outbox is sent to each place, in its order, until the place has
 // got it; one that does not answer does not make another get it again.
 func TestDelivery(t *testing.T) {
+	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
 		r := rig{over}
 		box := &inbox{refuses: 2}

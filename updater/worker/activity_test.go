@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/decide"
@@ -17,6 +18,7 @@ import (
 // What takes a while is told: by the workers, what they do or wait for; by the records, who
 // waits at a barrier. What is over is told no more.
 func TestActivity(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
 		hung := map[int]*updatertest.Server{}

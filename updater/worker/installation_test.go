@@ -4,12 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater/record"
 )
 
 // Nothing is begun on a server as long as an installation of before is finished there.
 func TestMendsFirst(t *testing.T) {
+	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {
 		r.manifest = plan()
 		mended := make(chan struct{})

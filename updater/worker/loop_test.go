@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
@@ -33,6 +34,7 @@ func plan() release.Manifest {
 
 // Three servers go through all strategies in step.
 func TestFleetOfWorkers(t *testing.T) {
+	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {
 		r.manifest = plan()
 		var mu sync.Mutex
@@ -115,6 +117,7 @@ func (r *rig) change(command func(s decide.Snapshot) ([]updater.Change, error)) 
 
 // A worker that ends in the middle of a step goes on with it when it is back.
 func TestRestartInAStep(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
 		dir := r.T.TempDir()
@@ -137,6 +140,7 @@ func TestRestartInAStep(t *testing.T) {
 
 // A step that fails stops the update, with server, step and reason.
 func TestFailure(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
 		for _, lrn := range []int{1, 2} {
@@ -152,6 +156,7 @@ func TestFailure(t *testing.T) {
 
 // An old worker installs the release, and its successor goes on.
 func TestHandOver(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
 		dir := r.T.TempDir()
@@ -176,6 +181,7 @@ func TestHandOver(t *testing.T) {
 // Where no leader opens gates, workers look for themselves. That their clocks are
 // an hour off, either way, matters to none of them.
 func TestNoGate(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = release.Manifest{Components: []release.Component{{Name: "one", Strategy: release.Any}}}
 		r.Update(func(tx *keyspace.Tx) error { return tx.Put(keys.Config("worker-timeout"), "1m") })

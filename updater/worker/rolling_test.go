@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater/keys"
 	"bijou/updater/record"
@@ -46,6 +47,7 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 // Upstream's fault: of ten servers, sorted as strings, three thought that it was
 // their turn, and three members of etcd were restarted at once.
 func TestTwelveMembers(t *testing.T) {
+	need.Whole(t)
 	overStores(t, func(r *rig) {
 		r.manifest = release.Manifest{Version: "1.1", Components: []release.Component{{Name: "etcd", Strategy: release.Rolling}}}
 		var down, most, all atomic.Int64

@@ -14,6 +14,7 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -143,6 +144,7 @@ func quiet(t testing.TB) {
 // On a machine that stands still for two seconds, workers look for themselves, each
 // at all others: the best of three counts.
 func TestCostOfAStep(t *testing.T) {
+	need.Whole(t)
 	quiet(t)
 	const steps, few, many = 8, 10, 80
 	var said []string
@@ -175,6 +177,7 @@ func busy(t *testing.T) {
 // on a quiet one, which is a call for each worker's record, some for the leader, and 1,200
 // bytes for each worker: nobody looks for itself before the gate is late.
 func TestCostBesideOtherWork(t *testing.T) {
+	need.Whole(t)
 	quiet(t)
 	busy(t)
 	const steps, workers = 6, 80

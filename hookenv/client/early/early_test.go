@@ -22,6 +22,7 @@ const program = "./testscripts/hooktool"
 // TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary, for amd64 the whole
 // one that is released: all lead to functions of this package, and out only to where Go programs begin.
 func TestNoCallIntoTheRuntime(t *testing.T) {
+	need.Whole(t)
 	for arch, programs := range map[string][]string{"amd64": nil, "arm64": {program}} {
 		t.Run(arch, func(t *testing.T) {
 			binary := versions.Build(t, []string{"GOARCH=" + arch, "BIJOU_LDFLAGS=-s=false"}, programs...)
@@ -104,6 +105,7 @@ func follow(calls map[string][]call, from string) map[string]string {
 const maxCalls = 12
 
 func TestSystemCalls(t *testing.T) {
+	need.Whole(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("skipped: system calls are counted on amd64")
 	}
@@ -154,6 +156,7 @@ func countCalls(t *testing.T, cmd *exec.Cmd) (calls int) {
 const maxResident = 1024
 
 func TestResident(t *testing.T) {
+	need.Whole(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("skipped: other architectures have larger pages")
 	}

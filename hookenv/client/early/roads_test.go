@@ -56,6 +56,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 }
 
 func TestRoads(t *testing.T) {
+	need.Whole(t)
 	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
 		t.Skip("skipped: what shells do to descriptors is tried on the machine itself")
 	}

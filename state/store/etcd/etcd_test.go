@@ -15,6 +15,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 	"bijou/testscripts/storetest"
 )
 
@@ -84,6 +85,7 @@ func (p *clusterPool) newURL(c *etcdtest.Cluster) string {
 }
 
 func TestConformance(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -15,12 +15,14 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestStorms has watchers follow writers while something happens to the
 // cluster: nothing may be lost, doubled or told out of order, whoever's
 // connection breaks, and leases that are refreshed live on.
 func TestStorms(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -193,6 +195,7 @@ func checkComplete(t *testing.T, told []store.Batch, count []int) {
 // TestOutage: with nobody there, calls end with their contexts and say why;
 // short leases are done by this process's own clock; and all is well after.
 func TestOutage(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
 	s := newStore(t, c)
@@ -252,6 +255,7 @@ func TestOutage(t *testing.T) {
 // TestCompactedWhileAway: history went while there was no connection, so that
 // watchers must be told to look afresh, and fresh ones go on.
 func TestCompactedWhileAway(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	s := newStore(t, c)

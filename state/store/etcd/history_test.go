@@ -4,10 +4,13 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"bijou/testscripts/need"
 )
 
 // TestHistory says which answers end an epoch, in whatever order they come.
 func TestHistory(t *testing.T) {
+	need.Whole(t)
 	type event struct {
 		do       string // "ask" NAME, "answer" NAME, or "tell" in the present epoch
 		name     string

@@ -12,11 +12,14 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+
+	"bijou/testscripts/need"
 )
 
 // A refused password is tried again later and later, another one at once; an empty file
 // is no password.
 func TestLogins(t *testing.T) {
+	need.Whole(t)
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {
 		t.Helper()

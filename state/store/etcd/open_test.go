@@ -9,9 +9,11 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
+	"bijou/testscripts/need"
 )
 
 func TestURLs(t *testing.T) {
+	need.Whole(t)
 	for _, c := range []struct{ url, want string }{
 		{"etcd://h:2379", "prefix"},
 		{"etcd://h:2379/", "prefix"},
@@ -45,6 +47,7 @@ func TestURLs(t *testing.T) {
 }
 
 func TestCreateAndOpen(t *testing.T) {
+	need.Whole(t)
 	c := clusters.borrow(t, 1)
 	url := clusters.newURL(c)
 	_, err := etcd.Open(t.Context(), url)
@@ -72,6 +75,7 @@ func TestCreateAndOpen(t *testing.T) {
 
 // TestNeighbours has stores whose prefixes begin like one another's.
 func TestNeighbours(t *testing.T) {
+	need.Whole(t)
 	c := clusters.borrow(t, 1)
 	url := clusters.newURL(c)
 	var stores []store.Store
@@ -106,6 +110,7 @@ func TestNeighbours(t *testing.T) {
 
 // TestDeadEndpoint: nobody listens there, and whoever opens is told so in time.
 func TestDeadEndpoint(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	for _, url := range []string{
 		"etcd+unix:///nonexistent/sock?prefix=/a", "etcd://127.0.0.1:1/a", "etcd://127.0.0.1:1,127.0.0.1:2/a?tls=true",
@@ -126,6 +131,7 @@ func TestDeadEndpoint(t *testing.T) {
 }
 
 func TestStoreGone(t *testing.T) {
+	need.Whole(t)
 	for _, how := range []string{"deleted", "replaced"} {
 		t.Run(how, func(t *testing.T) {
 			s := newStore(t, clusters.borrow(t, 1))

@@ -11,6 +11,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // mayRestore reports whether the test restores clusters: of all others no store may find that
@@ -43,6 +44,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // as the same cluster: watchers, leases and snapshots of before end by themselves,
 // it is logged once, and reads and watches then are of what is there.
 func TestRestored(t *testing.T) {
+	need.Whole(t)
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
 			text := captureLog(t)
@@ -159,6 +161,7 @@ func checkRefuses(t *testing.T, s store.Store, after int64) {
 // TestRestoredAgain: each time is noticed, also by a store that does nothing else
 // than watch, and what was committed in between is followed.
 func TestRestoredAgain(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
 	s := newStore(t, c)
@@ -186,6 +189,7 @@ func TestRestoredAgain(t *testing.T) {
 // compacted, while many ask at once: nobody may take that for a restored snapshot.
 // (Of the other tests, too, openAt wants that.)
 func TestNothingRestored(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	s := newStore(t, c)

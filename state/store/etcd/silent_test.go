@@ -13,6 +13,7 @@ import (
 
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // One member is silent: it accepts connections and calls, and never answers, as one does
@@ -20,6 +21,7 @@ import (
 // before it would give that one up: where the machine has so much other work that all
 // answer late, one of ten may come to that all the same.
 func TestSilentMember(t *testing.T) {
+	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 3})
 	url := clusters.newURL(cluster)
 	check(t, etcd.Create(t.Context(), url))

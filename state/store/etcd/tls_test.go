@@ -19,10 +19,12 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // TestTLS has a member that speaks TLS, and wants its clients' certificates.
 func TestTLS(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	etcdtest.Need(t)
 	dir := t.TempDir()
@@ -66,6 +68,7 @@ func TestTLS(t *testing.T) {
 // TestTLSRenewed has certificates expire, be renewed and be signed by another
 // authority under an open store: it and its watchers go on, and nobody opens it again.
 func TestTLSRenewed(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	etcdtest.Need(t)
 	dir := t.TempDir()

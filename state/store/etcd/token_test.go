@@ -10,11 +10,13 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/opener"
+	"bijou/testscripts/need"
 )
 
 // TestUnknownToken has members that are behind not know a log-in yet: reads and
 // commits are repeated until one does, and given up as an absence.
 func TestUnknownToken(t *testing.T) {
+	need.Whole(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := &db{Opener: opener.New(), auth: &authenticator{}}
 		defer d.Opener.Close(func() {})

@@ -7,10 +7,12 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
+	"bijou/testscripts/need"
 )
 
 // TestLimits fills transactions with what costs etcd most.
 func TestLimits(t *testing.T) {
+	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	l, err := s.Lease(t.Context(), time.Minute)
@@ -56,6 +58,7 @@ func TestLimits(t *testing.T) {
 // TestPrefixLeases: what came under a lease, or went with one, breaks a prefix
 // condition, whether its handle has listed the prefix or not.
 func TestPrefixLeases(t *testing.T) {
+	need.Whole(t)
 	for _, listed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {
 			s := newStore(t, clusters.borrow(t, 1))
@@ -96,6 +99,7 @@ func TestPrefixLeases(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
+	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	put(t, s, "p/a", "p/b", "q/a")
@@ -125,6 +129,7 @@ func TestSweep(t *testing.T) {
 
 // TestManyPages lists more than one page, of keys of all sizes.
 func TestManyPages(t *testing.T) {
+	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))
 	defer s.Close()
 	const batches, each = 30, 128

@@ -12,6 +12,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/etcd"
 	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/need"
 )
 
 // writeSecret writes a file with the mode, and returns its path for a URL.
@@ -25,6 +26,7 @@ func writeSecret(t *testing.T, content string, mode os.FileMode) string {
 // TestUsers has etcd ask for users, one of whom may use a single prefix only,
 // with tokens that expire while the store is open.
 func TestUsers(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{Flags: []string{"--auth-token-ttl=1"}})
 	check(t, c.EnableUsers("/own/env", "tr0ub4dor"))
@@ -76,6 +78,7 @@ func TestUsers(t *testing.T) {
 // TestPasswordChanges has the password become another under an open store: it says so, and
 // goes on with its watchers once the file has the new one.
 func TestPasswordChanges(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	c := etcdtest.For(t, etcdtest.Options{})
 	check(t, c.EnableUsers("/own/env", "tr0ub4dor"))

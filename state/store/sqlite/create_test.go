@@ -14,9 +14,11 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/need"
 )
 
 func TestCreate(t *testing.T) {
+	need.Whole(t)
 	folder := filepath.Join(t.TempDir(), "odd ?name#100%25&mode=ro")
 	check(t, os.Mkdir(folder, 0o700))
 	path := filepath.Join(folder, "a store?.db")
@@ -45,6 +47,7 @@ func TestCreate(t *testing.T) {
 // TestCreateOverRemains: the log of a store that was deleted must not be
 // replayed into its successor.
 func TestCreateOverRemains(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	put(t, s, "old", "1")
@@ -56,6 +59,7 @@ func TestCreateOverRemains(t *testing.T) {
 }
 
 func TestCreateRace(t *testing.T) {
+	need.Whole(t)
 	path := filepath.Join(t.TempDir(), "store")
 	var all sync.WaitGroup
 	made := make(chan bool, 8)
@@ -76,6 +80,7 @@ func TestCreateRace(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	need.Whole(t)
 	folder := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(folder, name)

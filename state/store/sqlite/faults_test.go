@@ -18,6 +18,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 // wantErrorText checks that the error says these words.
@@ -38,6 +39,7 @@ func wantError(t testing.TB, err, want error) {
 }
 
 func TestGone(t *testing.T) {
+	need.Whole(t)
 	for name, remove := range map[string]func(t *testing.T, path string){
 		"deleted": func(t *testing.T, path string) { check(t, os.Remove(path)) },
 		"moved":   func(t *testing.T, path string) { check(t, os.Rename(path, path+".old")) },
@@ -83,6 +85,7 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 // TestPowerCut stops a process in the midst of writing, copies its files as
 // they are, and wants a sound store that holds everything it had promised.
 func TestPowerCut(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	c := start(t, "saturate", path)
 	promised, dice := 0, rand.New(rand.NewPCG(1, 0))
@@ -145,6 +148,7 @@ func checkIntegrity(t testing.TB, path string, promised int) {
 }
 
 func TestDiskFull(t *testing.T) {
+	need.Whole(t)
 	s := openWith(t, newStorePath(t), sqlite.Options{})
 	put(t, s, "before", "1")
 	w := watch(t, s, "")
@@ -168,6 +172,7 @@ func TestDiskFull(t *testing.T) {
 // TestTrimmed: the log stays bounded, a watcher that keeps up sees everything,
 // one that comes late is told.
 func TestTrimmed(t *testing.T) {
+	need.Whole(t)
 	const keep = 50
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{KeepCommits: keep})
@@ -192,6 +197,7 @@ func TestTrimmed(t *testing.T) {
 
 // TestLogIsSearched: every wake of the tailer costs what is new, not the log.
 func TestLogIsSearched(t *testing.T) {
+	need.Whole(t)
 	plan, err := sqlite.QueryPlan(openWith(t, newStorePath(t), sqlite.Options{}))
 	check(t, err)
 	if !strings.Contains(plan, "SEARCH l ") || strings.Contains(plan, "TEMP B-TREE") {

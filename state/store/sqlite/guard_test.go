@@ -13,6 +13,7 @@ import (
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 // execSQL has another program change the file, which knows no generation.
@@ -65,6 +66,7 @@ func awaitLooks() { time.Sleep(60 * quick.PollInterval) }
 
 // TestStays does what others may do to a store: nobody takes it for replaced.
 func TestStays(t *testing.T) {
+	need.Whole(t)
 	for name, change := range map[string]func(t *testing.T, path string){
 		"truncating checkpoint": func(t *testing.T, path string) { checkpoint(t, path) },
 		"log cut short": func(t *testing.T, path string) {
@@ -129,6 +131,7 @@ func testStays(t *testing.T, change func(t *testing.T, path string)) {
 // TestFormerStore: a store from before the generation has one with the first commit, and
 // stays of that format.
 func TestFormerStore(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	execSQL(t, path, "ALTER TABLE head DROP COLUMN generation")
 	s := openWith(t, path, quick)
@@ -210,6 +213,7 @@ var writing = sqlite.Options{PollInterval: 300 * time.Millisecond}
 // TestReplaced replaces a store under a process that only looks, one that has no poll, and one that
 // writes: each notices, nobody writes any more, and nobody opens it until somebody has looked.
 func TestReplaced(t *testing.T) {
+	need.Whole(t)
 	for _, r := range replacements() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Run("looking", func(t *testing.T) { testReplaced(t, r, quick) })
@@ -283,6 +287,7 @@ func testReplaced(t *testing.T, r replacement, options sqlite.Options) {
 
 // TestMarkGoes with the store, and another store begins without.
 func TestMarkGoes(t *testing.T) {
+	need.Whole(t)
 	path := filepath.Join(t.TempDir(), "store")
 	mark := func() { check(t, os.WriteFile(path+"-replaced", []byte("{}"), 0o600)) }
 	mark()

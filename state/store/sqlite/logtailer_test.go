@@ -8,6 +8,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/opener"
+	"bijou/testscripts/need"
 )
 
 // newTestTailer has a watcher of "a" that joined at revision 5.
@@ -36,6 +37,7 @@ func newBatch(revision int64, keys ...string) store.Batch {
 // TestJoinWhileRead: a watcher that joins between the tailer's read and its
 // handing out gets what it has not read itself, and nothing twice.
 func TestJoinWhileRead(t *testing.T) {
+	need.Whole(t)
 	tailer, first := newTestTailer(t)
 	read := logSegment{end: 7, batches: []store.Batch{newBatch(6, "a", "b"), newBatch(7, "b/x", "c")}}
 	earlier, later, twice := newTestWatcher("b"), newTestWatcher("b"), newTestWatcher("b", "b/", "c")
@@ -61,6 +63,7 @@ func TestJoinWhileRead(t *testing.T) {
 // TestJoinBehind: a watcher that is behind gets what the tailer remembers, if that is all
 // that it lacks.
 func TestJoinBehind(t *testing.T) {
+	need.Whole(t)
 	tailer, _ := newTestTailer(t)
 	tailer.deliverSegment(5, logSegment{end: 8, batches: []store.Batch{newBatch(6, "b"), newBatch(7, "b", "c"), newBatch(8, "c")}})
 	behind := newTestWatcher("c")
@@ -85,6 +88,7 @@ func TestJoinBehind(t *testing.T) {
 // TestSlowWatcherIsDropped: its queue stays without gap up to its position, and
 // the others go on.
 func TestSlowWatcherIsDropped(t *testing.T) {
+	need.Whole(t)
 	tailer, slow := newTestTailer(t)
 	quick := newTestWatcher("z")
 	tailer.addWatcher(quick, 5, true)
@@ -107,6 +111,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 // TestHubBehindTheLog: if the log was trimmed beyond the tailer, everybody reads
 // for himself, and finds out.
 func TestHubBehindTheLog(t *testing.T) {
+	need.Whole(t)
 	tailer, w := newTestTailer(t)
 	tailer.deliverSegment(5, logSegment{end: 20, trimmed: 9})
 	if w.live || w.position != 5 || len(tailer.watchers) != 0 {

@@ -9,9 +9,11 @@ import (
 	"bijou/state/procstat"
 	"bijou/state/store"
 	"bijou/testscripts/await"
+	"bijou/testscripts/need"
 )
 
 func TestDeadFor(t *testing.T) {
+	need.Whole(t)
 	self := currentOwner()
 	if self.boot == "" || self.pidns == "" || self.start == "" {
 		t.Skipf("/proc does not tell who we are: %+v", self)
@@ -59,6 +61,7 @@ func TestDeadFor(t *testing.T) {
 // TestSight: only what was seen counts. A process that stood still must not
 // take the others, that may have stood still with it, for lost.
 func TestSight(t *testing.T) {
+	need.Whole(t)
 	s := &leaseSweeper{&db{options: Options{}.withDefaults()}, map[store.LeaseID]observation{}}
 	now := time.Now()
 	look := func(after time.Duration, counter int64) time.Duration {

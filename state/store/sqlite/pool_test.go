@@ -8,10 +8,12 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/need"
 )
 
 // TestReadersShareConnections has many readers at once, as when an agent of many units begins.
 func TestReadersShareConnections(t *testing.T) {
+	need.Whole(t)
 	s := newStore(t)
 	var readers sync.WaitGroup
 	for range 300 {
@@ -28,6 +30,7 @@ func TestReadersShareConnections(t *testing.T) {
 
 // TestReadersThatHold has more snapshots open than connections are kept: none waits for ever.
 func TestReadersThatHold(t *testing.T) {
+	need.Whole(t)
 	s := newStore(t)
 	for range 10 {
 		snap := read(t, s, 1)

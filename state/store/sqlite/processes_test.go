@@ -12,6 +12,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/need"
 )
 
 // long is a poll that never comes in a test's life.
@@ -92,6 +93,7 @@ func increment(s store.Store, key string) error {
 }
 
 func TestProcessesCountTogether(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	children := []*child{start(t, "increment", path), start(t, "increment", path)}
@@ -108,6 +110,7 @@ func TestProcessesCountTogether(t *testing.T) {
 
 // TestBellWakes has no poll: what another process commits comes by the bell.
 func TestBellWakes(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{PollInterval: long})
 	start(t, "answer", path).line(t)
@@ -121,6 +124,7 @@ func TestBellWakes(t *testing.T) {
 // TestKilledBeforeBell: the poll finds what a writer has committed that was
 // killed before it could ring.
 func TestKilledBeforeBell(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "w/")
@@ -137,6 +141,7 @@ func TestKilledBeforeBell(t *testing.T) {
 // TestStarvingWriter: one process writes as fast as it can; the commits of
 // another complete.
 func TestStarvingWriter(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	c := start(t, "saturate", path)
@@ -153,6 +158,7 @@ func TestStarvingWriter(t *testing.T) {
 }
 
 func TestKilledHolder(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "presence/")
@@ -172,6 +178,7 @@ func TestKilledHolder(t *testing.T) {
 // TestOpenAfterKill: a process that opens the store right after a kill -9
 // reads the truth, before any poll.
 func TestOpenAfterKill(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	c := start(t, "lease", path)
 	fmt.Fprintln(c.in, "10m")
@@ -190,6 +197,7 @@ const steadyTTL = 18 * time.Second
 // TestStoppedHolder: a process that stands still loses its lease after the
 // TTL, and hears of it when it goes on.
 func TestStoppedHolder(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{PollInterval: 50 * time.Millisecond})
@@ -209,6 +217,7 @@ func TestStoppedHolder(t *testing.T) {
 }
 
 func TestLockedFile(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	put(t, s, "before", "")
@@ -243,6 +252,7 @@ func TestLockedFile(t *testing.T) {
 }
 
 func TestLockedTooLong(t *testing.T) {
+	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{LockTimeout: 50 * time.Millisecond})
 	start(t, "lock", path).line(t)
@@ -254,6 +264,7 @@ func TestLockedTooLong(t *testing.T) {
 // TestLeaseThatWaited is made while another process has the file locked for
 // longer than the lease's TTL: it lives when it is there at last.
 func TestLeaseThatWaited(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	const ttl = steadyTTL
 	path := newStorePath(t)

@@ -7,10 +7,12 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
+	"bijou/testscripts/need"
 	"bijou/testscripts/storetest"
 )
 
 func TestConformance(t *testing.T) {
+	need.Whole(t)
 	t.Parallel()
 	storetest.Run(t, storeOpener())
 }

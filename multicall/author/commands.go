@@ -98,12 +98,52 @@ var hookLine = lazyregexp.New(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \
 // UNIT HOOK [REMOTE].
 func printJournal(s *script.State, units []string) (journal string, err error) {
 	log, err := outputOf(s, "juju", "debug-log")
-	for _, m := range hookLine.Compiled().FindAllStringSubmatch(log, -1) {
-		if len(units) == 0 || slices.Contains(units, m[1]) {
+	lines := strings.SplitAfter(log, "\n")
+	for _, dir := range unitDirs("*") {
+		lines = append(lines, readHooksLog(dir)...)
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(timeOf(a), timeOf(b)) })
+
+	seen := map[string]bool{}
+	for _, line := range lines {
+		m := hookLine.Compiled().FindStringSubmatch(line)
+		if m == nil || len(units) > 0 && !slices.Contains(units, m[1]) {
+			continue
+		}
+		key := timeOf(line) + strings.Join(m[1:5], " ")
+		if !seen[key] {
 			journal += strings.Join(strings.Fields(m[1]+" "+m[2]+" "+m[3]+" "+m[4]+m[5]), " ") + "\n"
 		}
+		seen[key] = true
 	}
 	return journal, err
+}
+
+// timeOf returns when a line of debug-log was logged, to the millisecond.
+func timeOf(line string) string { return line[:min(len(line), len(time.DateTime+".000"))] }
+
+// readHooksLog returns a unit's own log as debug-log prints it. The agent writes it at once, and
+// sends it to the environment's log a moment later, when its hooks may count as settled.
+func readHooksLog(dir string) (lines []string) {
+	service, number, _ := cutLast(strings.TrimPrefix(filepath.Base(dir), "unit-"), "-")
+	data, _ := os.ReadFile(filepath.Join(dir, "hooks.log")) // a unit that has run no hook has none
+	for line := range strings.Lines(string(data)) {
+		stamp, rest, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339, stamp)
+		if err == nil {
+			lines = append(lines, fmt.Sprintf("%s %s/%s %s", at.Local().Format(time.DateTime+".000"), service, number, rest))
+		}
+	}
+	return lines
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
 }
 
 // fakes is the folder of the programs that are found before those of the host.

@@ -125,25 +125,22 @@ func timeOf(line string) string { return line[:min(len(line), len(time.DateTime+
 // readHooksLog returns a unit's own log as debug-log prints it. The agent writes it at once, and
 // sends it to the environment's log a moment later, when its hooks may count as settled.
 func readHooksLog(dir string) (lines []string) {
-	service, number, _ := cutLast(strings.TrimPrefix(filepath.Base(dir), "unit-"), "-")
 	data, _ := os.ReadFile(filepath.Join(dir, "hooks.log")) // a unit that has run no hook has none
 	for line := range strings.Lines(string(data)) {
 		stamp, rest, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339, stamp)
 		if err == nil {
-			lines = append(lines, fmt.Sprintf("%s %s/%s %s", at.Local().Format(time.DateTime+".000"), service, number, rest))
+			lines = append(lines, fmt.Sprintf("%s %s %s", at.Local().Format(time.DateTime+".000"), unitOf(dir), rest))
 		}
 	}
 	return lines
 }
 
-// cutLast is strings.Cut at the last separator.
-func cutLast(text, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(text, separator)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(separator):], true
+// unitOf returns the unit whose directory it is, as wordpress/0 of .../unit-wordpress-0.
+func unitOf(dir string) string {
+	name := strings.TrimPrefix(filepath.Base(dir), "unit-")
+	i := strings.LastIndexByte(name, '-')
+	return name[:i] + "/" + name[i+1:]
 }
 
 // fakes is the folder of the programs that are found before those of the host.
@@ -188,8 +185,7 @@ func runStub(s *script.State, args []string) (out string, err error) {
 	switch isMore := len(args) > 3; {
 	case isMore && args[0] == "set":
 		for _, dir := range unitDirs(args[1]) {
-			unit := args[1] + "/" + dir[strings.LastIndexByte(dir, '-')+1:]
-			said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unit, "relation-set", "--relation", args[2]}, args[3:]...)...)
+			said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unitOf(dir), "relation-set", "--relation", args[2]}, args[3:]...)...)
 			out, err = out+said, errors.Join(err, serr)
 		}
 		return out, err

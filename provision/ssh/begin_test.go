@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBeginCut cuts a start off while the unit is installed: what has to be removed
@@ -21,5 +22,29 @@ func TestBeginCut(t *testing.T) {
 	}
 	if unit, err := os.ReadFile(dir + "/service"); err != nil || string(unit) != "a.service\n" {
 		t.Errorf("the unit is %q, error %v", unit, err)
+	}
+}
+
+// TestBeginWithNothingToDo has an agent that ends at once, since its machine is gone: its keeper
+// came up, and ended, too, which is no failed start.
+func TestBeginWithNothingToDo(t *testing.T) {
+	const agent = "#!/bin/sh\n[ \"$2\" != --dir ] || ln -s bijou \"$3/machine-agent\"\n"
+
+	dir := t.TempDir()
+	check(t, os.MkdirAll(dir+"/tools/1-x", 0o755))
+	check(t, os.MkdirAll(dir+"/machines/1", 0o755))
+	check(t, os.WriteFile(dir+"/tools/1-x/bijou", []byte(agent), 0o755))
+	keeper, err := scripts.ReadFile("scripts/keep.sh")
+	check(t, err)
+	check(t, os.WriteFile(dir+"/keep.sh", keeper, 0o700))
+	begin, err := scripts.ReadFile("scripts/begin.sh")
+	check(t, err)
+	text := strings.ReplaceAll(string(begin), "/var/lib/juju/", dir+"/juju/")
+
+	began := time.Now()
+	said, err := exec.Command("sh", "-c", text, "bijou", dir, "1-x", "1", "a.service", dir+"/no-systemd").CombinedOutput()
+
+	if err != nil {
+		t.Errorf("after %s: %v: %s", time.Since(began), err, said)
 	}
 }

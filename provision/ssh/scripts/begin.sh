@@ -27,7 +27,9 @@ elif flock -n "$dir/keep.lock" true; then
 	rm -f "$dir/keep.pid" # of one that was killed
 	env -i PATH="$PATH" HOME="$HOME" LANG=C.UTF-8 setsid sh "$dir/keep.sh" "$dir" "$tools" "$machine" </dev/null >/dev/null 2>&1 &
 	tries=0
-	while flock -n "$dir/keep.lock" true || [ ! -s "$dir/keep.pid" ]; do
+	# It writes that file when it has the lock. To ask for the lock here would keep it from the
+	# keeper, which tries as often as this loop.
+	until [ -s "$dir/keep.pid" ]; do
 		tries=$((tries + 1))
 		[ "$tries" -lt 300 ] || { echo "the agent's keeper does not come up" >&2; exit 1; }
 		sleep 0.1

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"bijou/testscripts/etcdtest"
 )
 
 // part is what happens to three boot servers, which are whole before and after it.
@@ -184,7 +186,7 @@ func unattended(w *world, p *parts) {
 	w.publish(*p)
 	w.succeeds(p.version)
 	for host := range 3 {
-		if v := w.on(host, "/opt/etcd/etcd --version | head -n1; readlink -f /proc/$(pidof etcd)/exe"); !strings.Contains(v, "3.6.5") || strings.Contains(v, "by-test") {
+		if v := w.on(host, "/opt/etcd/etcd --version | head -n1; readlink -f /proc/$(pidof etcd)/exe"); !strings.Contains(v, etcdtest.Version) || strings.Contains(v, "by-test") {
 			w.t.Errorf("host %d runs %s", host, v)
 		}
 		if v := w.on(host, "sort "+logs+"/unsealed | uniq -c | awk '{print $2}' | tr '\\n' ' '; journalctl -o cat | grep -c key- || true"); v != "key-one key-three key-two 0" {

@@ -210,9 +210,9 @@ func load(members []string) error {
 				_ = line("lost", "%v instead of %s", got.Kvs, last)
 			}
 		}
+
 		value := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%09d", n))
-		var put struct{}
-		if err := ask(members, "/v3/kv/put", map[string]string{"key": key, "value": value}, &put); err != nil {
+		if written, err := write(members, key, value, last == ""); err != nil || !written {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
@@ -221,6 +221,24 @@ func load(members []string) error {
 			return err
 		}
 	}
+}
+
+// write puts a value, unless it is first, only in the place of a lower one. A member that was cut off
+// may get a request long after its sender has given up on it, and must not put an old value back.
+func write(members []string, key, value string, first bool) (written bool, err error) {
+	put := map[string]string{"key": key, "value": value}
+	if first {
+		var done struct{}
+		err := ask(members, "/v3/kv/put", put, &done)
+		return err == nil, err
+	}
+
+	var done struct{ Succeeded bool }
+	err = ask(members, "/v3/kv/txn", map[string]any{
+		"compare": []any{map[string]string{"key": key, "target": "VALUE", "result": "LESS", "value": value}},
+		"success": []any{map[string]any{"request_put": put}},
+	}, &done)
+	return done.Succeeded, err
 }
 
 // compact drops etcd's history, and rebuilds each member's file, one by one.

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"bijou/agent"
@@ -55,10 +54,6 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	}
 	defer hold.Release()
 	return g.withState(ctx, func(s *state.State) error {
-		var asking sync.WaitGroup // a member that is away delays nobody
-		asking.Go(func() { warnOfStore(ctx, s) })
-		defer asking.Wait()
-
 		session := state.NewSharedSession(s, true)
 		defer endSession(ctx, session)
 		h := newHandover(e, g.Tools, d.Call.Applets)
@@ -87,13 +82,6 @@ func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State,
 		State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
 		Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: h.env.SecretKeys(),
 	}, err
-}
-
-// warnOfStore logs what the servers of the store should not be used for. A failure to ask is none.
-func warnOfStore(ctx context.Context, s *state.State) {
-	for _, warning := range s.Advisories(ctx) {
-		slog.Warn(warning)
-	}
 }
 
 // endSession leaves the session to expire if the store is away.
@@ -171,10 +159,6 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		return err
 	}
 	return g.withState(ctx, func(s *state.State) error {
-		var asking sync.WaitGroup // a member that is away delays nobody
-		asking.Go(func() { warnOfStore(ctx, s) })
-		defer asking.Wait()
-
 		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
 		if err != nil {
 			return err

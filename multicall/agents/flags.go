@@ -73,7 +73,8 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 }
 
 // withState calls f with the environment's state. It waits for a store that is away: whoever started
-// the daemon may not be there to do it again. Metrics, if they are wanted, are served meanwhile.
+// the daemon may not be there to do it again. Metrics, if they are wanted, are served meanwhile, and
+// faults of the store's servers are logged.
 func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
 	var s *state.State
 	err := daemon.RetryWhileAway(ctx, func() (err error) {
@@ -88,7 +89,7 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 	}
 	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics)
 	if err == nil {
-		err = f(s)
+		err = daemon.WhileAdvised(ctx, s, func() error { return f(s) })
 		stop()
 	}
 	return errors.Join(err, s.Close())

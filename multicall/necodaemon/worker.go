@@ -89,8 +89,8 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	})
 }
 
-// serve calls f with the store, once that answers, and serves metrics meanwhile. It goes on
-// as the executable that was installed if f ends for that.
+// serve calls f with the store, once that answers. It serves metrics meanwhile, and logs faults of the
+// store's servers. It goes on as the executable that was installed if f ends for that.
 func serve(ctx context.Context, url, address string, m *metrics.Registry, f func(store *keyspace.Space) error) error {
 	stop, err := daemon.ServeMetrics(address, m)
 	if err != nil {
@@ -102,7 +102,7 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	if err != nil {
 		return err
 	}
-	err = f(store)
+	err = daemon.WhileAdvised(ctx, store, func() error { return f(store) })
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
 		return executableReexec{}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -62,6 +63,73 @@ func TestOldEtcd(t *testing.T) {
 	w.awaitStarted("hub/0")
 	if said := w.log(mark); strings.Contains(said, advisory) {
 		t.Errorf("warned of a version that nobody has said:\n%s", said)
+	}
+}
+
+// TestOldEtcdOfBootServers: neco's daemons warn of such an etcd once each when they start. One that does
+// not say its version stops neither of them.
+func TestOldEtcdOfBootServers(t *testing.T) {
+	need.Whole(t)
+	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+	old := serveOldEtcd(t, cluster, "3.6.5")
+	const advisory = "GHSA-rfx7-8w68-q57q"
+	dir := t.TempDir()
+	command := func(words ...string) *exec.Cmd {
+		self, err := os.Executable()
+		check(t, err)
+		c := exec.Command(self)
+		c.Args = words
+		c.Env = append(os.Environ(), "NECO_STATE="+old.url("/neco"))
+		return c
+	}
+	for _, words := range [][]string{{"neco", "init"}, {"neco", "bootserver", "add", "1"}} {
+		out, err := command(words...).CombinedOutput()
+		if err != nil || strings.Contains(string(out), advisory) {
+			t.Fatalf("%v: %v\n%s", words, err, out)
+		}
+	}
+
+	for _, c := range []struct {
+		name, works string
+		words       []string
+	}{
+		{"neco-updater", "msg=leading", []string{"neco-updater"}},
+		{"neco-worker", "works for a boot server", []string{"neco-worker", "--lrn", "1", "--dir", filepath.Join(dir, "w"), "--services", "/bin/true"}},
+	} {
+		for _, refuses := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, refused %t", c.name, refuses), func(t *testing.T) {
+				old.refuses.Store(refuses)
+				before := old.asked.Load()
+				logFile, err := os.Create(filepath.Join(t.TempDir(), "log"))
+				check(t, err)
+				defer logFile.Close()
+				daemon := command(c.words...)
+				daemon.Stderr = logFile
+				check(t, daemon.Start())
+				t.Cleanup(func() { _ = daemon.Process.Kill() })
+				said := func() string {
+					data, err := os.ReadFile(logFile.Name())
+					check(t, err)
+					return string(data)
+				}
+				await.Until(t, await.Poll{Limit: time.Minute, Report: said}, "it works, and has asked", func() string {
+					isWarned := refuses || strings.Contains(said(), advisory)
+					return await.Unless(strings.Contains(said(), c.works) && isWarned && old.asked.Load() > before, "it does not")
+				})
+				check(t, daemon.Process.Signal(os.Interrupt))
+				if err := daemon.Wait(); err != nil {
+					t.Errorf("it has ended with %v\n%s", err, said())
+				}
+
+				want := map[bool]int{false: 1, true: 0}[refuses]
+				if n := strings.Count(said(), advisory); n != want {
+					t.Errorf("it has warned %d times, not %d\n%s", n, want, said())
+				}
+				if n := old.asked.Load() - before; n != 1 {
+					t.Errorf("it has asked %d times", n)
+				}
+			})
+		}
 	}
 }
 

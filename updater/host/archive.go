@@ -28,7 +28,7 @@ func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.
 func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
-		return nil
+		return durable.Sync(releasesDir(f)) // whoever has put it there may have been killed before
 	}
 	draft := into + ".draft"
 	if err := unpackAs(ctx, archive, draft, into); err != nil {
@@ -105,7 +105,10 @@ func setAside(f release.File) error {
 	if err := os.RemoveAll(kept); err != nil {
 		return err
 	}
-	return os.Rename(draftLink(f), kept)
+	if err := os.Rename(draftLink(f), kept); err != nil {
+		return err
+	}
+	return durable.Sync(releasesDir(f))
 }
 
 func removeOldReleases(f release.File, before string) error {

@@ -87,6 +87,9 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	if err != nil {
 		return err.Error() + "\n"
 	}
+	for _, r := range doc.Servers[0].Room {
+		text += fmt.Sprintf("%-9s %s: %d MiB free for %s\n", "room", sanitize.Escape(r.At), r.Free>>20, sanitize.Escape(strings.Join(r.For, ", ")))
+	}
 	return text
 }
 

@@ -49,6 +49,8 @@ type statusDoc struct {
 	Replaced string `json:"replaced,omitempty"`
 	// Refused are releases that servers would take if they could be installed.
 	Refused []record.Refusal `json:"refused,omitempty"`
+	// NoRoom is the release that servers would take if there were room for it.
+	NoRoom *record.NoRoom `json:"no-room,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
 	Leader       *leaderDoc           `json:"leader,omitempty"`
@@ -80,6 +82,8 @@ type serverDoc struct {
 	InUpdate   bool           `json:"in-update"`
 	Seen       *time.Time     `json:"seen-at,omitempty"` // when it was known to be so last
 	Record     *record.Status `json:"status,omitempty"`
+	// Room is how much room the server has for files of releases, as its worker has said last.
+	Room []record.Room `json:"room,omitempty"`
 	// Doing is the server's task, or what it waits for.
 	Doing *record.Activity `json:"doing,omitempty"`
 }
@@ -146,7 +150,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Refused: s.Refusals(), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
+	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Refused: s.Refusals(), NoRoom: s.NoRoom(time.Now().UTC()), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
 	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
@@ -164,6 +168,10 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if doc.State == upToDate && len(doc.Refused) > 0 {
 		doc.State = degraded
 		doc.Why = fmt.Sprintf("release %s is refused: %s", doc.Refused[0].Version, doc.Refused[0].Why)
+	}
+	if doc.State == upToDate && doc.NoRoom != nil {
+		doc.State = degraded
+		doc.Why = doc.NoRoom.String()
 	}
 	return doc, nil
 }
@@ -233,6 +241,7 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		p, alive := s.Present[lrn]
 		d := known[lrn]
 		d.Alive, d.Worker = alive, p.Version
+		d.Room = s.Inventories[lrn].Room
 		all = append(all, *d)
 	}
 	return all

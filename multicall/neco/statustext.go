@@ -51,6 +51,10 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	if len(d.doc.Refused) > 0 {
 		line("", "nothing of it begins; mend what is published or publish a newer one, and then: neco update --now")
 	}
+	if n := d.doc.NoRoom; n != nil {
+		line("no room", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
+		line("", "nothing of it begins; make room there, and it is taken by itself")
+	}
 	if l := d.doc.Leader; l != nil {
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	} else {

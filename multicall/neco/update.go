@@ -105,6 +105,9 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")
 	}
+	if lacks := s.Lacks(t.Version, time.Now()); len(lacks) > 0 {
+		o.note("this one begins once there is room for it: %s", record.JoinLacks(lacks))
+	}
 	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}

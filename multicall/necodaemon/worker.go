@@ -58,7 +58,11 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
-	own := host.Options{Dir: g.Dir}
+	binary, err := applet.ExecutablePath()
+	if err != nil {
+		return err
+	}
+	own := host.Options{Dir: g.Dir, Program: binary}
 	if g.Services != "" {
 		own.Services = host.ServiceCommand{Path: g.Services}
 	}
@@ -69,10 +73,6 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
-	}
-	binary, err := applet.ExecutablePath()
-	if err != nil {
-		return err
 	}
 	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)

@@ -72,6 +72,7 @@ func newServer() *Server {
 		mux.HandleFunc("GET "+api+"repos/"+Repository+"/releases", s.list)
 	}
 	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
+	mux.HandleFunc("HEAD /bytes/{size}", s.head)
 	s.http = httptest.NewUnstartedServer(mux)
 	return s
 }

@@ -20,6 +20,7 @@ type Server struct {
 	On      func(what string)
 	NoCheck bool // of members
 	Ill     map[int]error
+	Rooms   []record.Room
 }
 
 func (f *Server) do(ctx context.Context, what string) error {
@@ -52,6 +53,12 @@ func (f *Server) All() []string {
 func (f *Server) Configure(record.Config) error { return nil }
 
 func (f *Server) Differences(context.Context, release.Component) ([]string, error) { return nil, nil }
+
+func (f *Server) Room(release.Manifest) ([]record.Room, map[string]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.Rooms), nil, nil
+}
 
 func (f *Server) NeedsUpdate(_ context.Context, c release.Component) (bool, error) {
 	f.mu.Lock()

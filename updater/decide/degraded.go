@@ -67,6 +67,9 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	if s.Repair != nil && !s.canRepair() {
 		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []updater.Change{updater.Remove(keys.Repair)}}
 	}
+	if a, isNews := s.reportNoRoom(now); isNews {
+		return a
+	}
 	a := s.nextRequest(now)
 	for _, since := range s.Absent {
 		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {

@@ -34,14 +34,17 @@ func Next(s Snapshot, now time.Time) Action {
 }
 
 func (s Snapshot) nextRequest(now time.Time) Action {
-	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
+	s.Servers = s.seenServers()
 	if len(s.Servers) == 0 {
 		return newWait(time.Time{}, "no boot server is registered whose worker was seen")
 	}
 	to, by, why := s.dueVersion()
+	noRoom := s.NoRoom(now)
 	switch {
 	case to == "":
 		return newWait(time.Time{}, why)
+	case noRoom != nil:
+		return newWait(s.roomIsKnownUntil(now), noRoom.String())
 	case s.Pause != nil && s.Pause.IsOn(now):
 		a := newWait(time.Time{}, "paused: "+s.Pause.Why)
 		if s.Pause.Until != nil {
@@ -184,6 +187,9 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(id), h), updater.Put(keys.Alert(alert.ID), alert)}
 	if s.Recovery != nil {
 		changes = append(changes, updater.Remove(keys.Recovery))
+	}
+	if s.ToldNoRoom != nil {
+		changes = append(changes, updater.Remove(keys.NoRoom))
 	}
 	if s.Hurry {
 		changes = append(changes, updater.Remove(keys.Hurry))

@@ -20,6 +20,8 @@ type Snapshot struct {
 	// Published has the digests of a release, as the leader has found them last; nil: not known.
 	Published   *record.Published
 	Refused     record.Refusals // as the leader has found at its last look
+	Needs       *record.Needs   // what a release needs, as the leader has found last; nil: not known
+	ToldNoRoom  *record.NoRoom  // the release for which there was no room, once that was reported
 	Target      *record.Target
 	Pause       *record.Pause
 	Recovery    *record.Recovery
@@ -90,6 +92,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill.decodeKey(infos, keys.Release, &s.Release)
 	fill.decodeKey(infos, keys.Published, &s.Published)
 	fill.decodeKey(infos, keys.Refused, &s.Refused)
+	fill.decodeKey(infos, keys.Needs, &s.Needs)
+	fill.decodeKey(infos, keys.NoRoom, &s.ToldNoRoom)
 	fill.decodeKey(infos, keys.Target, &s.Target)
 	s.Hurry = fill.decodeKey(infos, keys.Hurry, new(string))
 	fill.decodeKey(infos, keys.Repair, &s.Repair)

@@ -31,6 +31,7 @@ import (
 type Options struct {
 	Dir      string   // its folder on the disk; made if it is not there
 	Services Services // nil: this machine's systemd
+	Program  string   // the executable that releases replace; "": not known
 	// HealthTimeout is how long a component may take to be healthy after its start;
 	// default five minutes.
 	HealthTimeout time.Duration
@@ -40,6 +41,7 @@ type Options struct {
 type Host struct {
 	dir           string
 	services      Services
+	program       string
 	healthTimeout time.Duration
 	dpkgLock      chan struct{} // buffered: holds a token while dpkg is run
 	installBegun  atomic.Bool   // a package was begun to be installed by this process
@@ -56,7 +58,7 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
-	h := &Host{dir: o.Dir, services: o.Services, healthTimeout: o.HealthTimeout, dpkgLock: make(chan struct{}, 1)}
+	h := &Host{dir: o.Dir, services: o.Services, program: o.Program, healthTimeout: o.HealthTimeout, dpkgLock: make(chan struct{}, 1)}
 	h.directClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err

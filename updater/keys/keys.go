@@ -28,6 +28,8 @@ const (
 	Check        = Infos + "check"         // touched to have releases looked for at once
 	CheckFailure = Infos + "check-failure" // CheckFailure: why releases could not be looked for; absent if they could
 	Refused      = Infos + "refused"       // Refusals: releases that cannot be installed, and why; absent if there are none
+	Needs        = Infos + "needs"         // Needs: how many bytes the release that servers would take needs
+	NoRoom       = Infos + "no-room"       // NoRoom: the release for which servers have no room, once that was reported
 	Degraded     = Infos + "degraded"      // Degraded: what is not as the last update left it, as the leader sees it
 	Hurry        = Infos + "hurry"         // who wants the next update to begin outside of the window; its start removes it
 	Repair       = Infos + "repair"        // Repair: an operator's wish for a repair
@@ -92,7 +94,8 @@ func Alert(id string) string { return Outbox + id }
 // Presence is presence/<LRN>: Presence, under a lease while the server's worker lives.
 func Presence(lrn int) string { return Presences + strconv.Itoa(lrn) }
 
-// Inventory is inventory/<LRN>: Inventory, how the server's components differ from the plan.
+// Inventory is inventory/<LRN>: Inventory, how the server's components differ from the plan, and how much
+// room there is.
 func Inventory(lrn int) string { return Inventories + strconv.Itoa(lrn) }
 
 // Claim is claims/<LRN>: keyspace.ClaimRecord, which host and process may work as that

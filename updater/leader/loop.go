@@ -165,7 +165,7 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 		p.State = "stopped"
 	case r != nil && !r.Ended():
 		p.State = "updating"
-	case s.Degraded.Count() > 0 || len(s.Refusals()) > 0:
+	case s.Degraded.Count() > 0 || len(s.Refusals()) > 0 || s.NoRoom(now) != nil:
 		p.State = "degraded"
 	}
 	return p

@@ -182,6 +182,7 @@ type checkResult struct {
 	refusals  []record.Refusal  // the releases that cannot be installed, the newest first
 	missed    string            // the version that servers would take, which cannot be had now
 	published *record.Published // nil: as before
+	needs     *record.Needs     // of what is published; nil: as before
 }
 
 // refuse takes the release for one that cannot be installed if that is what the error says.
@@ -214,10 +215,11 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	c.lastQuery.wanted = to
 	if to == "" || !release.Same(to, f.newest) {
 		f.published = nil // an operator has asked for another version, say
+		f.needs = nil
 	}
 	isMissed := failed != nil && release.Same(to, f.newest)
 	if f.published == nil && !isMissed {
-		published, err := c.inspectWanted(ctx, s, to, all)
+		published, needs, err := c.inspectWanted(ctx, s, to, all)
 		switch {
 		case f.refuse(to, err):
 		case err != nil:
@@ -225,6 +227,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 			isMissed = true
 		default:
 			f.published = published
+			f.needs = needs
 		}
 	}
 	if isMissed && (s.Current == nil || !release.Same(to, s.Current.Version)) {
@@ -253,38 +256,39 @@ func (c *releaseChecker) chooseNewest(ctx context.Context, s decide.Snapshot, al
 			return incomplete, nil
 		}
 
-		published, err := c.inspect(ctx, s, version, choice.Release)
+		published, needs, err := c.inspect(ctx, s, version, choice.Release)
 		if f.refuse(version, err) {
 			continue
 		}
 		f.newest = version
 		f.published = published
+		f.needs = needs
 		return incomplete, err
 	}
 	return incomplete, nil
 }
 
-// inspectWanted returns the digests of the release that servers would take next; nil if
+// inspectWanted returns the digests and needs of the release that servers would take next; nil if
 // there is none, or if they have it already and it is no longer published.
-func (c *releaseChecker) inspectWanted(ctx context.Context, s decide.Snapshot, to string, all []release.Release) (*record.Published, error) {
+func (c *releaseChecker) inspectWanted(ctx context.Context, s decide.Snapshot, to string, all []release.Release) (*record.Published, *record.Needs, error) {
 	if to == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
 	if err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return c.inspect(ctx, s, to, r)
 }
 
 // inspect looks whether the release can be installed, unless no server has to install it.
-func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version string, r release.Release) (*record.Published, error) {
+func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version string, r release.Release) (*record.Published, *record.Needs, error) {
 	dir, err := os.MkdirTemp("", "neco-updater-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
 
@@ -294,6 +298,7 @@ func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version
 		known = s.Published.Digests
 		p.Checked = s.Published.Checked
 	}
+	var found release.Inspected
 	switch {
 	case s.IsEverywhere(version):
 		p.Digests, err = c.source.Digests(ctx, r, c.Form, known, dir)
@@ -301,16 +306,17 @@ func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version
 			p.Checked = ""
 		}
 	default:
-		if p.Checked == "" {
+		if p.Checked == "" || s.Needs == nil || !release.Same(s.Needs.Version, version) {
 			known = record.Digests{}
 		}
 		p.Checked = c.Version
-		p.Digests, err = c.source.Inspect(ctx, r, release.Inspection{Form: c.Form, Running: c.Version, Others: otherPackages(s), Known: known, Dir: dir})
+		found, err = c.source.Inspect(ctx, r, release.Inspection{Form: c.Form, Running: c.Version, Others: otherPackages(s), Known: known, Dir: dir})
+		p.Digests = found.Digests
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &p, nil
+	return &p, found.Needs, nil
 }
 
 // otherPackages returns in which packages releases come to the servers whose workers say that.
@@ -361,6 +367,9 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
 		return err
 	}
+	if err := f.putNeeds(tx); err != nil {
+		return err
+	}
 	was, err := updater.ReadKey[record.Published](tx.View, keys.Published)
 	if err != nil {
 		return err
@@ -388,6 +397,18 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 		}
 	}
 	return tx.Put(keys.Published, f.published)
+}
+
+// putNeeds writes what the release needs, if that was looked at and is new.
+func (f checkResult) putNeeds(tx *keyspace.Tx) error {
+	if f.published == nil || f.needs == nil {
+		return nil
+	}
+	was, err := updater.ReadKey[record.Needs](tx.View, keys.Needs)
+	if err != nil || was != nil && reflect.DeepEqual(*was, *f.needs) {
+		return err
+	}
+	return tx.Put(keys.Needs, *f.needs)
 }
 
 // putFailure alerts once for each release that cannot be had.

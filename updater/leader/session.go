@@ -177,6 +177,12 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	fleet.Set(float64(len(last.Missing)), "neco_updater_missing_servers")
 	fleet.Set(float64(s.Degraded.Count()), "neco_updater_degraded")
 	fleet.Set(float64(len(s.Refusals())), "neco_updater_refused_releases")
+	noRoom := s.NoRoom(time.Now())
+	lacking := 0
+	if noRoom != nil {
+		lacking = len(noRoom.Servers)
+	}
+	fleet.Set(float64(lacking), "neco_updater_servers_without_room")
 	fleet.Set(1, "neco_updater_version_info", "release", s.Release, "current", last.Version)
 	for _, n := range s.Servers {
 		lrn, w := strconv.Itoa(n), s.Workers[n]

@@ -8,8 +8,13 @@ import (
 // Inventory has what a worker has found on its server at its last look.
 type Inventory struct {
 	At      time.Time           `json:"at"`
-	Request int                 `json:"request"`           // the last one, whose part it has done
+	Request int                 `json:"request"`           // the last one, whose part it has done; 0: none, and only Room and Installed count
 	Differs map[string][]string `json:"differs,omitempty"` // by component, in which ways
+	// Room is how much room there is for files of releases. Former versions do not know, and others may not.
+	Room []Room `json:"room,omitempty"`
+	// Installed has the sums of the files that components are installed from, by component, as
+	// ShortDigest has them. It is known if Room is.
+	Installed map[string]string `json:"installed,omitempty"`
 }
 
 // Finding is one thing that is not as the last update left it.

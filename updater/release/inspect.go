@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,18 +55,24 @@ type Inspection struct {
 	Dir   string // for downloads
 }
 
-// Inspect returns the digests of a release that servers can install. It downloads the package that
+// Inspected is what was found of a release that servers can install.
+type Inspected struct {
+	record.Digests
+	Needs *record.Needs // nil: nobody has looked, since its digests were known
+}
+
+// Inspect looks whether servers can install a release, and returns what it consists of. It downloads the package that
 // is for this machine. The error is a RefusedError if the release cannot be installed as it is: it
 // is not signed, lacks a package or a file of its plan, is of another version than its tag says, or
 // has a plan that this program does not know and that does not say which version it requires.
 // Other errors pass.
-func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (record.Digests, error) {
+func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspected, error) {
 	sums, err := s.trustedSums(ctx, r)
 	if err != nil {
-		return record.Digests{}, err
+		return Inspected{}, err
 	}
 	if sums.digest == i.Known.Sums {
-		return i.Known, nil
+		return Inspected{Digests: i.Known}, nil
 	}
 
 	// What is found stands until the release or this program changes.
@@ -75,7 +82,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (record.D
 		found, err = s.inspectPackage(ctx, r, sums, i)
 		refused, isRefused := errors.AsType[RefusedError](err)
 		if err != nil && !isRefused {
-			return record.Digests{}, err
+			return Inspected{}, err
 		}
 		if isRefused {
 			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
@@ -83,15 +90,19 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (record.D
 		s.inspected[key] = found
 	}
 	if found.refused != nil {
-		return record.Digests{}, *found.refused
+		return Inspected{}, *found.refused
 	}
 
 	// Files of other servers come and go.
-	err = s.checkFiles(ctx, r, found.manifest, i)
+	sizes, err := s.checkFiles(ctx, r, found.manifest, i)
 	if _, refused := errors.AsType[RefusedError](err); refused {
-		return record.Digests{}, RefusedError{Why: err.Error(), Sums: sums.digest}
+		return Inspected{}, RefusedError{Why: err.Error(), Sums: sums.digest}
 	}
-	return found.digests, err
+	if err != nil {
+		return Inspected{}, err
+	}
+	needs, err := findNeeds(r, found, i, sizes)
+	return Inspected{Digests: found.digests, Needs: needs}, err
 }
 
 // inspectedPackage holds the findings about the files of a release.
@@ -245,60 +256,113 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 	return nil
 }
 
-// checkFiles refuses a plan with files that are not there.
-func (s *Source) checkFiles(ctx context.Context, r Release, m Manifest, i Inspection) error {
-	arches := []string{runtime.GOARCH}
+// arches returns the architectures of the servers, as far as they are known.
+func (i Inspection) arches() []string {
+	all := []string{runtime.GOARCH}
 	for _, p := range i.Others {
-		arches = append(arches, p.Arch)
+		all = append(all, p.Arch)
 	}
-	slices.Sort(arches)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
-	checked := map[string]bool{}
+// checkFiles refuses a plan with files that are not there. It returns how long files are, by URL, as
+// far as their servers say.
+func (s *Source) checkFiles(ctx context.Context, r Release, m Manifest, i Inspection) (sizes map[string]int64, err error) {
+	sizes = map[string]int64{}
 	for _, a := range r.Assets {
-		checked[a.URL] = true
+		sizes[a.URL] = a.Size
 	}
-	for _, arch := range slices.Compact(arches) {
+	for _, arch := range i.arches() {
 		own, err := m.ForArch(arch)
 		if err != nil {
-			return RefusedError{Why: err.Error()}
+			return nil, RefusedError{Why: err.Error()}
 		}
 		for _, c := range own.Components {
 			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
-				if checked[f.URL] || f.URL == "" {
+				if _, checked := sizes[f.URL]; checked || f.URL == "" {
 					continue
 				}
-				checked[f.URL] = true
-				if err := s.checkFileThere(ctx, f.URL); err != nil {
-					return fmt.Errorf("component %q: %w", c.Name, err)
+				sizes[f.URL], err = s.checkFileThere(ctx, f.URL)
+				if err != nil {
+					return nil, fmt.Errorf("component %q: %w", c.Name, err)
 				}
 			}
 		}
 	}
-	return nil
+	return sizes, nil
 }
 
-// checkFileThere asks for the head of the file only. A server that does not like that may still
-// have the file.
-func (s *Source) checkFileThere(ctx context.Context, url string) error {
+// findNeeds returns how many bytes the files take that each server downloads. What one server does for
+// all does not count, since nobody knows which one, nor do images, whose size nothing says.
+func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string]int64) (*record.Needs, error) {
+	_, version, err := ParseTag(r.Tag)
+	if err != nil {
+		return nil, err
+	}
+	packages, files := map[string]int64{}, map[string][]record.NeededFile{}
+	for _, p := range append([]Package{{i.Form, runtime.GOARCH}}, i.Others...) {
+		name, err := r.assetName(p.Form, p.Arch)
+		if err != nil {
+			return nil, err
+		}
+		if asset, err := r.Find(name); err == nil && asset.Size > 0 {
+			packages[p.String()] = asset.Size
+		}
+	}
+
+	for _, arch := range i.arches() {
+		own, err := found.manifest.ForArch(arch)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range own.Components {
+			for _, f := range c.Artifact.Files() {
+				into := record.RoomPackages
+				if f.To != "" {
+					into = filepath.Dir(f.To)
+				}
+				if size := sizes[f.URL]; size > 0 {
+					files[arch] = append(files[arch], record.NeededFile{Component: c.Name, Sum: record.ShortDigest(f.SHA256), Size: size, Into: into})
+				}
+			}
+		}
+	}
+	n := record.Needs{Version: version.String(), Sums: found.digests.Sums}
+	if len(packages) > 0 {
+		n.Packages = packages
+	}
+	if len(files) > 0 {
+		n.Files = files
+	}
+	n = n.Bounded()
+	return &n, nil
+}
+
+// checkFileThere asks for the head of the file only, and returns its length; 0 is not known. A server
+// that does not like that may still have the file.
+func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
 	if err != nil {
-		return refuse("cannot ask for %s: %v", url, err)
+		return 0, refuse("cannot ask for %s: %v", url, err)
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return wrap.Error(err, "cannot ask for %s", url)
+		return 0, wrap.Error(err, "cannot ask for %s", url)
 	}
 	defer resp.Body.Close()
 
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		return refuse("%s is not there: the server answers %s", url, resp.Status)
+		return 0, refuse("%s is not there: the server answers %s", url, resp.Status)
 	case code >= 500 && code != http.StatusNotImplemented:
-		return fmt.Errorf("cannot ask for %s: the server answers %s", url, resp.Status)
+		return 0, fmt.Errorf("cannot ask for %s: the server answers %s", url, resp.Status)
+	case code != http.StatusOK:
+		return 0, nil // it may be the length of what is said about that
 	}
-	return nil
+	return max(0, resp.ContentLength), nil
 }
 
 // Candidates returns the complete releases that the environment takes, the best first, and

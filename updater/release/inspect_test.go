@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/testscripts/github"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -136,7 +138,7 @@ func TestInspect(t *testing.T) {
 			refused, isRefused := errors.AsType[release.RefusedError](err)
 			switch {
 			case tt.refused != "":
-				if !isRefused || !strings.Contains(err.Error(), tt.refused) || refused.Sums == "" || d != (record.Digests{}) {
+				if !isRefused || !strings.Contains(err.Error(), tt.refused) || refused.Sums == "" || d.Digests != (record.Digests{}) {
 					t.Errorf("%v, of %q, with %+v; want a refusal: %q", err, refused.Sums, d, tt.refused)
 				}
 				return
@@ -151,11 +153,65 @@ func TestInspect(t *testing.T) {
 
 			// What is known costs the sums and their signature only.
 			before := server.Count().Files
-			i.Known = d
+			i.Known = d.Digests
 			again, err := source.Inspect(t.Context(), all[0], i)
-			if err != nil || again != d || server.Count().Files > before+2 {
+			if err != nil || again.Digests != d.Digests || server.Count().Files > before+2 {
 				t.Errorf("again: %+v, %v, by %d files", again, err, server.Count().Files-before)
 			}
 		})
+	}
+}
+
+// TestNeedsOfARelease says how many bytes the files take that each server downloads, as far as their
+// servers say that.
+func TestNeedsOfARelease(t *testing.T) {
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if size, known := strings.CutPrefix(r.URL.Path, "/bytes/"); known {
+			w.Header().Set("Content-Length", size)
+			return
+		}
+		http.Error(w, "not by HEAD", http.StatusMethodNotAllowed)
+	}))
+	defer files.Close()
+	file := func(name, rest string) string {
+		return "{url: \"" + files.URL + name + "\", sha256: \"" + strings.Repeat("ab", 32) + "\"" + rest + "}"
+	}
+	plan := "version: 2.0\ncomponents:\n" +
+		"- {name: a, strategy: any, artifact: {archive: " + file("/bytes/3000", ", to: /usr/local/a") + "}}\n" +
+		"- {name: b, strategy: any, artifact: {deb: " + file("/bytes/2000", "") + "}}\n" +
+		"- {name: silent, strategy: any, artifact: {deb: " + file("/silent", "") + "}}\n" +
+		"- {name: image, strategy: any, artifact: {image: \"image:1\"}}\n" +
+		"- {name: none, strategy: any}\n"
+	server := github.New()
+	defer server.Close()
+	own := tarball(t, plan)
+	server.Publish(github.Release{Tag: "release-2.0", Files: map[string][]byte{
+		"bijou_2.0_linux_" + runtime.GOARCH + ".tar.gz": own, "neco_2.0_" + runtime.GOARCH + ".deb": []byte("a package"),
+	}})
+	source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	all, err := source.Releases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	others := []release.Package{{Form: release.Deb, Arch: runtime.GOARCH}}
+	found, err := source.Inspect(t.Context(), all[0], release.Inspection{Form: release.Tarball, Running: "1.0", Others: others, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &record.Needs{
+		Version: "2.0", Sums: found.Sums,
+		Packages: map[string]int64{"tarball/" + runtime.GOARCH: int64(len(own)), "deb/" + runtime.GOARCH: int64(len("a package"))},
+		Files: map[string][]record.NeededFile{runtime.GOARCH: {
+			{Component: "a", Sum: "abababababab", Size: 3000, Into: "/usr/local"},
+			{Component: "b", Sum: "abababababab", Size: 2000, Into: record.RoomPackages},
+		}},
+	}
+	if diff := cmp.Diff(want, found.Needs); diff != "" {
+		t.Error(diff)
 	}
 }

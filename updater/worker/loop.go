@@ -65,6 +65,7 @@ type worker struct {
 	surveyInterval atomic.Int64              // as configured; 0 until that is known
 	storeBackAt    atomic.Pointer[time.Time] // nil: it never was away; the parts of the worker notice that each at its own time
 
+	resting          atomic.Bool   // it has seen that no update runs
 	finishedRequest  atomic.Int64  // the request that this worker has done its part of; 0: one runs, or there was none
 	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
 	running          *runningTask  // nil: nothing runs

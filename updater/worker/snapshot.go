@@ -147,6 +147,9 @@ type Server interface {
 	NeedsUpdate(ctx context.Context, c release.Component) (bool, error)
 	// Differences describes in which ways the component is not what the release says.
 	Differences(ctx context.Context, c release.Component) ([]string, error)
+	// Room returns how much room there is for files of releases, and the sums of the files from which
+	// components are installed. It returns none if that is not known.
+	Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error)
 	// Prepare downloads what an update needs, and touches nothing else.
 	Prepare(ctx context.Context, c release.Component) error
 	// Stop stops the component's services.

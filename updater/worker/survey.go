@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"slices"
 	"time"
 
 	"bijou/state/backoff"
 	"bijou/state/keyspace"
+	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -24,36 +26,87 @@ const (
 	maxWay  = 2 << 10
 )
 
-// runSurvey writes no inventory while an update runs: servers differ then.
+// Room alone changes all the time. It is written again between two inventories only if it has changed by
+// an eighth and by minRoomChange bytes, and once in roomInterval at most.
+const (
+	minRoomChange = 64 << 20
+	roomInterval  = time.Minute
+)
+
+// runSurvey writes no inventory while an update runs: servers differ then. After one that has not
+// succeeded, or where there was none, it writes how much room there is, and nothing else.
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
 	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.finishedRequest.Load())
-		if request == 0 {
+		if !w.resting.Load() {
 			continue
 		}
 		now, err := w.takeInventory(ctx, request)
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see what is on this server", "error", err)
 		}
-		last.At = now.At
-		if err != nil || int(w.finishedRequest.Load()) != request || reflect.DeepEqual(now, last) && time.Since(written) < inventoryInterval {
+		if err != nil || !w.resting.Load() || int(w.finishedRequest.Load()) != request || !isNews(last, now, time.Since(written)) {
 			continue
 		}
-		err = retryStore(ctx, func() error {
-			return w.claim.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Inventory(w.o.LRN), now) })
-		})
+		isWritten := false
+		err = retryStore(ctx, func() (err error) { isWritten, err = w.writeInventory(ctx, now); return err })
 		if err != nil {
 			return unlessDone(ctx, err)
 		}
-		last, written = now, time.Now()
+		if isWritten {
+			last, written = now, time.Now()
+		}
 	}
 	return nil
 }
 
+// writeInventory writes nothing of a server that is not registered, and has no part in an update: what
+// its worker says would stay when the server goes.
+func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (written bool, err error) {
+	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
+		written = false
+		if now.Request == 0 {
+			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
+			if err != nil || registered == nil {
+				return err
+			}
+		}
+		written = true
+		return tx.Put(keys.Inventory(w.o.LRN), now)
+	})
+	return written, err
+}
+
+// isNews reports whether an inventory is worth writing so long after the last one was written.
+func isNews(last, now record.Inventory, age time.Duration) bool {
+	if now.Request == 0 && len(now.Room) == 0 {
+		return false // it says nothing
+	}
+	if age >= inventoryInterval || age >= roomInterval && roomChanged(last.Room, now.Room) {
+		return true
+	}
+	last.At, last.Room = now.At, now.Room
+	return !reflect.DeepEqual(now, last)
+}
+
+func roomChanged(last, now []record.Room) bool {
+	return !slices.EqualFunc(last, now, func(a, b record.Room) bool {
+		change := max(a.Free-b.Free, b.Free-a.Free)
+		return a.At == b.At && slices.Equal(a.For, b.For) && change < max(minRoomChange, a.Free/8)
+	})
+}
+
 func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
+	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
+	if err != nil {
+		slog.Warn("cannot see how much room there is", "error", err) // nobody has to know
+	}
+	if request == 0 {
+		return i, nil
+	}
 	for _, c := range w.o.Manifest.Components {
 		if c.Strategy == release.LeaderOnce {
 			continue
@@ -71,6 +124,7 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 
 func (w *worker) noteFinished() {
 	r, s := w.snapshot.Current, w.snapshot.Status
+	w.resting.Store(r == nil || r.Ended())
 	if r != nil && s != nil && s.IsFor(*r) && s.Finished && r.Succeeded() {
 		w.finishedRequest.Store(int64(r.ID))
 	} else {

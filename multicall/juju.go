@@ -179,6 +179,14 @@ func (hooks) StorageDir(machineDir, environment string, s state.Storage) (folder
 	return agent.StorageFolder(machineDir, environment, s)
 }
 
+func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (juju.Quiesced, error) {
+	q, err := agent.Quiesce(ctx, machineDir, unit, onWait)
+	if errors.Is(err, agent.ErrUnaware) {
+		return nil, juju.ErrCannotQuiesce
+	}
+	return q, err
+}
+
 func (hooks) EndStrays(ctx context.Context, word string) error {
 	for _, i := range process.FindByEnviron(word) {
 		what := process.Describe(i)

@@ -204,6 +204,13 @@ func findRun(path, id string) (r record, lives bool, err error) {
 	return r, r.ID == id && r.Boot == procstat.BootID() && r.alive(), nil
 }
 
+// StillRuns reports whether the process that was released last still runs, be its agent alive
+// or not.
+func StillRuns(path string) (bool, error) {
+	r, _, err := findRun(path, "")
+	return err == nil && r.Boot == procstat.BootID() && r.alive(), err
+}
+
 // LastRun returns the id of the run whose process was released last; empty if none was.
 func LastRun(path string) (id string, err error) {
 	r, _, err := findRun(path, "")

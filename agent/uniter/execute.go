@@ -227,7 +227,16 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		if !u.ticket.isGranted() {
 			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 		}
-		err := u.beginHook(ctx, s, snap)
+		may, err := u.beginTurn()
+		if err != nil {
+			u.releaseTicket()
+			return false, err
+		}
+		if !may {
+			u.releaseTicket()
+			return false, u.waitForChange(ctx, snap, snap.Now.Add(quiescedPoll), nil)
+		}
+		err = u.beginHook(ctx, s, snap)
 		if err != nil {
 			u.releaseTicket() // others may be able to run theirs
 		}

@@ -277,6 +277,9 @@ func (u *uniter) mayContinue(ctx context.Context) bool {
 	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.checkSocket() != nil {
 		return false
 	}
+	if time.Since(u.turnBegan) > maxTurn {
+		return false
+	}
 	_, err := u.takeSnapshot(ctx)
 	return err == nil
 }

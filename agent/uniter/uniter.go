@@ -10,6 +10,7 @@ package uniter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -66,8 +67,11 @@ type uniter struct {
 	cache       snapshotCache
 	running     *runningHook // nil: no hook is in flight
 	ticket      *ticket      // of Limiter; nil: none was requested
-	hooksInTurn int          // that have begun with the ticket
-	ending      bool         // no hook begins any more
+	hookLock    *unitfolder.HookLock
+	turnBegan   time.Time // when hookLock was taken for a hook; zero: it is not
+	hooksInTurn int       // that have begun with the ticket
+	ending      bool      // no hook begins any more
+	quiesced    bool      // the last hook that was due could not begin for somebody who has hookLock
 	lastHookEnd time.Time
 
 	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
@@ -89,6 +93,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
+	hookLock, err := o.Folder.OpenHookLock()
+	if err != nil {
+		return err
+	}
+	defer hookLock.Close()
 	if err := o.Folder.LinkTools(o.Tools); err != nil {
 		return err
 	}
@@ -100,7 +109,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, lastHookEnd: time.Now()}
+	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, hookLock: hookLock, lastHookEnd: time.Now()}
 	u.Update = u.commit
 	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
@@ -193,10 +202,53 @@ func (u *uniter) faultPoint(point string) {
 }
 
 func (u *uniter) releaseTicket() {
+	u.endTurn()
 	if u.ticket != nil {
 		u.Limiter.release(u.ticket)
 		u.ticket, u.hooksInTurn = nil, 0
 	}
+}
+
+// quiescedPoll is how often a hook that may not run asks if it may.
+const quiescedPoll = 250 * time.Millisecond
+
+// maxTurn is how long hooks may begin one right after the other. Between two turns a process
+// that waits for the unit to be quiet gets the lock.
+const maxTurn = 5 * time.Second
+
+// beginTurn reports whether a hook may run: nobody has quiesced the unit.
+func (u *uniter) beginTurn() (bool, error) {
+	if !u.turnBegan.IsZero() {
+		return true, nil
+	}
+	may, err := u.hookLock.TryBegin()
+	if err != nil {
+		return false, fmt.Errorf("cannot lock the unit's hooks: %w", err)
+	}
+	if !may {
+		if !u.quiesced {
+			u.Log.Info("a backup copies the unit's storage: no hook begins until it is done")
+		}
+		u.quiesced = true
+		return false, nil
+	}
+
+	if u.quiesced {
+		u.Log.Info("the backup has done with the unit's storage: hooks begin again")
+	}
+	u.quiesced = false
+	u.turnBegan = time.Now()
+	return true, nil
+}
+
+func (u *uniter) endTurn() {
+	if u.turnBegan.IsZero() {
+		return
+	}
+	if err := u.hookLock.End(); err != nil {
+		u.Log.Error("cannot unlock the unit's hooks: a backup of its storage waits", "error", err)
+	}
+	u.turnBegan = time.Time{}
 }
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is

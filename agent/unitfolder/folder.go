@@ -34,6 +34,7 @@ import (
 //	hook.json    which process runs the hook in flight
 //	hooks.log    what hooks have printed; hooks.log.1 is what came before
 //	lock         held by the agent that runs the unit
+//	hook.lock    held alone by that agent while a hook runs, else shared; see HookLock
 //	storage/     a link for each storage that is bound for the unit, to where it is
 //
 // Whatever else is in it belongs to the charm, and outlives upgrades. units/SERVICE-N, where

@@ -1,12 +1,15 @@
 package juju
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -19,11 +22,12 @@ import (
 )
 
 type backupCmd struct {
-	File            string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
-	WithCredentials bool   `help:"Also the files that the state's URL names, keys and passwords, and the keys that open secrets."`
-	WithUnits       bool   `help:"Also the units' folders on this host."`
-	WithStorage     bool   `help:"Also the content of storage on this host, once its agents have ended."`
-	Force           bool   `help:"Replace a file that is there."`
+	File            string        `arg:"" help:"Where it is written, readable by you only; - is stdout."`
+	WithCredentials bool          `help:"Also the files that the state's URL names, keys and passwords, and the keys that open secrets."`
+	WithUnits       bool          `help:"Also the units' folders on this host."`
+	WithStorage     bool          `help:"Also copy what storage on this host holds. While a unit's storage is copied, its agent starts no hook; programs that the charm has started go on writing."`
+	Timeout         time.Duration `default:"10m" placeholder:"DURATION" help:"With --with-storage: wait no longer for a hook of a unit to end (30s, 10m). 0 waits without end. Default 10m."`
+	Force           bool          `help:"Replace a file that is there."`
 }
 
 // maxBackupAttempts is how often a backup is begun again because something it reads was
@@ -36,11 +40,6 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if c.WithStorage { // what hooks write meanwhile would be there in part
-		if err := o.checkStopped(e); err != nil {
-			return console.Hint(fmt.Errorf("cannot back up the storage of environment %q: %w", e.Name, err), "juju stop ends the agents of this host; end what else writes to storage, too")
-		}
-	}
 	b := &backup{o: o, cmd: c, env: e}
 	err = o.openState(e, func(s *state.State) error {
 		if c.File == "-" {
@@ -48,7 +47,7 @@ func (c backupCmd) Run(o *operator) error {
 		}
 		for range maxBackupAttempts {
 			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
-			if !errors.Is(err, state.ErrNotFound) {
+			if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, errStorageMoved) {
 				break
 			}
 		}
@@ -149,31 +148,126 @@ func (b *backup) addStorage(s *state.State, w *archive.Writer) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(all, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
 
 	var packed []string
-	for i, one := range all {
-		progress.Report(b.o.ctx, progress.Steps{What: "storages backed up", Done: i + 1, Total: len(all)})
+	for rest := all; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Unit == rest[0].Unit {
+			n++
+		}
+		progress.Report(b.o.ctx, progress.Steps{What: "storages backed up", Done: len(all) - len(rest) + n, Total: len(all)})
+		some, err := b.addUnitStorage(s, w, rest[:n])
+		if err != nil {
+			return err
+		}
+		packed = append(packed, some...)
+		rest = rest[n:]
+	}
+	if len(packed) > 0 {
+		slices.SortFunc(packed, charm.CompareUnits)
+		b.header.Has = append(b.header.Has, "what storage "+strings.Join(packed, ", ")+" holds")
+	}
+	return nil
+}
+
+// errStorageMoved has the backup begin again: a storage was copied while hooks may have run.
+var errStorageMoved = errors.New("storage came to another unit while it was copied")
+
+// addUnitStorage takes along what storages of one unit hold, or of none, and returns their ids.
+// No hook of the unit runs meanwhile.
+func (b *backup) addUnitStorage(s *state.State, w *archive.Writer, storages []state.Storage) (packed []string, err error) {
+	folders := map[string]string{}
+	for _, one := range storages {
 		folder, why := b.storageFolder(one)
 		if why != "" {
 			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("what storage %s holds: %s", one.ID, why))
 			continue
 		}
-		err := w.Add(archive.StorageName(one.Machine, one.ID), func(to io.Writer) error {
-			changed, err := home.PackFolder(to, folder)
-			if err == nil && len(changed) > 0 {
-				b.o.note("warning: %s of storage %s changed as they were read, %s for one", formatCount(len(changed), "file"), one.ID, changed[0])
-			}
-			return err
-		})
+		folders[one.ID] = folder
+		packed = append(packed, one.ID)
+	}
+	if len(packed) == 0 {
+		return nil, nil
+	}
+
+	quiesced, err := b.quiesce(storages[0])
+	if err != nil {
+		return nil, err
+	}
+	defer quiesced.Close()
+
+	for _, one := range storages {
+		folder, ok := folders[one.ID]
+		if !ok {
+			continue
+		}
+		if err := b.packStorage(w, one, folder); err != nil {
+			return nil, err
+		}
+	}
+
+	// Another unit may have attached a storage that no unit had.
+	now, err := state.Read(b.o.ctx, s, (*state.View).Storages)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range storages {
+		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == one.ID })
+		if i < 0 || now[i].Unit != one.Unit {
+			return nil, fmt.Errorf("%w: %s", errStorageMoved, one.ID)
+		}
+	}
+	if !quiesced.Holds() {
+		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w", storages[0].Unit, errStorageMoved)
+	}
+	return packed, nil
+}
+
+// nobody stands for the unit of a storage that no unit has.
+type nobody struct{}
+
+func (nobody) Holds() bool  { return true }
+func (nobody) Close() error { return nil }
+
+// quiesce keeps hooks of a storage's unit from beginning, once none runs.
+func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
+	if s.Unit == "" {
+		return nobody{}, nil
+	}
+
+	ctx := b.o.ctx
+	if b.cmd.Timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, b.cmd.Timeout)
+		defer cancel()
+		ctx = limited
+	}
+	quiesced, err := b.o.parts.Hooks.Quiesce(ctx, b.env.MachineDir(s.Machine), s.Unit, func() {
+		b.o.note("waiting for the hook of unit %s to end", s.Unit)
+	})
+	switch {
+	case err == nil:
+		return quiesced, nil
+	case errors.Is(err, context.DeadlineExceeded) && b.o.ctx.Err() == nil:
+		err = console.Hint(fmt.Errorf("a hook still runs after %s", b.cmd.Timeout),
+			"--timeout DURATION waits longer", "juju show-unit "+s.Unit+" shows the hook")
+	case errors.Is(err, ErrCannotQuiesce):
+		err = console.Hint(err, "juju stop ends the agents of this host, juju start starts them with this binary")
+	}
+	return nil, fmt.Errorf("cannot copy the storage of unit %s: %w", s.Unit, err)
+}
+
+func (b *backup) packStorage(w *archive.Writer, s state.Storage, folder string) error {
+	return w.Add(archive.StorageName(s.Machine, s.ID), func(to io.Writer) error {
+		changed, err := home.PackFolder(to, folder)
 		if err != nil {
 			return err
 		}
-		packed = append(packed, one.ID)
-	}
-	if len(packed) > 0 {
-		b.header.Has = append(b.header.Has, "what storage "+strings.Join(packed, ", ")+" holds")
-	}
-	return nil
+		if len(changed) > 0 {
+			b.o.note("warning: %s of storage %s changed as they were read, %s for one", formatCount(len(changed), "file"), s.ID, changed[0])
+		}
+		return nil
+	})
 }
 
 // storageFolder returns the folder of a storage of this host, or why it is not taken.

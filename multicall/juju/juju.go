@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,10 +85,25 @@ type Hooks interface {
 	// StorageDir returns the folder of a storage of a machine of this host, and that of the
 	// operator's in which it is; empty: it is below the machine's.
 	StorageDir(machineDir, environment string, s state.Storage) (folder, base string)
+	// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs.
+	// onWait is called if it has to wait. It returns ErrCannotQuiesce, or ctx's error.
+	Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error)
 	// EndStrays ends processes that hooks have left running: those with the word
 	// NAME=VALUE in their environment.
 	EndStrays(ctx context.Context, word string) error
 }
+
+// Quiesced keeps hooks of a unit from beginning until it is closed, or this process ends.
+type Quiesced interface {
+	// Holds reports whether no hook can have begun so far.
+	Holds() bool
+	// Close lets hooks run again.
+	Close() error
+}
+
+// ErrCannotQuiesce says that a unit's agent is of an older binary, which cannot be asked to run no
+// hook.
+var ErrCannotQuiesce = errors.New("its agent is of an older binary, which cannot keep hooks from beginning")
 
 // Providers make machines, on this host or others.
 type Providers interface {

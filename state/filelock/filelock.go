@@ -25,14 +25,40 @@ func TryLock(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
 }
 
+// TryShare is TryLock for a lock that several may have at a time, while nobody has it alone.
+func TryShare(path string, flag int) (*os.File, error) {
+	return lock(path, flag, unix.LOCK_SH|unix.LOCK_NB)
+}
+
+// Share opens a file with the flags of os.OpenFile, and has its lock together with others. It
+// blocks as long as another one has it alone.
+func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
+
+// TryAlone has a lock alone that is shared so far. ErrLocked: another one has it too, as
+// before.
+func TryAlone(f *os.File) error {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return nil
+	}
+
+	// The system has given up the shared lock to try for the other one.
+	if shareErr := ShareAgain(f); shareErr != nil {
+		return shareErr
+	}
+	return err
+}
+
+// ShareAgain lets others have a lock too that was had alone. It blocks as long as another one
+// has it alone.
+func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
 func lock(path string, flag, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Flock(int(f.Fd()), how)
-	}
+	err = flock(f, how)
 	if err == nil && !isSameFile(f, path) {
 		err = fmt.Errorf("%s was removed meanwhile: %w", path, fs.ErrNotExist)
 	}
@@ -41,6 +67,15 @@ func lock(path string, flag, how int) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 func isSameFile(f *os.File, path string) bool {

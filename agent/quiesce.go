@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bijou/agent/hookexec"
+	"bijou/agent/unitfolder"
+	"bijou/state/backoff"
+)
+
+const (
+	quiescePoll = 5 * time.Millisecond
+	// maxUnaware is how long an agent that is just starting may look like one of an older binary.
+	maxUnaware = 3 * time.Second
+)
+
+// ErrUnaware is Quiesce's error if the agent's binary is older and cannot be asked.
+var ErrUnaware = unitfolder.ErrAgentUnaware
+
+// Quiesced keeps hooks of a unit from beginning until it is closed, or this process ends.
+type Quiesced interface {
+	// Holds reports whether no hook can have begun so far.
+	Holds() bool
+	// Close lets hooks run again.
+	Close() error
+}
+
+// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs. No store takes
+// part: if the caller dies, the unit goes on. A hook whose agent has died counts as long as its
+// process lives. onWait is called once if Quiesce has to wait. It returns ErrUnaware, or
+// ctx's error.
+func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
+	folder := unitfolder.Of(machineDir, unit).Legacy()
+	begin, waited := time.Now(), false
+	for {
+		q, err := tryQuiesce(folder)
+		if err == nil {
+			return q, nil
+		}
+		unaware := errors.Is(err, ErrUnaware)
+		if unaware && time.Since(begin) > maxUnaware || !unaware && !errors.Is(err, unitfolder.ErrHookRuns) {
+			return nil, err
+		}
+
+		if !waited && !unaware {
+			onWait()
+			waited = true
+		}
+		if err := backoff.Sleep(ctx, quiescePoll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func tryQuiesce(folder unitfolder.Folder) (*unitfolder.Quiesced, error) {
+	q, err := folder.TryQuiesce()
+	if err != nil {
+		return nil, err
+	}
+
+	// The agent has ended its hook before it gives the lock up, unless it has died.
+	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
+	if err == nil && runs {
+		err = unitfolder.ErrHookRuns
+	}
+	if err != nil {
+		_ = q.Close()
+		return nil, fmt.Errorf("cannot tell whether a hook runs: %w", err)
+	}
+	return q, nil
+}

@@ -187,7 +187,7 @@ func withHint(err error) error {
 func hintReplaced(err error, r *state.Replaced) error {
 	return console.Hint(err,
 		"nothing is written any more and its agents end; see docs/backup.md, \"A state file that was replaced\"",
-		"to put a backup in its place: juju stop; remove state.db and every file whose name begins with that; juju restore --replace FILE",
+		"to put a backup in its place: juju stop; juju restore --replace FILE",
 		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
 }
 

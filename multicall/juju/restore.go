@@ -125,6 +125,9 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 // store, under the same name, and that it has not recorded; empty: there is none.
 func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	env, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	if _, replaced := errors.AsType[*state.Replaced](err); replaced && r.cmd.Replace {
+		return "", nil // it is set aside
+	}
 	if err != nil || !whole || env.Name != e.Name {
 		return "", err
 	}
@@ -214,6 +217,9 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 
 	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
 		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault, Begun: begun, Storage: kept,
+		SetAside: func(folder string) {
+			r.o.note("  the state that was there was replaced while it was open: its files are in %s now", folder)
+		},
 		Change: func(env *state.Environment) {
 			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools
 			if sha256 != "" { // which bootstrap has set
@@ -421,7 +427,7 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 				continue
 			}
 
-			aside := fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8])
+			aside := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
 			one, err := setAside(name, folder, aside)
 			if err != nil {
 				err = console.Hint(fmt.Errorf("cannot set the unit's folder %s aside: %w", folder, err), "nothing was restored: make room for it there, or move it away, and restore again")
@@ -435,6 +441,17 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 		}
 	}
 	return all, nil
+}
+
+// freeName returns the path, with a number if something is there: this backup was restored before.
+func freeName(path string) string {
+	free := path
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(free); err != nil {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", path, n)
+	}
 }
 
 // setAside moves a unit's folder, to which a link may lead. It returns no folder for a link

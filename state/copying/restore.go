@@ -12,6 +12,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
+	"bijou/state/store/sqlite"
 	"bijou/state/storeurl"
 )
 
@@ -28,6 +29,9 @@ type Restoration struct {
 	// Storage has the ids of the storages whose content was put back; all others of another
 	// environment begin again, empty.
 	Storage []string
+	// SetAside, unless it is nil, is called with the folder to which Replace has moved a store that was
+	// replaced while it was open.
+	SetAside func(folder string)
 	// Begun, unless it is nil, is called once the store is no longer what it was.
 	Begun func()
 	// Change completes the environment's record.
@@ -45,12 +49,33 @@ func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySumma
 	if err != nil {
 		return c, err
 	}
+	if r.Replace {
+		if err := r.setAsideReplaced(); err != nil {
+			return c, err
+		}
+	}
 	to, err := storeurl.Create(ctx, r.URL)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	return r.restoreTo(ctx, from, to)
+}
+
+// setAsideReplaced makes room where nobody can open what is there.
+func (r Restoration) setAsideReplaced() error {
+	folder, err := storeurl.SetAsideReplaced(r.URL)
+	var held *sqlite.Held
+	if errors.As(err, &held) {
+		return fmt.Errorf("%w: %w", held, state.ErrRunning)
+	}
+	if err != nil {
+		return err
+	}
+	if folder != "" && r.SetAside != nil {
+		r.SetAside(folder)
+	}
+	return nil
 }
 
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {

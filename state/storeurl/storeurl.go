@@ -118,6 +118,15 @@ func Remove(ctx context.Context, url string) error {
 	return k.remove(ctx, at)
 }
 
+// SetAsideReplaced is sqlite.SetAsideReplaced; no etcd is ever set aside.
+func SetAsideReplaced(url string) (folder string, err error) {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok {
+		return "", nil
+	}
+	return sqlite.SetAsideReplaced(path)
+}
+
 // ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.
 func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	return etcd.ReplaceMember(ctx, url, member, peer)

@@ -252,6 +252,9 @@ func (e *liveEnvironment) putOthers() {
 	if p := e.status.Provisioner; p != nil {
 		e.rows.put("notes", "env/provisioner", "", e.render("provisioner", p))
 	}
+	if damage := e.status.Damage; len(damage) > 0 {
+		e.rows.put("notes", "env/damage", "", e.render("damage", damage))
+	}
 }
 
 // box names the service on whose box it stands: its own, or its first principal's.

@@ -346,6 +346,21 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestDamage: what is missing of the state stands on the page.
+func TestDamage(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		tx.Keys().Remove("services/mysql")
+		return nil
+	})
+	events := openStream(t, serveEnvironment(t, st).URL+"/environment")
+	note := readUntil(t, events, "env/damage", 1)["env/damage"]
+	if !strings.Contains(note.HTML, "the record of service &#34;mysql&#34; is missing") {
+		t.Errorf("%+v", note)
+	}
+}
+
 // awayStore is one that cannot be reached for a time.
 type awayStore struct {
 	store.Store

@@ -178,3 +178,41 @@ func checkReader(t *testing.T, w *testEnv, command string) (said string) {
 	}
 	return said
 }
+
+// TestDamageIsShownEverywhere: whoever shows units of a service whose record is missing says so, in words and
+// in what programs read.
+func TestDamageIsShownEverywhere(t *testing.T) {
+	w := newTestEnv(t)
+	e := populate(w)
+	st, err := storeurl.Open(t.Context(), e.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "services/web", Delete: true}}}); err != nil {
+		t.Fatal(err)
+	}
+
+	const said = `the state is damaged: the record of service "web" is missing`
+	for _, command := range []string{"status", "status --format yaml", "status --format json", "status --format dot", "machines", "show-machine 0", "show-unit db/0", "show-application web", "wait"} {
+		t.Run(command, func(t *testing.T) {
+			_, out, errs := w.run("", strings.Fields(command)...)
+			if strings.Count(errs, said) != 1 {
+				t.Errorf("stderr: %q", errs)
+			}
+			isDocument := command == "status --format yaml" || command == "status --format json"
+			if isDocument && (!strings.Contains(out, "damage") || !strings.Contains(out, "is missing")) {
+				t.Errorf("stdout: %q", out)
+			}
+		})
+	}
+	for _, format := range []string{"tabular", "yaml", "json", "dot"} {
+		t.Run("watch "+format, func(t *testing.T) {
+			f := w.startCommand("status", "--watch", "--format", format)
+			f.nextLine()
+			if _, errs := f.stop(); strings.Count(errs, said) != 1 {
+				t.Errorf("stderr: %q", errs)
+			}
+		})
+	}
+}

@@ -35,7 +35,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		o.noteDamage(now)
+		o.noteDamage(now.Damage)
 		b, unsaid := bundle.Export(env)
 		for _, text := range unsaid {
 			o.note("warning: the bundle does not say this: %s", text)

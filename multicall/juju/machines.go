@@ -38,7 +38,7 @@ func (c showMachineCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.noteDamage(s)
+	o.noteDamage(s.Damage)
 	for _, id := range c.Machines {
 		if _, ok := s.Machines[id]; !ok {
 			return console.Hint(fmt.Errorf("machine %q not found", id), "juju machines lists them")

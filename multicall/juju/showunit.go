@@ -22,8 +22,10 @@ const maxShownHooks = 10
 
 // Run prints the units, all or none.
 func (c showUnitCmd) Run(o *operator) error {
+	var damage []string
 	all, err := readChosen(o, func(v *state.View) (map[string]status.UnitDetail, error) {
 		all := map[string]status.UnitDetail{}
+		var names []string
 		for _, asked := range c.Units {
 			name, err := findUnitName(v, asked)
 			if err != nil {
@@ -40,12 +42,19 @@ func (c showUnitCmd) Run(o *operator) error {
 			if all[name] = d; !c.narrow(d.Relations) {
 				return nil, console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related), "juju show-unit "+name+" shows all")
 			}
+			names = append(names, name)
 		}
+		s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
+		if err != nil {
+			return nil, err
+		}
+		damage = s.Damage
 		return all, nil
 	})
 	if err != nil {
 		return err
 	}
+	o.noteDamage(damage)
 	return o.encode(c.Format, all)
 }
 
@@ -78,7 +87,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.noteDamage(s)
+	o.noteDamage(s.Damage)
 	shown := map[string]jujuApplication{}
 	for _, name := range c.Services {
 		if _, there := s.Services[name]; !there {

@@ -49,7 +49,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	o.noteDamage(s)
+	o.noteDamage(s.Damage)
 	if len(c.Globs) > 0 && len(s.Services) == 0 {
 		return unmatchedError(s.Unmatched)
 	}
@@ -66,13 +66,20 @@ func (c statusCmd) Run(o *operator) error {
 }
 
 // noteDamage says what is missing of the state.
-func (o *operator) noteDamage(s status.Status) {
-	for _, what := range s.Damage {
-		o.note("warning: the state is damaged: %s", what)
+func (o *operator) noteDamage(damage []string) {
+	for _, line := range damageLines(damage) {
+		o.note("%s", line)
 	}
-	if len(s.Damage) > 0 {
-		o.note("hint: juju restore --replace FILE puts a backup in its place")
+}
+
+func damageLines(damage []string) (lines []string) {
+	for _, what := range damage {
+		lines = append(lines, "warning: the state is damaged: "+what)
 	}
+	if len(damage) > 0 {
+		lines = append(lines, "hint: juju restore --replace FILE puts a backup in its place")
+	}
+	return lines
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
@@ -163,16 +170,37 @@ func (c statusCmd) watch(o *operator) error {
 	screen := console.NewScreen(o.streams.Out)
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
+		var noted []string // the damage that was said last
 		f.read = func(v *state.View) (func() error, error) {
 			status, err := c.readStatus(v)
 			if err != nil {
 				return nil, err
 			}
 			text, err := c.render(status, c.layout(o))
-			return func() error { return c.showStatus(o, screen, string(text)) }, err
+			if err != nil {
+				return nil, err
+			}
+			return func() error {
+				shown := string(text)
+				if c.Output == "" && console.CanRedraw(o.streams.Out) {
+					shown += joinLines(damageLines(status.Damage)) // what stands beside the text is overwritten
+				} else if !slices.Equal(noted, status.Damage) {
+					o.noteDamage(status.Damage)
+					noted = status.Damage
+				}
+				return c.showStatus(o, screen, shown)
+			}, nil
 		}
 		return f.follow(ctx)
 	})
+}
+
+func joinLines(lines []string) string {
+	var all strings.Builder
+	for _, line := range lines {
+		all.WriteString(sanitize.Escape(line) + "\n")
+	}
+	return all.String()
 }
 
 func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) error {
@@ -229,6 +257,9 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 	})
 	if s.Provisioner != nil {
 		y.add(0, "provisioner", s.Provisioner)
+	}
+	if len(s.Damage) > 0 {
+		y.add(0, "damage", s.Damage)
 	}
 	if y.err != nil {
 		return y.err

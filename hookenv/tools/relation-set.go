@@ -52,10 +52,13 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 			return err
 		}
 	}
+	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
 	if len(changes) == 0 {
-		return nil
+		// What the hook may not change is refused all the same: it is for the hook's reach to say, not for what is given.
+		err := inv.Hook.SetSettings(ctx, node, nil)
+		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}
-	err = writeNode(ctx, inv.Hook, nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app), changes)
+	err = writeNode(ctx, inv.Hook, node, changes)
 	return s.rewordNotFound(inv, err)
 }
 

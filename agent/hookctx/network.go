@@ -141,10 +141,14 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 			return err
 		}
 
+		own := of.apply(of.stored)
 		if open {
-			if err := c.checkPortConflict(ctx, unit, of.apply(of.stored), p); err != nil {
-				return err
-			}
+			err = c.checkPortConflict(ctx, unit, own, p)
+		} else {
+			err = c.checkClosing(unit, of.stored, own, p)
+		}
+		if err != nil {
+			return err
 		}
 		of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
 		return nil
@@ -197,6 +201,23 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	}
 	slices.SortFunc(open, state.ComparePorts)
 	return open
+}
+
+// checkClosing refuses a range that overlaps another one which the unit has had open since before the hook:
+// that would stay open, whatever the charm believes. Of a range that the hook itself has opened the
+// log tells: recorded calls of Juju succeed there.
+func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
+	for _, o := range own {
+		if !o.ConflictsWith(state.Port(p)) {
+			continue
+		}
+		conflict := &hookapi.PortConflict{Unit: unit, Open: hookapi.Port(o), Want: p, Closing: true}
+		if slices.Contains(stored, o) {
+			return conflict
+		}
+		c.opts.Log("WARNING", "nothing is closed: "+conflict.Error())
+	}
+	return nil
 }
 
 // checkPortConflict is given what the unit has open itself, the hook's own changes applied.

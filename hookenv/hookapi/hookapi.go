@@ -123,15 +123,19 @@ func (p Port) String() string {
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
-// PortConflict refuses to open a range: another that is open overlaps it.
+// PortConflict refuses to open or close a range: another that is open overlaps it.
 type PortConflict struct {
-	Unit string // the unit that has the other one open; it may be the one that opens
-	Open Port   // the other one
-	Want Port
+	Unit    string // the unit that has the other one open; it may be the one that opens
+	Open    Port   // the other one
+	Want    Port
+	Closing bool // Want was to be closed
 }
 
 // Error words it for the charm's author.
 func (e *PortConflict) Error() string {
+	if e.Closing {
+		return fmt.Sprintf("cannot close %v: it overlaps %v, which %s has open; a range is closed as it was opened", e.Want, e.Open, e.Unit)
+	}
 	return fmt.Sprintf("cannot open %v: it overlaps %v, which %s has open on this machine", e.Want, e.Open, e.Unit)
 }
 
@@ -198,7 +202,8 @@ type Unit interface {
 	Address(ctx context.Context, public bool) (string, error)
 	// SetPort opens (or closes) a range, with the hook's success. Opening what is open and closing
 	// what is not are no errors. A range that overlaps what another unit of the same machine has
-	// open is refused with a *PortConflict; an equal one may be let in, where machines are none.
+	// open is refused with a *PortConflict; an equal one may be let in, where machines are none. So is opening
+	// a range that overlaps another one of the unit's own, and closing one that overlaps what it had open before the hook.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)

@@ -206,7 +206,12 @@ func (h *memoryHook) SetPort(ctx context.Context, _ string, port hookapi.Port, o
 	if err := h.enter(ctx); err != nil {
 		return err
 	}
-	if own := h.portsNow(); open && !slices.Contains(own, port) {
+	own := h.portsNow()
+	isKept := func(o hookapi.Port) bool { return overlap(o, port) && slices.Contains(h.m.ports[h.facts.Unit], o) }
+	if i := slices.IndexFunc(own, isKept); i >= 0 && !open {
+		return &hookapi.PortConflict{Unit: h.facts.Unit, Open: own[i], Want: port, Closing: true}
+	}
+	if open && !slices.Contains(own, port) {
 		all := maps.Clone(h.m.ports)
 		all[h.facts.Unit] = own
 		for unit, ports := range all {

@@ -16,6 +16,7 @@ func unitTests() []test {
 		{"ports sort: icmp, then protocol and number", portsSorted},
 		{"a range that overlaps another unit's is refused", portConflict},
 		{"a range that overlaps another of the unit's own is refused", portConflictWithItself},
+		{"a range that overlaps another of the unit's own is not closed", closeOverlapping},
 		{"status takes effect at once, whatever becomes of the hook", statusAtOnce},
 		{"the service's status is another", serviceStatus},
 	}
@@ -141,6 +142,32 @@ func portConflictWithItself(s suite) {
 	s.port(next, block, false)
 	s.port(next, forEndpoint, false)
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, true)
+}
+
+// What was open before the hook is closed as it was opened. What is not open at all may be closed.
+func closeOverlapping(s suite) {
+	r := s.env.Start(dbChanged())
+	s.port(r, block, true)
+	s.commit(r)
+
+	next := s.env.Start(dbChanged())
+	defer next.Abort()
+	s.port(next, hookapi.Port{From: 300, To: 310, Protocol: "tcp"}, true)
+	for _, want := range []hookapi.Port{
+		{From: 150, To: 150, Protocol: "tcp"}, {From: 90, To: 100, Protocol: "tcp"}, {From: 90, To: 250, Protocol: "tcp"},
+		{From: 150, To: 150, Protocol: "tcp", Endpoint: "db"},
+	} {
+		var conflict *hookapi.PortConflict
+		err := next.SetPort(s.ctx(), "", want, false)
+		if !errors.As(err, &conflict) || conflict.Unit != "wordpress/0" || !conflict.Closing {
+			s.Fatalf("SetPort(%v) to close: %v", want, err)
+		}
+	}
+	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "udp"}, false)
+	s.port(next, hookapi.Port{From: 201, To: 299, Protocol: "tcp"}, false)
+	s.port(next, hookapi.Port{From: 305, To: 305, Protocol: "tcp"}, false) // of what this hook has opened
+	s.port(next, block, false)
+	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, false)
 }
 
 // All units of the suite's world are on one machine.

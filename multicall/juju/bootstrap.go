@@ -268,6 +268,12 @@ func (b *bootstrap) undo() error {
 // checkProvider runs before anything is made, and refuses a provider whose machines could
 // not reach the state.
 func (b *bootstrap) checkProvider() error {
+	if b.restore == nil { // a backup has what an environment had, and a newer binary may have set it
+		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.Config); err != nil {
+			return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
+		}
+	}
+
 	var err error
 	b.provider, err = b.o.parts.Providers.Inspect(b.o.ctx, b.env, b.cmd.Config)
 	if err != nil {

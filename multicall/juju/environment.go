@@ -35,14 +35,23 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	changes := map[string]*string{}
+	given, changes := map[string]string{}, map[string]*string{}
 	for key, value := range pairs {
 		changes[key] = nil
 		if value != "" {
-			changes[key] = &value
+			given[key], changes[key] = value, &value
 		}
 	}
-	return o.update(func(tx *state.Tx) error { return tx.SetEnvironment(changes) })
+	return o.update(func(tx *state.Tx) error {
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		if err := o.parts.Providers.CheckSettings(env.Provider, given); err != nil {
+			return fmt.Errorf("cannot set environment: %w", err)
+		}
+		return tx.SetEnvironment(changes)
+	})
 }
 
 type getEnvironmentCmd struct {

@@ -110,6 +110,9 @@ type Providers interface {
 	// Inspect asks the provider that an environment is to have what it can do.
 	// If there is no such provider, the error lists those that there are.
 	Inspect(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
+	// CheckSettings refuses settings of the environment that an operator gives, where they are the
+	// provider's, and it does not have them.
+	CheckSettings(provider string, given map[string]string) error
 	// Access returns how to get onto a machine that has an instance, or is machine 0.
 	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
 	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile.

@@ -133,6 +133,8 @@ func (h testHooks) EndStrays(_ context.Context, word string) error {
 // testProviders have the local one, and one that is far.
 type testProviders struct{ Providers }
 
+func (testProviders) CheckSettings(string, map[string]string) error { return nil }
+
 func (testProviders) Inspect(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
 	switch e.Provider {
 	case state.ProviderLocal:

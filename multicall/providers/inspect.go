@@ -257,6 +257,16 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	return found, err
 }
 
+// CheckSettings refuses settings that an operator gives to a provider inside the binary, and
+// that it does not have. A plugin checks its own.
+func (All) CheckSettings(name string, given map[string]string) error {
+	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
+	if i < 0 {
+		return nil
+	}
+	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
+}
+
 func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }

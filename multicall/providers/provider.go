@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,9 @@ type builtinProvider struct {
 	name    string
 	summary string
 	create  plugin.New
+	// checkSettings refuses settings that somebody gives and it does not have. What an environment has is
+	// ignored instead: a newer binary may have set it.
+	checkSettings func(config map[string]string) error
 	// checkHost returns the series of its machines on this host, "" for any, or why it can
 	// have none; nil: nothing keeps it from that.
 	checkHost func(config map[string]string) (series string, err error)
@@ -45,9 +49,9 @@ type All struct{}
 
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, hostSeries},
-		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.HostSeries},
-		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), nil},
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, checkLocalSettings, hostSeries},
+		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.CheckSettings, nspawn.HostSeries},
+		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), ssh.CheckSettings, nil},
 	}
 }
 
@@ -60,10 +64,14 @@ func hostSeries(map[string]string) (string, error) {
 	return series, nil
 }
 
-func newLocal(env provider.Environment) (provider.Provider, error) {
-	for key := range env.Config {
-		return nil, fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
+func checkLocalSettings(config map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		return fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
 	}
+	return nil
+}
+
+func newLocal(env provider.Environment) (provider.Provider, error) {
 	return local.New(local.Options{
 		Dir:         filepath.Join(env.Dir, "machines"),
 		Environment: env.UUID,

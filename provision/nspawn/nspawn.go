@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,14 +50,19 @@ type Provider struct {
 // The settings' names have nspawn. before them in the environment's configuration.
 func settings() []string { return []string{"apt-repository", "network", "packages", "storage", "tree"} }
 
-// New makes the provider of an environment. It touches nothing, and refuses a setting that it does
-// not know.
-func New(e provider.Environment) (*Provider, error) {
-	for key := range e.Config {
+// CheckSettings refuses settings that somebody gives and the provider does not have.
+func CheckSettings(config map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
-			return nil, fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
+			return fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
 		}
 	}
+	return nil
+}
+
+// New makes the provider of an environment. It touches nothing, and ignores a setting that it does
+// not know.
+func New(e provider.Environment) (*Provider, error) {
 	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]}
 	p.manager = newCgroupManager(p.namePrefix)
 	if _, err := os.Lstat("/run/systemd/system"); err == nil { // as sd_booted(3)

@@ -53,14 +53,19 @@ const Name = "ssh"
 //	password-file  a file of mode 0600
 func settings() []string { return []string{"identity", "known-hosts", "password-file", "pool"} }
 
-// New returns the provider for the environment. An unknown setting is refused; what a setting says
-// is looked at when it is needed.
-func New(e provider.Environment) (*Provider, error) {
-	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
+// CheckSettings refuses settings that somebody gives and the provider does not have.
+func CheckSettings(config map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if !slices.Contains(settings(), key) {
-			return nil, fmt.Errorf("%s has no setting %q: there are %s", Name, key, strings.Join(settings(), ", "))
+			return fmt.Errorf("%s has no setting %q: there are %s", Name, key, strings.Join(settings(), ", "))
 		}
 	}
+	return nil
+}
+
+// New returns the provider for the environment. It ignores unknown settings, which a newer binary may
+// have set; what a setting says is looked at when it is needed.
+func New(e provider.Environment) (*Provider, error) {
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemdFolder: "/run/systemd/system",
 		hostTimeout: 5 * time.Second, retryInterval: 30 * time.Second, pollTimeout: 20 * time.Second, silentSince: map[string]time.Time{},

@@ -20,7 +20,12 @@ import (
 const (
 	futureMember  = `"x-future":{"list":[1,{"a":null}]}`
 	futureSetting = "future-setting"
+	// futureOfProvider is one of the provider's own, which a binary before settings were checked only as
+	// they are given refuses to work with.
+	futureOfProvider = "local.future-setting"
 )
+
+func formerIgnoresSettings() bool { return FormerHas("multicall/providers/settings_test.go") }
 
 // TestFuture has an environment go back from a newer binary, which has stored what neither this one
 // nor the former knows. Both work with it, and what is there when it goes forward again is what was.
@@ -140,6 +145,9 @@ func addFuture(tx *state.Tx, key string) error {
 	} else {
 		next += known
 	}
+	if key == keys.Environment && formerIgnoresSettings() {
+		next = strings.Replace(next, `"config":{`, `"config":{"`+futureOfProvider+`":"on",`, 1)
+	}
 	if key == keys.Environment {
 		next = strings.Replace(next, `"config":{`, `"config":{"`+futureSetting+`":"on",`, 1)
 	}
@@ -158,6 +166,9 @@ func (w *world) keepsFuture(had []string, wanted func(key string) bool) {
 		}
 		if e.Config[futureSetting] != "on" {
 			w.t.Errorf("the setting is gone: %v", e.Config)
+		}
+		if formerIgnoresSettings() && e.Config[futureOfProvider] != "on" {
+			w.t.Errorf("the provider's setting is gone: %v", e.Config)
 		}
 		for _, key := range had {
 			value, there, err := v.Keys().Get(key)

@@ -56,3 +56,12 @@ func Whole(t testing.TB) {
 		t.Skip("takes seconds; not with -short")
 	}
 }
+
+// Uninstrumented skips a test that counts what work costs when the race detector watches: its work
+// takes ten times as long then, and the detector sees the same code in other tests.
+func Uninstrumented(t testing.TB) {
+	t.Helper()
+	if race {
+		t.Skip("counts costs; not with the race detector")
+	}
+}

@@ -178,6 +178,7 @@ func busy(t *testing.T) {
 // bytes for each worker: nobody looks for itself before the gate is late.
 func TestCostBesideOtherWork(t *testing.T) {
 	need.Whole(t)
+	need.Uninstrumented(t)
 	quiet(t)
 	busy(t)
 	const steps, workers = 6, 80

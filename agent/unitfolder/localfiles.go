@@ -72,12 +72,12 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	defer root.Close()
 	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
 	if err := m.preserveDir("."); err != nil {
-		return fmt.Errorf("cannot take along what the charm has made: %w", err)
+		return fmt.Errorf("cannot take along what the charm has made: %w", wrap.InFolder(err, string(f)))
 	}
 	if err := m.syncDirs(); err != nil {
-		return err
+		return wrap.InFolder(err, string(f))
 	}
-	return m.restoreDirModes()
+	return wrap.InFolder(m.restoreDirModes(), string(f))
 }
 
 // preserver links hook-made files from the old charm folder to the new one.

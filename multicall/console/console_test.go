@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +25,8 @@ func TestReport(t *testing.T) {
 		{"usage", Usage(plain), 2, "error: cannot do it\n"},
 		{"hint", Hint(plain, "try", "again"), 1, "error: cannot do it\nhint: try\nhint: again\n"},
 		{"hint on usage", Hint(Usage(plain), "try"), 2, "error: cannot do it\nhint: try\n"},
+		{"a disk's error", fmt.Errorf("cannot do it: %w", syscall.EIO), 1, "error: cannot do it: input/output error\nhint: look for the disk's errors in dmesg\n"},
+		{"a disk's error with a hint", Hint(fmt.Errorf("cannot do it: %w", syscall.EIO), "try"), 1, "error: cannot do it: input/output error\nhint: try\n"},
 		{"usage with hint", Usage(Hint(plain, "try")), 2, "error: cannot do it\nhint: try\n"},
 		{"wrapped", Hint(fmt.Errorf("here: %w", Hint(plain, "inner")), "outer"), 1, "error: here: cannot do it\nhint: outer\nhint: inner\n"},
 	}

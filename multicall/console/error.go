@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/user"
 	"strings"
+
+	"bijou/state/durable"
 )
 
 type hintedError struct {
@@ -69,16 +71,25 @@ func Report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "hint: %s\n", hint)
 		}
 	}
-	if own, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok && !hinted {
-		fmt.Fprintf(w, "hint: %s\n", own.Hint())
+	if hint := ownHint(err); hint != "" && !hinted {
+		fmt.Fprintf(w, "hint: %s\n", hint)
 	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
 	return ends.code
+}
+
+// ownHint returns the hint that an error has itself, or that belongs to every error of a disk.
+func ownHint(err error) string {
+	own, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err)
+	if ok {
+		return own.Hint()
+	}
+	return durable.Hint(err)
 }
 
 // Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.

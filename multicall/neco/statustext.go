@@ -106,6 +106,9 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 		until = *r.EndedAt
 	}
 	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version, record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
+	if r.Stop {
+		line("", "once what stopped it is put right: neco retry; for the newest release instead: neco recover")
+	}
 	if len(r.Missing) > 0 {
 		line("missing", "no worker is alive on server %s", record.ListServers(r.Missing))
 	}

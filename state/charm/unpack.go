@@ -86,7 +86,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 		return err
 	}
 	if err := unpackInto(dir, t, res, opts); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return errors.Join(wrap.InFolder(err, dir), os.RemoveAll(dir))
 	}
 	return nil
 }

@@ -43,6 +43,41 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// Remove removes a file for good. It is no error if there is none: then it makes sure that none comes back,
+// since a process that has removed it may have been killed before it synced.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := Sync(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) || isUnsyncable(err) {
+		return nil
+	}
+	return err
+}
+
+// Hint returns what to do about an error of a disk; "" for any other error.
+func Hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EIO):
+		return "look for the disk's errors in dmesg"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on the disk"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the disk for writing"
+	}
+	return ""
+}
+
+// Explain returns the text of an error, with the hint if it is one of a disk: for records, which have no
+// place of their own for hints.
+func Explain(err error) string {
+	if hint := Hint(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}
+
 // Sync makes the names in a folder durable, and the removal of others.
 func Sync(folder string) error {
 	f, err := os.Open(folder)

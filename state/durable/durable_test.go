@@ -102,6 +102,49 @@ func TestSyncAll(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestRemove: a file that is gone already is removed, too, and so is one in a folder that is gone.
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, path, filepath.Join(dir, "none", "file")} {
+		if err := Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(path, "inner"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(path); err == nil {
+		t.Error("a folder that is not empty was removed")
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&fs.PathError{Op: "read", Path: "f", Err: syscall.EIO}, "read f: input/output error (look for the disk's errors in dmesg)"},
+		{&fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, "write f: no space left on device (make room on the disk)"},
+		{&fs.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, "open f: read-only file system (mount the disk for writing)"},
+		{&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, "open f: no such file or directory"},
+	} {
+		if got := Explain(test.err); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
 func TestReadUpTo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {

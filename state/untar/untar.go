@@ -1,5 +1,5 @@
 // Package untar unpacks tar archives. Nothing is written outside of the folder, whatever an archive
-// says. It imports nothing of bijou.
+// says.
 package untar
 
 import (
@@ -13,6 +13,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"bijou/state/wrap"
 )
 
 // Into unpacks a tar archive into a folder, which is there and empty. It may hold files, folders and
@@ -24,6 +26,10 @@ func Into(ctx context.Context, dir string, archive io.Reader, own bool) error {
 		return err
 	}
 	defer root.Close()
+	return wrap.InFolder(unpackAll(ctx, root, archive, own), dir)
+}
+
+func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) error {
 	u := unpacker{root: root, own: own}
 	for entries := tar.NewReader(archive); ; {
 		header, err := entries.Next()

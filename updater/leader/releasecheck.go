@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/durable"
 	"bijou/state/keyspace"
 	"bijou/state/metrics"
 	"bijou/state/wrap"
@@ -417,7 +418,7 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 	if err != nil {
 		return err
 	}
-	failure := record.CheckFailure{Message: record.Shorten(why.Error(), record.MaxText), At: at, Refused: was.Refused}
+	failure := record.CheckFailure{Message: record.Shorten(durable.Explain(why), record.MaxText), At: at, Refused: was.Refused}
 	if f.missed != "" && f.missed != failure.Refused {
 		failure.Refused = f.missed
 		a := record.Alert{

@@ -41,7 +41,7 @@ type runningTask struct {
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
 		s := *w.snapshot.Status
-		s.Error, s.Message, s.At = true, err.Error(), w.clock.Now()
+		s.Error, s.Message, s.At = true, durable.Explain(err), w.clock.Now()
 		return w.writeStatus(ctx, s)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
@@ -66,7 +66,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	}
 	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.Now()
 	if err != nil {
-		j.Phase, j.Message = Failed, err.Error()
+		j.Phase, j.Message = Failed, durable.Explain(err)
 	}
 	if others, ok := errors.AsType[faultError](err); ok {
 		j.WaitedFor = others.servers

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -159,7 +158,7 @@ func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path stri
 	if err := durable.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := durable.Remove(note); err != nil {
 		return err
 	}
 	if err := c.opts.State.DownloadBlob(ctx, r.SHA256, path, 0o644); err != nil {

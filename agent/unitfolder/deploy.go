@@ -126,7 +126,7 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	switch {
 	case err == nil: // the old one is charm.new now
 		fault("after-exchange")
-		err = os.RemoveAll(fresh)
+		err = f.removeReplaced(fresh)
 	case errors.Is(err, fs.ErrNotExist):
 		err = os.Rename(fresh, old)
 	default: // a file system that cannot exchange
@@ -156,7 +156,16 @@ func (f Folder) swapByRename() error {
 	if err := os.Rename(f.Path("charm.new"), f.Charm()); err != nil {
 		return errors.Join(err, f.restoreOldCharm())
 	}
-	return os.RemoveAll(aside)
+	return f.removeReplaced(aside)
+}
+
+// removeReplaced removes the old charm once it is certain that the new one stays in its place: with it goes
+// the only other name of what hooks have made.
+func (f Folder) removeReplaced(old string) error {
+	if err := durable.Sync(string(f)); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
 }
 
 func (f Folder) restoreOldCharm() error {

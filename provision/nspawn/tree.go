@@ -142,7 +142,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	}
 	defer lock.Close()
 	if _, err := os.Stat(dir); err == nil {
-		return nil
+		return durable.Sync(parent) // who has put it there may have been killed before that
 	}
 	const draft = ".draft"
 	if err := durable.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -14,11 +14,10 @@ import (
 	"bijou/testscripts/need"
 )
 
-func survives(chance float64) bool { return rand.Float64() < chance }
-
 // Disk is a disk that a process of its own serves.
 type Disk struct {
-	Path string // where it is mounted
+	Path string     // where it is mounted
+	Dice *rand.Rand // thrown by the disk's seed, for what the test chooses itself
 
 	t       testing.TB
 	orders  io.WriteCloser
@@ -36,9 +35,10 @@ func New(t testing.TB) *Disk {
 		t.Fatal(err)
 	}
 
-	d := &Disk{Path: t.TempDir(), t: t}
+	seed := chooseSeed(t)
+	d := &Disk{Path: t.TempDir(), Dice: rand.New(rand.NewPCG(seed, 1)), t: t}
 	cmd := exec.Command(executable)
-	cmd.Args = []string{Program, d.Path, t.TempDir()}
+	cmd.Args = []string{Program, d.Path, t.TempDir(), strconv.FormatUint(seed, 10)}
 	cmd.Stderr = os.Stderr
 	if d.orders, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -61,6 +61,17 @@ func New(t testing.TB) *Disk {
 	return d
 }
 
+// chooseSeed takes the seed of BIJOU_TEST_SEED, or any, and prints it. It repeats what a cut forgets, as
+// far as moments can be repeated.
+func chooseSeed(t testing.TB) uint64 {
+	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	fmt.Printf("lying disk: %s: BIJOU_TEST_SEED=%d\n", t.Name(), seed)
+	return seed
+}
+
 func (d *Disk) await(want string) {
 	d.t.Helper()
 	answer, err := d.answers.ReadString('\n')
@@ -81,6 +92,25 @@ func (d *Disk) order(want, format string, args ...any) {
 func (d *Disk) Fail(what ...string) {
 	d.t.Helper()
 	d.order("done", "fail %s", strings.Join(what, " "))
+}
+
+// FailAt has the n-th "read", "write" or "sync" from now on fail, and no other.
+func (d *Disk) FailAt(n int, what string) {
+	d.t.Helper()
+	d.order("done", "fail-at %d %s", n, what)
+}
+
+// FailFrom has that one fail, and all that follow. Of a read that fails alone nobody may hear: the kernel tries
+// it again.
+func (d *Disk) FailFrom(n int, what string) {
+	d.t.Helper()
+	d.order("done", "fail-from %d %s", n, what)
+}
+
+// KillAtSync has the n-th sync from now on kill the process that asks for it, and sync nothing.
+func (d *Disk) KillAtSync(n int) {
+	d.t.Helper()
+	d.order("done", "kill-at %d sync", n)
 }
 
 // Heal ends all failures.
@@ -107,7 +137,7 @@ func (d *Disk) Failed(what string) int {
 }
 
 // Cut has the power go, and come back: of what was not synced each page and each name survives with
-// that chance. No process may use the disk.
+// that chance. No process may use the disk: KillUsers ends them.
 func (d *Disk) Cut(survive float64) {
 	d.t.Helper()
 	d.order("cut", "cut %g", survive)

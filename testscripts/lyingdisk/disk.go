@@ -1,11 +1,16 @@
 package lyingdisk
 
 import (
+	"context"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 const pageSize = 4096
@@ -18,6 +23,12 @@ type disk struct {
 	names  map[uint64]map[string]entry // by inode of the directory: what each changed name was
 	fails  map[string]bool             // "read", "write", "sync": they fail
 	counts map[string]int              // how often each did
+	dice   *rand.Rand
+
+	next  string // "read", "write", "sync": one of them is to fail,
+	left  int    // after so many; 0: none is
+	stays bool   // and all that follow
+	kills bool   // that one kills its caller instead
 }
 
 // changed is what a file was when it was last synced, as far as it differs now.
@@ -33,13 +44,33 @@ type entry struct {
 	link  string // of a symlink
 }
 
-func newDisk() *disk {
-	return &disk{files: map[uint64]*changed{}, names: map[uint64]map[string]entry{}, fails: map[string]bool{}, counts: map[string]int{}}
+func newDisk(dice *rand.Rand) *disk {
+	return &disk{
+		files: map[uint64]*changed{}, names: map[uint64]map[string]entry{}, fails: map[string]bool{}, counts: map[string]int{}, dice: dice,
+	}
+}
+
+func (d *disk) survives(chance float64) bool { return d.dice.Float64() < chance }
+
+// failedSync returns EIO if this sync fails. If it is to kill its caller, it does, and syncs nothing: then
+// what it was for is not lost, as it is after a sync that failed.
+func (d *disk) failedSync(ctx context.Context) (errno syscall.Errno, killed bool) {
+	errno = d.failure("sync")
+	if caller, ok := fuse.FromContext(ctx); ok && errno != 0 && d.kills {
+		return errno, syscall.Kill(int(caller.Pid), syscall.SIGKILL) == nil
+	}
+	return errno, false
 }
 
 // failure returns EIO if what is named fails now.
 func (d *disk) failure(what string) syscall.Errno {
-	if !d.fails[what] {
+	if d.left > 0 && d.next == what {
+		d.left--
+		if d.left > 0 {
+			return 0
+		}
+		d.fails[what] = d.stays
+	} else if !d.fails[what] {
 		return 0
 	}
 	d.counts[what]++
@@ -102,11 +133,11 @@ func (c *changed) keep(f *os.File, page int64) error {
 }
 
 // syncFile makes the contents last, or loses them.
-func (d *disk) syncFile(inode uint64, size int64) syscall.Errno {
-	errno := d.failure("sync")
+func (d *disk) syncFile(ctx context.Context, inode uint64, size int64) syscall.Errno {
+	errno, killed := d.failedSync(ctx)
 	c := d.files[inode]
 	switch {
-	case c == nil:
+	case c == nil, killed:
 	case errno != 0:
 		for page := int64(0); page*pageSize < max(size, c.size); page++ {
 			if old, ok := c.pages[page]; ok || page*pageSize >= c.size {
@@ -136,8 +167,8 @@ func (d *disk) noteName(directory uint64, name string, was entry) {
 }
 
 // syncNames makes the names in a directory last.
-func (d *disk) syncNames(directory uint64) syscall.Errno {
-	if errno := d.failure("sync"); errno != 0 {
+func (d *disk) syncNames(ctx context.Context, directory uint64) syscall.Errno {
+	if errno, _ := d.failedSync(ctx); errno != 0 {
 		return errno
 	}
 	delete(d.names, directory)
@@ -154,14 +185,14 @@ func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, err
 	}
 
 	size := c.size
-	if rand.Float64() < survive && len(c.lost) == 0 {
+	if d.survives(survive) && len(c.lost) == 0 {
 		size = int64(len(data))
 	}
 	left := make([]byte, size)
 	copy(left, data)
-	for page, old := range c.pages {
-		if rand.Float64() >= survive {
-			restore(left, page, old)
+	for _, page := range slices.Sorted(maps.Keys(c.pages)) {
+		if !d.survives(survive) {
+			restore(left, page, c.pages[page])
 		}
 	}
 	for page, old := range c.lost {
@@ -170,7 +201,7 @@ func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, err
 	// What was written beyond the end that was synced, and is within the size that survives, may be
 	// there or be zeroes.
 	for page := (c.size + pageSize - 1) / pageSize; page*pageSize < size; page++ {
-		if rand.Float64() >= survive {
+		if !d.survives(survive) {
 			restore(left, page, nil)
 		}
 	}

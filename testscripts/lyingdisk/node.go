@@ -223,12 +223,12 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 }
 
 // Fsync syncs a file, or the names in a directory.
-func (n *node) Fsync(_ context.Context, f fs.FileHandle, _ uint32) syscall.Errno {
+func (n *node) Fsync(ctx context.Context, f fs.FileHandle, _ uint32) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
 	if n.IsDir() {
 		e, _ := stat(n.path())
-		return n.disk.syncNames(e.inode)
+		return n.disk.syncNames(ctx, e.inode)
 	}
 
 	inode, path := n.identify(f)
@@ -236,7 +236,7 @@ func (n *node) Fsync(_ context.Context, f fs.FileHandle, _ uint32) syscall.Errno
 	if err != nil {
 		return fs.ToErrno(err)
 	}
-	return n.disk.syncFile(inode, info.Size())
+	return n.disk.syncFile(ctx, inode, info.Size())
 }
 
 // PassthroughFd keeps the kernel from going around this file system.

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,13 +18,18 @@ import (
 )
 
 // Program is the name under which a test binary serves a disk: its arguments are the directory where
-// it is mounted, and one where its files lie. It takes orders on stdin, a line each, and answers each
-// with a line: "fail WHAT...", "heal", "cut SURVIVE", "failed WHAT".
+// it is mounted, one where its files lie, and a seed. It takes orders on stdin, a line each, and answers each
+// with a line: "fail WHAT...", "fail-at N WHAT", "fail-from N WHAT", "kill-at N WHAT", "heal", "cut SURVIVE", "failed WHAT".
 const Program = "lying-disk"
 
 // Main serves a disk until stdin ends.
 func Main() {
-	s := &served{mount: os.Args[1], base: os.Args[2]}
+	seed, err := strconv.ParseUint(os.Args[3], 10, 64)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	s := &served{mount: os.Args[1], base: os.Args[2], dice: rand.New(rand.NewPCG(seed, 0))}
 	if err := s.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,6 +40,7 @@ type served struct {
 	mount, base string
 	disk        *disk
 	server      *fuse.Server
+	dice        *rand.Rand
 }
 
 func (s *served) live() string  { return filepath.Join(s.base, "live") }
@@ -64,7 +73,7 @@ func (s *served) start() error {
 	if err := os.Mkdir(s.grave(), 0o755); err != nil {
 		return err
 	}
-	s.disk = newDisk()
+	s.disk = newDisk(s.dice)
 
 	var st syscall.Stat_t
 	if err := syscall.Stat(s.live(), &st); err != nil {
@@ -97,8 +106,16 @@ func (s *served) obey(words []string) (string, error) {
 		for _, what := range words[1:] {
 			s.disk.fails[what] = true
 		}
+	case "fail-at", "fail-from", "kill-at":
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			return "", err
+		}
+		s.disk.left, s.disk.next = n, words[2]
+		s.disk.stays, s.disk.kills = words[0] == "fail-from", words[0] == "kill-at"
 	case "heal":
 		clear(s.disk.fails)
+		s.disk.left, s.disk.kills = 0, false
 	case "failed":
 		return strconv.Itoa(s.disk.counts[words[1]]), nil
 	case "cut":
@@ -179,14 +196,15 @@ func (s *served) rebuild(inode uint64, path, target string, places map[uint64]st
 	for _, e := range entries {
 		names[e.Name()], _ = stat(filepath.Join(path, e.Name()))
 	}
-	for name, was := range s.disk.names[inode] {
-		if !survives(survive) {
-			names[name] = was
+	changed := s.disk.names[inode]
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		if !s.disk.survives(survive) {
+			names[name] = changed[name]
 		}
 	}
 
-	for name, e := range names {
-		if err := s.rebuildEntry(e, filepath.Join(target, name), places, survive); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if err := s.rebuildEntry(names[name], filepath.Join(target, name), places, survive); err != nil {
 			return err
 		}
 	}

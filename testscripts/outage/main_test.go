@@ -12,7 +12,7 @@ import (
 
 // TestMain makes this binary every applet.
 func TestMain(m *testing.M) {
-	applets.MainWith(m, multicall.Options{}, map[string]func(){lyingdisk.Program: lyingdisk.Main}, func() {
+	applets.MainWith(m, multicall.Options{}, map[string]func(){lyingdisk.Program: lyingdisk.Main, operationProgram: runOperation}, func() {
 		if !need.LongRun() {
 			fmt.Println("skip: the outage suites take minutes; BIJOU_TEST_LONG=1 runs them")
 		}

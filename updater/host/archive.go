@@ -15,6 +15,7 @@ import (
 
 	"bijou/state/durable"
 	"bijou/state/untar"
+	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -28,7 +29,7 @@ func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.
 func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
-		return durable.Sync(releasesDir(f)) // whoever has put it there may have been killed before
+		return durable.Sync(releasesDir(f)) // who has put it there may have been killed before that
 	}
 	draft := into + ".draft"
 	if err := unpackAs(ctx, archive, draft, into); err != nil {
@@ -61,7 +62,8 @@ func switchTo(f release.File) error {
 	}
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
-		return nil
+		err := durable.Sync(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
+		return wrap.Error(err, "cannot switch %s", f.To)
 	}
 	if err := replaceLink(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"bijou/state/backoff"
@@ -137,15 +137,7 @@ func holdUnit(unit string) error {
 }
 
 func unholdUnit(unit string) error {
-	file := holdFile(unit)
-	err := os.Remove(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return durable.Sync(filepath.Dir(file))
+	return durable.Remove(holdFile(unit))
 }
 
 // tryTimeout bounds one trial, also on a slow machine.
@@ -173,5 +165,18 @@ func tryAs(ctx context.Context, program string, args []string) (out []byte, err 
 		out, err = c.CombinedOutput()
 		return err
 	})
+	if isUnreadable(err) {
+		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
+	}
 	return out, err
+}
+
+// isUnreadable reports whether a program has ended since a page of its own file could not be read.
+func isUnreadable(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGBUS
 }

@@ -53,7 +53,7 @@ func (d Download) Get(ctx context.Context) error {
 
 func (d Download) retryUntilDone(ctx context.Context) error {
 	if sum, _, err := digest.OfFile(d.Path); err == nil && sum == d.wantedSum() {
-		return nil
+		return durable.Sync(filepath.Dir(d.Path)) // who has put it there may have been killed before that
 	}
 	gap, resumed := minRetryDelay, d.partialSize() > 0
 	for n := 1; ; n++ {
@@ -95,7 +95,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 	defer cancel(nil)
 	have := d.partialSize()
 	if d.Size > 0 && have == d.Size {
-		return nil
+		return d.syncPartial()
 	}
 	resp, err := d.sendRequest(ctx, have)
 	if err != nil {
@@ -170,8 +170,28 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 	}
 
 	// What has come is kept, also if it is not all: the next try goes on there.
-	synced := f.Sync()
+	synced := d.syncOrRemove(f)
 	return errors.Join(err, synced)
+}
+
+// syncPartial syncs a file that is all there. Who has written it may have been killed before that.
+func (d Download) syncPartial() error {
+	f, err := os.Open(d.Path + partialSuffix)
+	if err != nil {
+		return permanentError{err}
+	}
+	defer f.Close()
+	return d.syncOrRemove(f)
+}
+
+// syncOrRemove removes a file that cannot be synced. What the sync was for is lost, although it can still
+// be read, and the next sync would not say so.
+func (d Download) syncOrRemove(f *os.File) error {
+	err := f.Sync()
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, os.Remove(f.Name()))
 }
 
 // watchedBody cancels a request whose answer comes to a halt.

@@ -61,7 +61,7 @@ func (s *Source) fetchAsset(ctx context.Context, r Release, sums verifiedSums, n
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot make the folder of downloads: %w", err)
 	}
 	path = filepath.Join(dir, name)
 	return path, Download{Client: s.http, URL: asset.URL, Header: s.requestHeader(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)

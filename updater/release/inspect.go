@@ -2,6 +2,8 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +15,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"bijou/state/digest"
+	"bijou/state/durable"
 	"bijou/state/wrap"
 	"bijou/updater/record"
 )
@@ -132,6 +136,12 @@ func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSum
 	if errors.Is(err, errNoUnpacker) || ctx.Err() != nil {
 		return found, err
 	}
+	if err != nil && !isWhole(file, sums.Sums[name]) {
+		return found, fmt.Errorf("%w; the file that was downloaded cannot be read as it is published", err)
+	}
+	if err != nil && durable.Hint(err) != "" {
+		return found, err
+	}
 	if err != nil {
 		return found, RefusedError{Why: err.Error()}
 	}
@@ -150,6 +160,12 @@ func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSum
 	}
 	found.manifest, err = checkPlan(r, name, data, i.Running)
 	return found, err
+}
+
+// isWhole reports whether the disk still returns what was downloaded.
+func isWhole(file string, want [sha256.Size]byte) bool {
+	sum, _, err := digest.OfFile(file)
+	return err == nil && sum == hex.EncodeToString(want[:])
 }
 
 func checkPackageThere(r Release, sums verifiedSums, p Package) error {

@@ -250,7 +250,7 @@ func (j job) do(t *testing.T) (said string, err error) {
 type interruption struct {
 	name  string
 	what  string // "read", "write" or "sync"
-	stays bool // all that follow fail, too
+	stays bool   // all that follow fail, too
 	kills bool
 	power int // how often it is tried what is left after a power cut; 0: there is none
 }

@@ -28,7 +28,7 @@ func (w *world) unitsOf(service string) (names []string, err error) {
 // records are those of all units that are or were, by unit.
 func (w *world) records() map[string][]judge.Event {
 	w.t.Helper()
-	all, err := judge.ReadAll(w.Unit("*", "recorder.log"), filepath.Join(w.gone, "*"))
+	all, err := judge.ReadAll(w.recorderLogs(), filepath.Join(w.gone, "*"))
 	check(w.t, err)
 	return all
 }

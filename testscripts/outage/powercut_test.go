@@ -201,7 +201,7 @@ func (w *world) killAll() {
 // noteKill writes into every record that the unit's hooks were killed there.
 func (w *world) noteKill() {
 	w.t.Helper()
-	logs, err := filepath.Glob(w.Machine("units", "*", "recorder.log"))
+	logs, err := filepath.Glob(w.recorderLogs())
 	check(w.t, err)
 	for _, log := range logs {
 		check(w.t, judge.Append(log, judge.Event{Event: judge.Killed}))

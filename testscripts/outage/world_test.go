@@ -26,6 +26,8 @@ type world struct {
 	url  string // the state's
 
 	charm string
+	// recorded is where units keep their records, each in a folder of its name; empty: in the unit's own folder.
+	recorded string
 
 	commands commands // that run
 }
@@ -34,14 +36,34 @@ type world struct {
 // default, a SQLite file.
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
-	w := &world{Env: localenv.New(t, t.TempDir(), "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
+	w := prepareWorld(t, t.TempDir(), url)
+	w.bootstrap()
+	return w
+}
+
+// prepareWorld makes one in that home that is not bootstrapped yet.
+func prepareWorld(t *testing.T, home, url string) *world {
+	t.Helper()
+	w := &world{Env: localenv.New(t, home, "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
 	w.Run = w.commands.run
 	w.charm = filepath.Join(t.TempDir(), "recorder")
 	check(t, judge.Charm(w.charm, filepath.Join("..", "charms", "recorder"), w.gone))
-	t.Cleanup(func() { w.Destroy(func() string { return w.log(0) }) })
+	return w
+}
+
+func (w *world) bootstrap() {
+	w.t.Helper()
+	w.t.Cleanup(func() { w.Destroy(func() string { return w.log(0) }) })
 	w.Juju("bootstrap", "--config", "update-status-interval=0")
 	w.url = w.recordedURL()
-	return w
+}
+
+// recorderLogs is a pattern of the units' records.
+func (w *world) recorderLogs() string {
+	if w.recorded != "" {
+		return filepath.Join(w.recorded, "*", "recorder.log")
+	}
+	return w.Unit("*", "recorder.log")
 }
 
 // recordedURL is where bootstrap has put the state.

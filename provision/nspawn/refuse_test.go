@@ -37,7 +37,7 @@ func TestRefusesSettings(t *testing.T) {
 			t.Errorf("%s: got %v", bad, err)
 		}
 	}
-	if _, err := New(provider.Environment{Config: map[string]string{"aptrepository": "/x"}}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
+	if err := CheckSettings(map[string]string{"aptrepository": "/x"}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package lyingdisk
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	gofuse "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -132,9 +134,25 @@ func (s *served) obey(words []string) (string, error) {
 	return "done", nil
 }
 
+// unmount tries for some seconds: a process that was killed lets go of its files a little later, and
+// for that the disk has to answer it.
+func (s *served) unmount() (err error) {
+	for range 200 {
+		err = syscall.Unmount(s.mount, 0)
+		if !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+
+		s.disk.mu.Unlock()
+		time.Sleep(50 * time.Millisecond)
+		s.disk.mu.Lock()
+	}
+	return err
+}
+
 // cut has the power go. Nobody may use the disk.
 func (s *served) cut(survive float64) error {
-	if err := syscall.Unmount(s.mount, 0); err != nil {
+	if err := s.unmount(); err != nil {
 		return fmt.Errorf("cannot unmount: %w", err)
 	}
 	places, err := s.findInodes()

@@ -52,6 +52,7 @@ func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	l.halt()
 	w.killAll()
 	w.noteKill()
+	w.disk.KillUsers()
 	w.disk.Cut(survive)
 
 	w.checkPromises()

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 	"bijou/testscripts/statetest"
 )
 
@@ -73,7 +73,7 @@ func TestPairFromInstallToStop(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(r.dir, "*s", "*-[0-9]*")); len(left) > 0 {
 			r.t.Errorf("folders are left: %q", left)
 		}
-		shown := sanitize.HideSecrets(r.logs())
+		shown := text.HideSecrets(r.logs())
 		if !strings.Contains(shown, `mysql/0 INFO server-relation-joined: setting changed: "user"="root" (was unset)`) ||
 			!strings.Contains(shown, `"password"=(hidden)`) || strings.Contains(shown, "s3cret") {
 			r.t.Errorf("the log does not say what changed:\n%s", shown)

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/durable"
+	"bijou/state/osutil"
+	"bijou/state/unitdir"
 )
 
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.Dir, root.name)
-		if err := durable.MkdirAll(path, 0o755); err != nil {
+		if err := osutil.MkdirAll(path, 0o755); err != nil {
 			return err
 		}
 		entries, err := os.ReadDir(path)
@@ -28,7 +28,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 			if err != nil || slices.Contains(units, unit) {
 				continue
 			}
-			folder := unitfolder.Of(m.host.Dir, unit)
+			folder := unitdir.Of(m.host.Dir, unit)
 			if err := folder.Remove(); err != nil {
 				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 			}
@@ -45,7 +45,7 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	}
 	if err == nil {
 		m.faultPoint("before-storage-removed")
-		err = unitfolder.StorageOf(m.host.Dir, environment, s).RemoveAll()
+		err = unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 // outageLog tells what agents of this process cannot do and try again: in the process's log
@@ -63,7 +63,7 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	if !had || o.cause != why {
 		o = outage{state.Trouble{Since: time.Now().UTC()}, why, o.shownCause}
 	}
-	o.Message, _, _ = strings.Cut(durable.Explain(err), "\n")
+	o.Message, _, _ = strings.Cut(osutil.Explain(err), "\n")
 	o.Attempts++
 	o.NextRetry = next.UTC()
 	l.outages[agent] = o

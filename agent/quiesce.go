@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bijou/agent/hookexec"
-	"bijou/agent/unitfolder"
 	"bijou/state/backoff"
+	"bijou/state/unitdir"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // ErrUnaware is Quiesce's error if the agent's binary is older and cannot be asked.
-var ErrUnaware = unitfolder.ErrAgentUnaware
+var ErrUnaware = unitdir.ErrAgentUnaware
 
 // Quiesced keeps hooks of a unit from beginning until it is closed, or this process ends.
 type Quiesced interface {
@@ -33,7 +33,7 @@ type Quiesced interface {
 // process lives. onWait is called once if Quiesce has to wait. It returns ErrUnaware, or
 // ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
-	folder := unitfolder.Of(machineDir, unit).Legacy()
+	folder := unitdir.Of(machineDir, unit).Legacy()
 	begin, waited := time.Now(), false
 	for {
 		q, err := tryQuiesce(folder)
@@ -41,7 +41,7 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 			return q, nil
 		}
 		unaware := errors.Is(err, ErrUnaware)
-		if unaware && time.Since(begin) > maxUnaware || !unaware && !errors.Is(err, unitfolder.ErrHookRuns) {
+		if unaware && time.Since(begin) > maxUnaware || !unaware && !errors.Is(err, unitdir.ErrHookRuns) {
 			return nil, err
 		}
 
@@ -55,7 +55,7 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 	}
 }
 
-func tryQuiesce(folder unitfolder.Folder) (*unitfolder.Quiesced, error) {
+func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	q, err := folder.TryQuiesce()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func tryQuiesce(folder unitfolder.Folder) (*unitfolder.Quiesced, error) {
 	// The agent has ended its hook before it gives the lock up, unless it has died.
 	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
 	if err == nil && runs {
-		err = unitfolder.ErrHookRuns
+		err = unitdir.ErrHookRuns
 	}
 	if err != nil {
 		_ = q.Close()

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"bijou/agent/pulse"
-	"bijou/agent/unitfolder"
 	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
+	"bijou/state/unitdir"
 	"bijou/testscripts/await"
 	"bijou/testscripts/statetest"
 )
@@ -201,7 +201,7 @@ func (r *rig) settled(unit string) bool {
 func (r *rig) update(f func(tx *state.Tx) error) { r.t.Helper(); statetest.Update(r.t, r.st, f) }
 
 // folder is a unit's folder.
-func (r *rig) folder(unit string) string { return string(unitfolder.Of(r.dir, unit)) }
+func (r *rig) folder(unit string) string { return string(unitdir.Of(r.dir, unit)) }
 
 // twice runs a test over both stores.
 func twice(t *testing.T, test func(r *rig)) {

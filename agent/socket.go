@@ -12,8 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 // maxSocketPath is the size of a unix socket's address, in bytes.
@@ -35,7 +34,7 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 	if old, err := os.ReadFile(record); err == nil && string(old) == text {
 		return dir, nil
 	}
-	if err := durable.WriteFile(record, []byte(text), 0o600); err != nil {
+	if err := osutil.WriteFile(record, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("cannot record where the sockets are: %w", err)
 	}
 	return dir, nil
@@ -234,7 +233,7 @@ func socketPath(dir, unit string) string {
 	return path
 }
 
-func shortHash(name string, n int) string { return digest.Of([]byte(name))[:n] }
+func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
 // DoFolder makes the folder that `juju do` may use for the sockets of its runs,
 // owner-only and short, and returns it. RemoveSockets removes it.

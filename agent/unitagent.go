@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"bijou/agent/uniter"
-	"bijou/agent/unitfolder"
 	"bijou/agent/unitlog"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/unitdir"
 )
 
 // RunUnit runs one unit agent without a machine agent, under its own session. It returns nil when
@@ -96,7 +96,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		State:  h.State,
 		Unit:   unit,
 		Update: h.presence.updaterFor(agent),
-		Folder: unitfolder.Of(h.Dir, unit),
+		Folder: unitdir.Of(h.Dir, unit),
 		Tools:  h.Tools,
 		Socket: func() (string, error) {
 			dir, err := makeMachineSockets(h.uuid, h.Dir)
@@ -119,13 +119,13 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 // UnitFolder returns a path of a unit's folder below its machine's that holds whichever binary
 // the unit's agent runs: it may be a link.
 func UnitFolder(machineDir, unit string) string {
-	return string(unitfolder.Of(machineDir, unit).Legacy())
+	return string(unitdir.Of(machineDir, unit).Legacy())
 }
 
 // StorageFolder returns the folder of a storage below its machine's, or, in a pool of the operator's, below
 // base; base is empty otherwise.
 func StorageFolder(machineDir, environment string, s state.Storage) (folder, base string) {
-	one := unitfolder.StorageOf(machineDir, environment, s)
+	one := unitdir.StorageOf(machineDir, environment, s)
 	return one.Folder, one.Base
 }
 

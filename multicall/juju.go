@@ -26,9 +26,9 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
-	"bijou/state/bind"
 	"bijou/state/charm"
 	"bijou/state/childenv"
+	"bijou/state/unitdir"
 )
 
 func runJuju(c applet.Call) int {
@@ -107,7 +107,7 @@ func (localAgents) RemoveFiles(e home.Environment) error {
 		return err
 	}
 	for _, dir := range dirs {
-		released := bind.ReleaseMachine(dir)
+		released := unitdir.ReleaseMachine(dir)
 		err = errors.Join(err, released)
 	}
 	removed := agent.RemoveSockets(e.UUID)

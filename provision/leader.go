@@ -3,12 +3,10 @@ package provision
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/metrics"
 	"bijou/state/sweep"
 )
 
@@ -177,36 +175,4 @@ func (l *leader) untilNextPlan() time.Duration {
 		}
 	}
 	return max(wait, 10*time.Millisecond)
-}
-
-func (w Want) equal(o Want) bool {
-	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
-}
-
-func (w Want) startsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Unmanaged })
-}
-
-// measure has the metrics say what the leader knows, and of one that does not lead that only. docs/monitoring.md
-// says what each metric is.
-func (l *leader) measure(s snapshot) {
-	now := metrics.NewRegistry()
-	now.Set(1, leaderMetric)
-	now.Set(float64(len(l.last.actions)), "bijou_provisioner_queue_length")
-	count := map[string]int{}
-	for _, m := range s.machines {
-		count[string(m.Status)]++
-	}
-	for status, n := range count {
-		now.Set(float64(n), "bijou_machines", "status", status)
-	}
-	l.State.Metrics.Replace(now)
-}
-
-const leaderMetric = "bijou_provisioner_leader"
-
-func measureIdle(r *metrics.Registry) {
-	idle := metrics.NewRegistry()
-	idle.Set(0, leaderMetric)
-	r.Replace(idle)
 }

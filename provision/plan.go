@@ -159,3 +159,11 @@ func stopActions(machine string, instances []provider.Instance) []Action {
 func (a *assignment) problemf(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
+
+func (w Want) equal(o Want) bool {
+	return w.Environment == o.Environment && w.Harvest == o.Harvest && slices.Equal(w.Machines, o.Machines)
+}
+
+func (w Want) startsInstance(machine string) bool {
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Unmanaged })
+}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/durable"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -99,7 +99,7 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 		return err
 	}
 	defer blob.Close()
-	file, err := durable.Create(path, mode)
+	file, err := osutil.Create(path, mode)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/sanitize"
 	"bijou/state/store"
 	"bijou/state/storeurl"
+	"bijou/state/text"
 	"bijou/state/wrap"
 )
 
@@ -177,20 +177,20 @@ func IgnoreNotFound(err error) error { return wrap.Unless(err, ErrNotFound) }
 // Truncate cuts a text to at most maxBytes, between two characters, and ends it with how many bytes
 // were cut off. Secrets in one that is too long are hidden first: nothing tells that half a URL holds
 // a password. maxBytes must have room for the words at the end, which take 50 bytes at most.
-func Truncate(text string, maxBytes int) string {
-	if len(text) <= maxBytes {
-		return text
+func Truncate(message string, maxBytes int) string {
+	if len(message) <= maxBytes {
+		return message
 	}
-	text = sanitize.HideSecrets(text)
-	if len(text) <= maxBytes {
-		return text
+	message = text.HideSecrets(message)
+	if len(message) <= maxBytes {
+		return message
 	}
 
-	kept := max(0, maxBytes-len(cutMark(len(text))))
-	for kept > 0 && !utf8.RuneStart(text[kept]) {
+	kept := max(0, maxBytes-len(cutMark(len(message))))
+	for kept > 0 && !utf8.RuneStart(message[kept]) {
 		kept--
 	}
-	return text[:kept] + cutMark(len(text)-kept)
+	return message[:kept] + cutMark(len(message)-kept)
 }
 
 func cutMark(bytes int) string { return fmt.Sprintf("... (%d bytes cut off)", bytes) }

@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 	"bijou/state/keyspace"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 	"bijou/state/sweep"
 	"bijou/testscripts/statetest"
 )
@@ -34,7 +34,7 @@ func TestSecretsGoWithTheirOwner(t *testing.T) {
 		content := func(r *secret.Record, c secret.Content) {
 			statetest.Update(t, st, func(tx *state.Tx) error {
 				r.AddRevision(now)
-				return errors.Join(secrets.PutContent(tx, ring, *r, c), secrets.Put(tx, *r))
+				return errors.Join(record.PutContent(tx, ring, *r, c), record.Put(tx, *r))
 			})
 		}
 		own := secret.Record{ID: "own", Origin: "u", Owner: secret.Owner{Unit: "mysql/0"}}
@@ -44,11 +44,11 @@ func TestSecretsGoWithTheirOwner(t *testing.T) {
 		free := secret.Record{ID: "free", Origin: "u"}
 		content(&free, secret.Content{"key": []byte("b")})
 		statetest.Update(t, st, func(tx *state.Tx) error {
-			r, err := secrets.Get(tx.View, "free")
+			r, err := record.Get(tx.View, "free")
 			r.Track("mysql/0", 1, "label")
-			return errors.Join(err, secrets.Grant(tx, r, "mysql", true))
+			return errors.Join(err, record.Grant(tx, r, "mysql", true))
 		})
-		opened := statetest.Read(t, st, func(v *state.View) (secret.Content, error) { return secrets.Open(v, ring, own, 1) })
+		opened := statetest.Read(t, st, func(v *state.View) (secret.Content, error) { return record.Open(v, ring, own, 1) })
 		if len(opened["big"]) != 900_000 {
 			t.Errorf("a large content has %d bytes when it is read", len(opened["big"]))
 		}
@@ -61,7 +61,7 @@ func TestSecretsGoWithTheirOwner(t *testing.T) {
 		if got, want := keysOfSecrets(t, st), "secret-contents/free/1 secret-contents/ours/1 secret-contents/own/1 secrets/free secrets/ours secrets/own"; got != want {
 			t.Errorf("swept while its owners were there: %s, want %s", got, want)
 		}
-		opened = statetest.Read(t, st, func(v *state.View) (secret.Content, error) { return secrets.Open(v, ring, own, 1) })
+		opened = statetest.Read(t, st, func(v *state.View) (secret.Content, error) { return record.Open(v, ring, own, 1) })
 		if len(opened["big"]) != 900_000 {
 			t.Error("the blob of a large content was swept")
 		}
@@ -72,11 +72,11 @@ func TestSecretsGoWithTheirOwner(t *testing.T) {
 		if got, want := keysOfSecrets(t, st), "secret-contents/free/1 secrets/free"; got != want {
 			t.Errorf("once the service is gone: %s, want %s", got, want)
 		}
-		r := statetest.Read(t, st, func(v *state.View) (secret.Record, error) { return secrets.Get(v, "free") })
+		r := statetest.Read(t, st, func(v *state.View) (secret.Record, error) { return record.Get(v, "free") })
 		if len(r.Consumers)+len(r.Grants) != 0 {
 			t.Errorf("the operators' secret remembers who is gone: %+v", r)
 		}
-		statetest.Update(t, st, func(tx *state.Tx) error { _, err := secrets.Remove(tx, r, 1); return err })
+		statetest.Update(t, st, func(tx *state.Tx) error { _, err := record.Remove(tx, r, 1); return err })
 		if got := keysOfSecrets(t, st); got != "" {
 			t.Errorf("with its last revision a secret goes, but for %s", got)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/keyspace"
 	"bijou/updater/keys"
 )
@@ -20,13 +20,13 @@ import (
 var ErrKeysThere = errors.New("there are others already")
 
 // Backup writes the updater's keys as they are at one revision; version is the running program's.
-func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (archive.Header, error) {
-	h := archive.Header{
-		Kind: archive.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
+func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (backupfile.Header, error) {
+	h := backupfile.Header{
+		Kind: backupfile.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
 		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
 		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
 	}
-	var keys []archive.Key
+	var keys []backupfile.Key
 	err := space.View(ctx, func(v *keyspace.View) error {
 		kvs, err := v.List("")
 		keys, h.Lacks = nil, h.Lacks[:2]
@@ -36,7 +36,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 			case !json.Valid(kv.Value):
 				h.Lacks = append(h.Lacks, kv.Key+", which is no JSON")
 			default:
-				keys = append(keys, archive.Key{Key: kv.Key, Value: kv.Value})
+				keys = append(keys, backupfile.Key{Key: kv.Key, Value: kv.Value})
 			}
 		}
 		if err == nil {
@@ -48,7 +48,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 		return h, fmt.Errorf("cannot read neco's keys: %w", err)
 	}
 	h.Keys = len(keys)
-	w := archive.NewWriter(to)
+	w := backupfile.NewWriter(to)
 	if err := w.AddKeys(keys); err != nil {
 		return h, err
 	}
@@ -73,7 +73,7 @@ const (
 // store if there is none. It returns ErrKeysThere if there are keys and replace is false,
 // and keyspace.ErrRunning if daemons are at work there. Nobody can open the store until all
 // keys are written; an interrupted restore is repeated.
-func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (err error) {
+func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
 	}
@@ -82,7 +82,7 @@ func Restore(ctx context.Context, url string, a *archive.Reader, replace bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
-	changes := map[string]*archive.Key{} // nil: it goes
+	changes := map[string]*backupfile.Key{} // nil: it goes
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		there, err := listReplaceable(tx, replace)
 		if err != nil {

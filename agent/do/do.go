@@ -26,7 +26,7 @@ import (
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/secretkeys"
+	"bijou/state/secret/keyfile"
 )
 
 // Options say what is run, as what, and where.
@@ -49,7 +49,7 @@ type Options struct {
 	Folder func(uuid string) (string, error)
 	// MachineDir is a machine's folder on this host; nil: it has none.
 	MachineDir func(id string) string
-	SecretKeys secretkeys.File
+	SecretKeys keyfile.File
 }
 
 // Links stand first on a command's PATH: names, and the binary that all of them link to.

@@ -12,10 +12,10 @@ import (
 
 	"bijou/agent/hookctx"
 	"bijou/agent/hookexec"
-	"bijou/agent/unitfolder"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/unitdir"
 )
 
 // buildEnv returns the operator's own environment, with a hook's variables instead of those
@@ -79,12 +79,12 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-func (r *run) unitFolder() unitfolder.Folder {
+func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
-	folder := unitfolder.Of(r.MachineDir(r.facts.unit.Machine), r.Unit)
-	for _, f := range []unitfolder.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
+	folder := unitdir.Of(r.MachineDir(r.facts.unit.Machine), r.Unit)
+	for _, f := range []unitdir.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/charm"
-	"bijou/state/filelock"
+	"bijou/state/osutil"
 )
 
 // Streams are the command's; files are passed to it as they are.
@@ -185,7 +185,7 @@ type workDir struct {
 // newWorkDir locks base meanwhile, so that no other run makes a folder there: one without a
 // lock is of a process that was killed, and is removed.
 func newWorkDir(base string, links Links) (d workDir, err error) {
-	entry, err := filelock.Lock(base)
+	entry, err := osutil.LockFile(base)
 	if err != nil {
 		return d, fmt.Errorf("cannot lock %q: %w", base, err)
 	}
@@ -194,7 +194,7 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 	if d.dir, err = os.MkdirTemp(base, ""); err != nil {
 		return d, fmt.Errorf("cannot make a folder of hook tools: %w", err)
 	}
-	if d.lock, err = filelock.Lock(d.dir); err == nil {
+	if d.lock, err = osutil.LockFile(d.dir); err == nil {
 		err = d.linkTools(links)
 	}
 	if err != nil {
@@ -207,7 +207,7 @@ func removeStaleDirs(base string) {
 	entries, _ := os.ReadDir(base) // what cannot be seen now will be another time
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
-		if f, err := filelock.TryLock(dir, os.O_RDONLY); err == nil {
+		if f, err := osutil.TryLockFile(dir, os.O_RDONLY); err == nil {
 			_ = os.RemoveAll(dir)
 			f.Close()
 		}

@@ -16,8 +16,8 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/state/sanitize"
-	"bijou/state/secretkeys"
+	"bijou/state/secret/keyfile"
+	"bijou/state/text"
 )
 
 // Options describe a hook.
@@ -39,7 +39,7 @@ type Options struct {
 	// Resources is the folder that resources are fetched into; empty: none are.
 	Resources string
 	// SecretKeys opens and seals secrets.
-	SecretKeys secretkeys.File
+	SecretKeys keyfile.File
 }
 
 // Context is one running hook. Its methods may be called from several goroutines.
@@ -256,7 +256,7 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 // maxLoggedValue bounds how much of a value is logged, in bytes.
 const maxLoggedValue = 200
 
-// String words the change for the log, in a form in which sanitize.HideSecrets finds secrets.
+// String words the change for the log, in a form in which text.HideSecrets finds secrets.
 func (c Change) String() string {
 	if c.New == nil {
 		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, formatValue(c.Old))
@@ -269,7 +269,7 @@ func formatValue(value *string) string {
 	case value == nil:
 		return "unset"
 	case len(*value) > maxLoggedValue:
-		shown := sanitize.HideSecrets(*value) // nothing tells that half a URL holds a password
+		shown := text.HideSecrets(*value) // nothing tells that half a URL holds a password
 		return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
 	}
 	return fmt.Sprintf("%q", *value)

@@ -10,7 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 	"bijou/testscripts/statetest"
 )
 
@@ -58,7 +58,7 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 		got = nil
 		changes, err := c.AddTo(tx)
 		for _, ch := range changes {
-			got = append(got, sanitize.HideSecrets(ch.String()))
+			got = append(got, text.HideSecrets(ch.String()))
 		}
 		return err
 	})

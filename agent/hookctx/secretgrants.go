@@ -11,7 +11,7 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 // GrantSecret lets another service of a relation, or one unit of it, read the secret.
@@ -131,7 +131,7 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {
 		var err error
-		if r, err = secrets.Get(tx.View, id); err != nil {
+		if r, err = record.Get(tx.View, id); err != nil {
 			return err
 		}
 	}
@@ -141,17 +141,17 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	if s.content != nil && !s.isGone() {
 		ring, err := c.opts.SecretKeys.Read()
 		if err == nil {
-			err = secrets.PutContent(tx, ring, r, s.content)
+			err = record.PutContent(tx, ring, r, s.content)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := secrets.Put(tx, r); err != nil {
+	if err := record.Put(tx, r); err != nil {
 		return err
 	}
 	for _, revision := range s.removed {
-		left, err := secrets.Remove(tx, r, revision)
+		left, err := record.Remove(tx, r, revision)
 		if err != nil {
 			return err
 		}

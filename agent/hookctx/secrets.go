@@ -11,12 +11,12 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 // secretCache holds what the hook has read of secrets, and what it has done to them.
 type secretCache struct {
-	service secrets.Index
+	service record.Index
 	byID    map[string]*cachedSecret
 }
 
@@ -47,15 +47,15 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	}
 	f := c.opts.Facts
 	_, err = loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
-		own, err := secrets.IndexOf(v, secret.Owner{Unit: f.Unit})
+		own, err := record.IndexOf(v, secret.Owner{Unit: f.Unit})
 		if err != nil {
 			return nil, err
 		}
-		shared, err := secrets.IndexOf(v, secret.Owner{Service: f.Service})
+		shared, err := record.IndexOf(v, secret.Owner{Service: f.Service})
 		if err != nil {
 			return nil, err
 		}
-		records, err := secrets.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+		records, err := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 	}
 	if c.secrets.byID[id] == nil {
 		_, err := view(ctx, c, func(v *state.View) (r secret.Record, err error) {
-			if r, err = secrets.Get(v, id); err == nil {
+			if r, err = record.Get(v, id); err == nil {
 				err = c.secrets.add(v, c.opts.Facts.Unit, r)
 			}
 			return r, err
@@ -239,7 +239,7 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	if err != nil {
 		return nil, err
 	}
-	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) { return secrets.Open(v, ring, s.record, revision) })
+	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) { return record.Open(v, ring, s.record, revision) })
 	if err == nil {
 		s.opened[revision] = content
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/testscripts/await"
 	"bijou/testscripts/need"
 )
@@ -218,7 +218,7 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	if diff := cmp.Diff(Outcome{Interrupted: true}, c.runner.Run(ctx, s)); diff != "" {
 		t.Fatal(diff)
 	}
-	if st, err := procstat.Read(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
+	if st, err := osutil.ReadProcStat(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
 		t.Error("a child still runs")
 	}
 }
@@ -245,7 +245,7 @@ func TestInterruptTerminatesTheGroup(t *testing.T) {
 		if diff := cmp.Diff(want, c.got[Stdout]); diff != "" {
 			t.Error(diff)
 		}
-		if st, err := procstat.Read(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
+		if st, err := osutil.ReadProcStat(readPID(t, c.dir+"/child")); err == nil && !st.IsGone() {
 			t.Errorf("%s: a child still runs", name)
 		}
 		c.got[Stdout] = nil

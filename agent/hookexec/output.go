@@ -2,38 +2,11 @@ package hookexec
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"bijou/state/lines"
 )
-
-// Runner runs hooks, and owns the outputs that daemons hold open which hooks have left
-// behind. It reads them on and discards what it reads, so that such a daemon neither blocks
-// nor dies of a full or closed pipe while the agent lives.
-type Runner struct {
-	mu       sync.Mutex
-	leftOpen map[*os.File]bool
-	closed   bool
-	wg       sync.WaitGroup
-}
-
-// Close stops reading what daemons write, and waits for its goroutines. No hook may be running.
-func (r *Runner) Close() {
-	r.mu.Lock()
-	r.closed = true
-	for f := range r.leftOpen {
-		f.Close()
-	}
-	r.mu.Unlock()
-	r.wg.Wait()
-}
 
 // outputReader reads both outputs of one hook in one goroutine: what is written to them in
 // turn, with a moment in between, keeps its order.
@@ -122,82 +95,4 @@ func (r *outputReader) awaitEnd() {
 	_, _ = unix.Write(r.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-r.done
 	unix.Close(r.wakeFD)
-}
-
-// lineSink passes on one output, in lines, and also as it is if that is asked for.
-type lineSink struct {
-	lines.Writer
-	spec   Spec
-	stream Stream
-	readAt time.Time // when the last of it was read
-}
-
-func (s Spec) newSink(stream Stream) *lineSink {
-	to := &lineSink{Writer: lines.Writer{Max: MaxLine}, spec: s, stream: stream}
-	to.Emit = func(line string) { s.Output(stream, to.readAt, lines.EscapeInvalid(line)) }
-	return to
-}
-
-func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
-	n, err := unix.Read(fd, buffer)
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
-		return false
-	}
-	if n <= 0 {
-		return true
-	}
-	s.readAt = time.Now().UTC()
-	if s.spec.Raw != nil {
-		s.spec.Raw(s.stream, buffer[:n])
-	}
-	_, _ = s.Write(buffer[:n]) // never fails
-	return false
-}
-
-func (r *Runner) discardOutput(fd int) {
-	f := os.NewFile(uintptr(fd), "hook output")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		f.Close()
-		return
-	}
-	if r.leftOpen == nil {
-		r.leftOpen = make(map[*os.File]bool)
-	}
-	r.leftOpen[f] = true
-	r.wg.Go(func() {
-		_, _ = io.Copy(io.Discard, f)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.leftOpen, f)
-		f.Close()
-	})
-}
-
-// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost: the
-// environment's log takes one of so many bytes uncut.
-const MaxLine = 60 << 10
-
-// pipe carries one output of a hook to the agent.
-type pipe struct {
-	agentEnd int      // the agent's end, which does not block
-	hookEnd  *os.File // the hook's
-}
-
-// newPipe opens the hook's end for reading as well as writing. So whoever still holds it after the
-// agent has gone (a daemon that a hook left behind) writes into the pipe's own buffer, and is not
-// killed by SIGPIPE. The agent's end still sees its end once nobody holds the hook's.
-func newPipe() (pipe, error) {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return pipe{}, fmt.Errorf("cannot make a pipe: %w", err)
-	}
-	defer unix.Close(ends[1])
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", ends[1]), unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		unix.Close(ends[0])
-		return pipe{}, fmt.Errorf("cannot open a pipe for both ways: %w", err)
-	}
-	return pipe{agentEnd: ends[0], hookEnd: os.NewFile(uintptr(fd), "hook output")}, nil
 }

@@ -15,9 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/state/durable"
-	"bijou/state/executable"
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -62,7 +60,7 @@ func (p *process) release(s Spec, path string) error {
 		return err
 	}
 	s.faultPoint("after-note")
-	executable.AwaitNoWriter(path, time.Second)
+	osutil.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot let the hook go: %w", err)
 	}
@@ -130,7 +128,7 @@ func isGroupRunning(pgid int) bool {
 		if err != nil {
 			continue
 		}
-		if st, err := procstat.Read(pid); err == nil && !st.IsGone() && st.Field(5) == strconv.Itoa(pgid) {
+		if st, err := osutil.ReadProcStat(pid); err == nil && !st.IsGone() && st.Field(5) == strconv.Itoa(pgid) {
 			return true
 		}
 	}
@@ -154,9 +152,9 @@ const recordSize = 256
 // more than all else of its begin. Only the first is a new one. The others need not be
 // durable, since no process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
-	st, err := procstat.Read(pid)
+	st, err := osutil.ReadProcStat(pid)
 	if err == nil {
-		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: procstat.BootID()}) // never fails
+		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
 		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
 	return wrap.Error(err, "cannot note the hook's process")
@@ -171,7 +169,7 @@ func overwrite(path string, data []byte) error {
 			return err
 		}
 	}
-	return durable.WriteFile(path, data, 0o600)
+	return osutil.WriteFile(path, data, 0o600)
 }
 
 // Reap looks for the process that was released for the run with that id by an agent that
@@ -201,14 +199,14 @@ func findRun(path, id string) (r record, lives bool, err error) {
 		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
 			"end what still runs of it, then remove that file: %w", path, err)
 	}
-	return r, r.ID == id && r.Boot == procstat.BootID() && r.alive(), nil
+	return r, r.ID == id && r.Boot == osutil.BootID() && r.alive(), nil
 }
 
 // StillRuns reports whether the process that was released last still runs, be its agent alive
 // or not.
 func StillRuns(path string) (bool, error) {
 	r, _, err := findRun(path, "")
-	return err == nil && r.Boot == procstat.BootID() && r.alive(), err
+	return err == nil && r.Boot == osutil.BootID() && r.alive(), err
 }
 
 // LastRun returns the id of the run whose process was released last; empty if none was.
@@ -219,6 +217,6 @@ func LastRun(path string) (id string, err error) {
 
 // alive reports whether that very process runs, not another one with its id.
 func (r record) alive() bool {
-	st, err := procstat.Read(r.PID)
+	st, err := osutil.ReadProcStat(r.PID)
 	return err == nil && !st.IsGone() && st.Start() == r.Start
 }

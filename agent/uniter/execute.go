@@ -11,9 +11,9 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
-	"bijou/agent/unitfolder"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/unitdir"
 )
 
 func now() time.Time { return time.Now().UTC() }
@@ -27,7 +27,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := unitfolder.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint); err != nil {
+	if err := unitdir.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint); err != nil {
 		return err
 	}
 	u.Log.Info("charm deployed", "charm", url)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // lastError is the last line that a hook has logged as an error. Its tools log it, in goroutines of their own.
@@ -20,7 +20,7 @@ func (l *lastError) note(level, message string) {
 		return
 	}
 	if strings.Contains(message, "\n") {
-		message = sanitize.HideSecrets(message) // one line of a private key does not tell that it is of one
+		message = text.HideSecrets(message) // one line of a private key does not tell that it is of one
 	}
 	line := lastTelling(message)
 	if line == "" {

@@ -13,9 +13,9 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
-	"bijou/agent/unitfolder"
 	"bijou/agent/unitlog"
 	"bijou/state"
+	"bijou/state/unitdir"
 	"bijou/testscripts/judge"
 	"bijou/testscripts/statetest"
 )
@@ -139,7 +139,7 @@ func newLife(t *testing.T, script []byte) *life {
 		statetest.AddServiceOf(t, st, db, s, 2)
 		statetest.Relate(t, st, "app", s)
 	}
-	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: unitfolder.Folder(t.TempDir())}
+	o := Options{State: st, Unit: "app/0", Log: slog.New(slog.DiscardHandler), Folder: unitdir.Folder(t.TempDir())}
 	logs := unitlog.NewSender(st, o.Log)
 	t.Cleanup(logs.Close)
 	u := &uniter{Options: o, rawUpdate: st.Update, output: logs.Open(o.Unit, "")}

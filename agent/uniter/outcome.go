@@ -10,7 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 // errRecorded: the commit that seemed to fail had gone through.
@@ -206,7 +206,7 @@ func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if h.Secret == "" {
 		return nil
 	}
-	r, err := secrets.Get(tx.View, h.Secret)
+	r, err := record.Get(tx.View, h.Secret)
 	if errors.Is(err, state.ErrNotFound) {
 		return nil
 	}
@@ -214,7 +214,7 @@ func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 		return err
 	}
 	decide.SecretHookDone(&r, unit, h, now())
-	return secrets.Put(tx, r)
+	return record.Put(tx, r)
 }
 
 func recordStorageHook(tx *state.Tx, h state.Hook) error {

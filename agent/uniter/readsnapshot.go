@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
@@ -197,11 +197,11 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 // readSecrets costs no round trip for a unit that has to do with none: both indexes come
 // with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
-	own, err := secrets.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
+	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
 		return err
 	}
-	shared, err := secrets.IndexOf(v, secret.Owner{Service: s.Unit.Service})
+	shared, err := record.IndexOf(v, secret.Owner{Service: s.Unit.Service})
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 			s.Secrets.Managed = slices.Concat(own.Owned, shared.Owned)
 		}
 	}
-	s.Secrets.Records, err = secrets.Read(v, slices.Concat(own.Consumed, s.Secrets.Managed))
+	s.Secrets.Records, err = record.Read(v, slices.Concat(own.Consumed, s.Secrets.Managed))
 	return err
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/agent/hookexec"
-	"bijou/agent/unitfolder"
 	"bijou/state"
+	"bijou/state/unitdir"
 )
 
 // recoverAtStart kills a hook that still runs although its agent died, and records that
@@ -198,7 +198,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-func (k knownRuns) compareFolder(f unitfolder.Folder) (differs string, err error) {
+func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil
 	}

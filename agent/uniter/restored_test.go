@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"bijou/agent/unitfolder"
 	"bijou/state"
+	"bijou/state/unitdir"
 	"bijou/testscripts/statetest"
 )
 
@@ -50,7 +50,7 @@ func TestCompareRestored(t *testing.T) {
 		if test.action {
 			known.last, known.ended["act"] = "act", true
 		}
-		folder := unitfolder.Folder(t.TempDir())
+		folder := unitdir.Folder(t.TempDir())
 		if test.charm {
 			if err := os.Mkdir(folder.Charm(), 0o755); err != nil {
 				t.Fatal(err)

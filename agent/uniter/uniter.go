@@ -20,14 +20,14 @@ import (
 	"bijou/agent/hookexec"
 	"bijou/agent/pulse"
 	"bijou/agent/uniter/decide"
-	"bijou/agent/unitfolder"
 	"bijou/agent/unitlog"
 	"bijou/agent/wake"
 	"bijou/hookenv/server"
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/secretkeys"
-	"bijou/state/secrets"
+	"bijou/state/secret/keyfile"
+	"bijou/state/secret/record"
+	"bijou/state/unitdir"
 )
 
 // Options say which unit is taken through its life, and where.
@@ -36,7 +36,7 @@ type Options struct {
 	Unit  string
 	// Update commits as long as this process holds the machine's claim.
 	Update  state.Updater
-	Folder  unitfolder.Folder
+	Folder  unitdir.Folder
 	Tools   string                 // the folder with the hook tools
 	Socket  func() (string, error) // makes the folder of the agent's socket, and returns the socket's path
 	Limiter *HookLimiter
@@ -47,7 +47,7 @@ type Options struct {
 	// nil after every success.
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // may be nil
-	SecretKeys  secretkeys.File
+	SecretKeys  keyfile.File
 	// Nominate is called after each snapshot: the unit may lead its service. stays is false
 	// for a unit that is to leave.
 	Nominate func(stays bool)
@@ -67,7 +67,7 @@ type uniter struct {
 	cache       snapshotCache
 	running     *runningHook // nil: no hook is in flight
 	ticket      *ticket      // of Limiter; nil: none was requested
-	hookLock    *unitfolder.HookLock
+	hookLock    *unitdir.HookLock
 	turnBegan   time.Time // when hookLock was taken for a hook; zero: it is not
 	hooksInTurn int       // that have begun with the ticket
 	ending      bool      // no hook begins any more
@@ -286,7 +286,7 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 		about = append(about, strconv.Itoa(id))
 	}
 	if ids := snap.Secrets.IDs(); len(ids) > 0 {
-		scopes, about = append(scopes, secrets.Watch(ids)), append(about, ids...)
+		scopes, about = append(scopes, record.Watch(ids)), append(about, ids...)
 	}
 	if len(snap.Storages) > 0 {
 		var ids []string

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // The file is renamed to .1 and begun again when it has more than maxSizeBetweenHooks bytes
@@ -62,10 +62,10 @@ func (f *logFile) write(l state.LogLine) error {
 }
 
 func formatLine(l state.LogLine) string {
-	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, sanitize.Escape(l.Hook))
+	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, text.Escape(l.Hook))
 
 	var b strings.Builder
-	for _, line := range sanitize.EscapeLines(sanitize.HideSecrets(l.Message)) {
+	for _, line := range text.EscapeLines(text.HideSecrets(l.Message)) {
 		b.WriteString(head)
 		b.WriteString(line)
 		b.WriteByte('\n')

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 const (
@@ -31,13 +31,13 @@ type Log struct {
 
 	mu          sync.Mutex
 	file        logFile
-	key         sanitize.KeyBlock // a private key that a hook prints line by line
-	pending     []state.LogLine   // not yet sent
-	pendingSize int               // in bytes
-	dropped     int               // lines that were neither sent nor are pending
-	queued      bool              // the sender has the log, or pause has
-	pause       *time.Timer       // gives the log back to the sender
-	urgent      bool              // Flush is to send at once
+	key         text.KeyBlock   // a private key that a hook prints line by line
+	pending     []state.LogLine // not yet sent
+	pendingSize int             // in bytes
+	dropped     int             // lines that were neither sent nor are pending
+	queued      bool            // the sender has the log, or pause has
+	pause       *time.Timer     // gives the log back to the sender
+	urgent      bool            // Flush is to send at once
 	closed      bool
 }
 
@@ -100,7 +100,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.hookEnded = true
-	l.key = sanitize.KeyBlock{}
+	l.key = text.KeyBlock{}
 	if len(l.pending) > 0 && l.urgent {
 		l.sender.wake()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/state/lazyregexp"
-	"bijou/state/lines"
+	"bijou/state/text"
 )
 
 // resultKey matches one part of a key.
@@ -100,11 +100,11 @@ func stringList(value any) any {
 func failAction(ctx context.Context, inv *hookenv.Invocation) error {
 	message := "the action has failed, and gave no reason"
 	if len(inv.Args) > 0 {
-		message = lines.EscapeInvalid(inv.Args[0])
+		message = text.EscapeInvalid(inv.Args[0])
 	}
 	return inv.Hook.FailAction(ctx, message)
 }
 
 func logAction(ctx context.Context, inv *hookenv.Invocation) error {
-	return inv.Hook.LogAction(ctx, lines.EscapeInvalid(strings.Join(inv.Args, " ")))
+	return inv.Hook.LogAction(ctx, text.EscapeInvalid(strings.Join(inv.Args, " ")))
 }

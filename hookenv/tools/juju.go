@@ -9,7 +9,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/state/lines"
+	"bijou/state/text"
 )
 
 // prepareJujuLog is of juju-log and of juju-logger, its other name.
@@ -32,7 +32,7 @@ func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	if !known {
 		inv.WriteLog("WARNING", fmt.Sprintf("unknown log level %q: using INFO", l.level))
 	}
-	inv.WriteLog(level, lines.EscapeInvalid(strings.Join(inv.Args, " ")))
+	inv.WriteLog(level, text.EscapeInvalid(strings.Join(inv.Args, " ")))
 	return nil
 }
 

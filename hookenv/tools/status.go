@@ -7,7 +7,7 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/state/lines"
+	"bijou/state/text"
 )
 
 func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -64,7 +64,7 @@ func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 		if err := inv.CheckUnitCall(2); err != nil {
 			return err
 		}
-		status := hookapi.Status{Status: inv.Args[0], Message: lines.EscapeInvalid(inv.Arg(1))}
+		status := hookapi.Status{Status: inv.Args[0], Message: text.EscapeInvalid(inv.Arg(1))}
 		err := inv.Hook.SetStatus(ctx, ofService, status)
 		if errors.Is(err, hookapi.ErrNotLeader) {
 			return errors.New("this unit is not the leader")
@@ -77,7 +77,7 @@ func setVersion(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}
-	return inv.Hook.SetVersion(ctx, lines.EscapeInvalid(inv.Args[0]))
+	return inv.Hook.SetVersion(ctx, text.EscapeInvalid(inv.Args[0]))
 }
 
 func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {

@@ -13,8 +13,8 @@ import (
 	"bijou/multicall/daemon"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/durable"
 	"bijou/state/metrics"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -68,7 +68,7 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
 	}
 	dir := cmp.Or(p.Dir, e.MachineDir(id))
-	err := durable.MkdirAll(dir, 0o755)
+	err := osutil.MkdirAll(dir, 0o755)
 	return dir, wrap.Error(err, "cannot make the machine's folder")
 }
 

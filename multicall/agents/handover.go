@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"bijou/multicall/daemon"
 	"bijou/multicall/home"
-	"bijou/multicall/systemd"
 	"bijou/state"
 	"bijou/state/backoff"
 	"bijou/state/childenv"
@@ -124,81 +121,4 @@ func (s toolsReexec) Exec() error {
 		path = filepath.Join(s.folder, "bijou") // called as "bijou APPLET", by whatever name
 	}
 	return fmt.Errorf("cannot go on as %q: %w", path, syscall.Exec(path, os.Args, os.Environ()))
-}
-
-// ensureTools makes sure that the binary is in the environment's folder, with its links,
-// and that environment.yaml names it: a daemon that begins reads that, and would go back
-// to the old one otherwise. It completes what an earlier attempt has left.
-func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
-	e, err := home.Load(h.env.Dir)
-	if err != nil {
-		return err
-	}
-	if e.Tools == name && e.HasTools(name) {
-		return nil
-	}
-	if err := h.fetchTools(ctx, s, name); err != nil {
-		return err
-	}
-	return h.recordTools(name)
-}
-
-// fetchTools need not find the binary in the state if the folder is shared with whoever
-// ordered it: then it was completed before the order.
-func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
-	kept, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
-	if errors.Is(err, state.ErrNotFound) {
-		if h.env.HasTools(name) {
-			return nil
-		}
-		err = fmt.Errorf("there are no tools %q here, and the state has none: call upgrade-juju again", name)
-	}
-	if err != nil {
-		return err
-	}
-	slog.Info("fetching another binary", "tools", name, "bytes", kept.Size)
-	content, err := s.OpenBlob(ctx, kept.SHA256)
-	if err != nil {
-		return err
-	}
-	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: h.links}, content)
-	return errors.Join(err, content.Close())
-}
-
-// recordTools removes older tools, too, but for those that this process runs.
-func (h *handover) recordTools(name string) error {
-	e, err := home.Load(h.env.Dir)
-	if err != nil {
-		return err
-	}
-	e.Tools = name
-	if err := e.Save(); err != nil {
-		return err
-	}
-	return SweepTools(e, h.ownTools)
-}
-
-// SweepTools removes the environment's tools that nobody runs any more, but for its own and
-// those named. It keeps tools that a process or a service of this host begins with.
-func SweepTools(e home.Environment, keep ...string) error {
-	processes, services := listCommandLines(), systemd.ReadUnitFiles()
-	return e.SweepTools(append(keep, e.Tools), func(folder string) bool {
-		return strings.Contains(processes, folder+"/") || strings.Contains(services, folder+"/")
-	})
-}
-
-func listCommandLines() string {
-	var all strings.Builder
-	procs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, p := range procs {
-		exe, _ := os.Readlink(filepath.Join(p, "exe"))
-		all.WriteString(exe + "\n")
-		if f, err := os.Open(filepath.Join(p, "cmdline")); err == nil {
-			line, _ := io.ReadAll(io.LimitReader(f, 64<<10))
-			f.Close()
-			all.Write(line)
-			all.WriteString("\n")
-		}
-	}
-	return all.String()
 }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"bijou/multicall/console"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // Version is bijou's own version, as `bijou version` prints it; .ci/release has the linker put a release's here.
@@ -97,8 +97,8 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
 	}
-	text := a.Value.String()
-	if hidden := sanitize.HideSecrets(text); hidden != text {
+	value := a.Value.String()
+	if hidden := text.HideSecrets(value); hidden != value {
 		a.Value = slog.StringValue(hidden)
 	}
 	return a

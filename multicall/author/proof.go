@@ -8,7 +8,7 @@ import (
 
 	"bijou/multicall/author/proof"
 	"bijou/multicall/console"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 type proofCmd struct {
@@ -30,7 +30,7 @@ func (c proofCmd) Run(a *author) error {
 			place = fmt.Sprintf("%s:%d", place, f.Line)
 		}
 		if c.Format == "text" {
-			fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", sanitize.Escape(place), f.Level, sanitize.Escape(f.Message))
+			fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", text.Escape(place), f.Level, text.Escape(f.Message))
 		}
 	}
 	if c.Format == "json" {

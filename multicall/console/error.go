@@ -8,7 +8,7 @@ import (
 	"os/user"
 	"strings"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 type hintedError struct {
@@ -89,7 +89,7 @@ func ownHint(err error) string {
 	if ok {
 		return own.Hint()
 	}
-	return durable.Hint(err)
+	return osutil.Hint(err)
 }
 
 // Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.

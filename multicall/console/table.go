@@ -8,7 +8,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // Table is aligned columns under a heading; a row may have a colour.
@@ -29,7 +29,7 @@ func NewTable(heading ...string) *Table { return &Table{heading: heading} }
 func (t *Table) Add(colour Colour, cells ...string) {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {
-		plain[i] = sanitize.Escape(cell)
+		plain[i] = text.Escape(cell)
 	}
 	t.rows = append(t.rows, row{cells: plain, colour: colour})
 }

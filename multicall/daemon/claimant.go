@@ -10,7 +10,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/state"
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 )
 
 // NewClaimant returns this process as one that claims what the folder is for.
@@ -22,7 +22,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
-	c.Boot, c.PIDNamespace, c.PID, c.Start = procstat.BootID(), processNamespace(), self.PID, self.Start
+	c.Boot, c.PIDNamespace, c.PID, c.Start = osutil.BootID(), processNamespace(), self.PID, self.Start
 	c.Lives = isAliveHere
 	return c, nil
 }
@@ -30,7 +30,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 // IsAlive reports whether the holder is a live process that can be seen from here.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == procstat.BootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == osutil.BootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
 // isAliveHere is IsAlive for a process of this boot and namespace.
@@ -42,7 +42,7 @@ func IsStopped(h state.Holder) bool {
 	if !IsAlive(h) {
 		return false
 	}
-	stat, err := procstat.Read(h.PID)
+	stat, err := osutil.ReadProcStat(h.PID)
 	return err == nil && stat.Start() == h.Start && stat.IsStopped()
 }
 

@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 // detail explains a unit, a service, a relation, or a hook that has run.
@@ -116,7 +116,7 @@ func newEntries(value any) []entry {
 }
 
 func newEntry(name string, n *yaml.Node) entry {
-	e := entry{Name: name, Text: strings.TrimPrefix(sanitize.HideSecrets(name+"="+n.Value), name+"=")}
+	e := entry{Name: name, Text: strings.TrimPrefix(text.HideSecrets(name+"="+n.Value), name+"=")}
 	for i, c := range n.Content {
 		switch {
 		case n.Kind == yaml.SequenceNode:

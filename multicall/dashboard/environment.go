@@ -11,8 +11,8 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 // Environment is one as the page shows it.
@@ -28,7 +28,7 @@ type Environment struct {
 
 func templateFunctions() template.FuncMap {
 	return template.FuncMap{
-		"text":  func(s string) string { return sanitize.Escape(sanitize.HideSecrets(s)) },
+		"text":  func(s string) string { return text.Escape(text.HideSecrets(s)) },
 		"short": func(n int, s string) string { return string([]rune(s)[:min(n, len([]rune(s)))]) },
 		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },

@@ -12,9 +12,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
-	"bijou/state/secretkeys"
+	"bijou/state/osutil"
+	"bijou/state/secret/keyfile"
 	"bijou/state/wrap"
 )
 
@@ -89,7 +88,7 @@ func (e Environment) Save() error {
 	}
 	data, err := yaml.Marshal(record)
 	if err == nil {
-		err = durable.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
+		err = osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
 	}
 	return wrap.Error(err, "cannot write the environment")
 }
@@ -120,11 +119,11 @@ func (e Environment) MachineDirs() ([]string, error) {
 }
 
 // SecretKeys is the file of the keys that seal secrets; empty where there is no folder.
-func (e Environment) SecretKeys() secretkeys.File {
+func (e Environment) SecretKeys() keyfile.File {
 	if e.Dir == "" {
 		return ""
 	}
-	return secretkeys.In(e.Dir)
+	return keyfile.In(e.Dir)
 }
 
 // LogFile is the log of a local machine's agent.
@@ -145,7 +144,7 @@ var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 // has its content's checksum, so that none replaces one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
-		data, err := durable.ReadUpTo(path, maxCredential)
+		data, err := osutil.ReadUpTo(path, maxCredential)
 		if err != nil {
 			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
 		}
@@ -153,11 +152,11 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
 		folder := filepath.Join(e.Dir, credentialsFolder)
-		if err := durable.MkdirAll(folder, 0o700); err != nil {
+		if err := osutil.MkdirAll(folder, 0o700); err != nil {
 			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
 		}
-		kept := filepath.Join(folder, option+"-"+digest.Of(data)[:8])
-		err = durable.WriteFile(kept, data, 0o600)
+		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
+		err = osutil.WriteFile(kept, data, 0o600)
 		return kept, wrap.Error(err, "cannot keep the %s of the state's URL", option)
 	})
 }

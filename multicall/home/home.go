@@ -19,9 +19,8 @@ import (
 	"strings"
 
 	"bijou/state/charm"
-	"bijou/state/durable"
-	"bijou/state/filelock"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -127,7 +126,7 @@ func (h Home) SetCurrent(name string) error {
 	if name == "" {
 		return wrap.Error(wrap.Unless(os.Remove(path), os.ErrNotExist), "cannot remove %q", path)
 	}
-	return wrap.Error(durable.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
+	return wrap.Error(osutil.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
 }
 
 // FolderLock is the right to make or remove one environment's folder. It is a lock
@@ -145,7 +144,7 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 	for {
 		// Others may pass through, so that what a charm runs as another user finds
 		// the charm, but not look around; what is secret has modes of its own.
-		if err := durable.MkdirAll(path, 0o711); err != nil {
+		if err := osutil.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
 		l, err := lockFolder(path)
@@ -158,11 +157,11 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 // lockFolder returns nil without an error if the folder was removed meanwhile and has to
 // be made again.
 func lockFolder(path string) (*FolderLock, error) {
-	dir, err := filelock.TryLock(path, os.O_RDONLY)
+	dir, err := osutil.TryLockFile(path, os.O_RDONLY)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
-	case errors.Is(err, filelock.ErrLocked):
+	case errors.Is(err, osutil.ErrLocked):
 		return nil, fmt.Errorf("cannot lock %q: %w", path, ErrBusy)
 	case err != nil:
 		return nil, fmt.Errorf("cannot lock %q: %w", path, err)

@@ -10,8 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"bijou/state/durable"
-	"bijou/state/untar"
+	"bijou/state/osutil"
 )
 
 // PortableState returns the state's URL as it holds in a copy of the environment's folder,
@@ -98,14 +97,14 @@ func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	if err := os.Rename(beside, dir); err != nil {
 		return errors.Join(err, removeAll(beside))
 	}
-	return durable.Sync(filepath.Dir(dir))
+	return osutil.SyncDir(filepath.Dir(dir))
 }
 
 func unpackBeside(r io.Reader, beside string, without []string) error {
-	if err := durable.MkdirAll(beside, 0o755); err != nil {
+	if err := osutil.MkdirAll(beside, 0o755); err != nil {
 		return err
 	}
-	if err := untar.Into(context.Background(), beside, r, true); err != nil {
+	if err := osutil.Untar(context.Background(), beside, r, true); err != nil {
 		return err
 	}
 	for _, name := range without {
@@ -113,5 +112,5 @@ func unpackBeside(r io.Reader, beside string, without []string) error {
 			return err
 		}
 	}
-	return durable.Sync(beside)
+	return osutil.SyncDir(beside)
 }

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -23,7 +22,7 @@ func InstallTools(dir, version string, applets []string) (name string, err error
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
-	sum := digest.Of(binary)
+	sum := osutil.Digest(binary)
 	name = version + "-" + sum[:8]
 	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
 }
@@ -43,7 +42,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	}
 	failure := fmt.Sprintf("cannot keep tools %q", f.Name)
 	data, err := io.ReadAll(content) // a slow source is not to be read while forks are blocked
-	if got := digest.Of(data); err == nil && got != f.SHA256 {
+	if got := osutil.Digest(data); err == nil && got != f.SHA256 {
 		err = fmt.Errorf("its sha256 is %s, and not %s", got, f.SHA256)
 	}
 	if err != nil {
@@ -54,12 +53,12 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 
 func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
-	if err := durable.MkdirAll(folder, 0o755); err != nil {
+	if err := osutil.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
-	if now, _, err := digest.OfFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
-		if err := durable.WriteFile(to, data, 0o755, durable.ExactMode); err != nil {
+	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
+		if err := osutil.WriteFile(to, data, 0o755, osutil.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
@@ -98,10 +97,10 @@ func linkApplets(folder string, applets []string) error {
 			links = append(links, filepath.Join(folder, a))
 		}
 	}
-	return wrap.Error(durable.Symlink("bijou", links...), "cannot link the tools in %q", folder)
+	return wrap.Error(osutil.Symlink("bijou", links...), "cannot link the tools in %q", folder)
 }
 
 // Symlink makes the link, replacing what has its name in one rename.
 func Symlink(target, link string) error {
-	return wrap.Error(durable.Symlink(target, link), "cannot link %q", link)
+	return wrap.Error(osutil.Symlink(target, link), "cannot link %q", link)
 }

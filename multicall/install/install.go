@@ -18,7 +18,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 // places name what install and uninstall are about.
@@ -104,7 +104,7 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	if err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
+	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder %q: %w", dir, err)
 	}
 	defer hintIfNotOnPath(s, dir)

@@ -12,7 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/multicall/systemd"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 type unitSet struct {
@@ -27,7 +27,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return err
 	}
 	dir := cmp.Or(i.SystemdDir, systemd.Dir)
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
+	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), unitFileHints(err)...)
 	}
 	var refused []error
@@ -49,7 +49,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return nil // what they are for is not known
 	}
 	if i.Neco {
-		if err := durable.MkdirAll("/etc/neco", 0o755); err != nil {
+		if err := osutil.MkdirAll("/etc/neco", 0o755); err != nil {
 			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
 		}
 		fmt.Fprintln(s.Err, "before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack")

@@ -1,16 +1,15 @@
 package juju
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/text"
 )
 
 // agentDownTimeout is how long an agent may be absent before it counts as down: one that
@@ -147,94 +146,91 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-type runResult struct {
-	o            *operator
-	actions      []*awaitedAction
-	cancelReason string // why those that did not end by themselves were ended
-
-	down []error // of units on which it was not run
-}
-
-// print returns the exit code as an error.
-func (r runResult) print(format string) error {
-	if format == "plain" {
-		return r.printPlain()
+// waitOrCancel cancels what has not ended after the time-out (0: without end), or when the
+// operator interrupts; reason says which.
+func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
+	ctx, cancel := withTimeout(w.o.ctx, timeout)
+	defer cancel()
+	err = w.wait(ctx)
+	if err != nil && ctx.Err() == nil {
+		return "", err
 	}
-	errs := r.down
-	for _, a := range r.actions {
-		if a.action.Status != state.ActionCompleted {
-			errs = append(errs, fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)))
+	var left []state.Action
+	for _, a := range w.actions {
+		if !a.action.Ended() {
+			left = append(left, a.action)
 		}
 	}
-	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
+	if len(left) == 0 {
+		return "", nil
+	}
+	if ctx.Err() != nil {
+		reason = fmt.Sprintf("it had not ended after %s", timeout)
+	}
+	if w.o.ctx.Err() != nil {
+		reason = "interrupted"
+	}
+	return reason, w.cancelRemaining(left)
+}
+
+func (w *actionWaiter) cancelRemaining(left []state.Action) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
+	defer cancel()
+	if err := cancelActions(ctx, w.state, left); err != nil {
 		return err
 	}
-	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
-}
-
-// printPlain prefixes each line with its unit's name if there are several units.
-func (r runResult) printPlain() error {
-	var errs []error
-	for _, a := range r.actions {
-		if err := r.printOutput(a); err != nil {
-			return err
-		}
-		if err := r.unitError(a); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return r.exitError(append(errs, r.down...))
-}
-
-func (r runResult) printOutput(a *awaitedAction) error {
-	for _, part := range []struct {
-		to   io.Writer
-		data []byte
-	}{{r.o.streams.Out, a.output.Stdout}, {r.o.streams.Err, a.output.Stderr}} {
-		data := string(part.data)
-		if len(r.actions) > 1 && data != "" {
-			head := a.action.Unit + ": "
-			data = head + strings.ReplaceAll(strings.TrimSuffix(data, "\n"), "\n", "\n"+head) + "\n"
-		}
-		if _, err := io.WriteString(part.to, data); err != nil {
-			return err
-		}
-	}
-	if n := a.output.Dropped; n > 0 {
-		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept", a.action.Unit, n, state.MaxOutput)
+	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
+		return err
 	}
 	return nil
 }
 
-// unitError returns nil if the command succeeded, or if the exit code of the only unit says it all.
-func (r runResult) unitError(a *awaitedAction) error {
-	why := cmp.Or(a.stuckReason, r.cancelReason)
-	switch {
-	case a.action.Status == state.ActionCompleted:
-		return nil
-	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
-		return nil
-	case a.action.Code != nil:
-		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == state.ActionFailed || why == "":
-		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == state.ActionCancelled && a.action.Started.IsZero():
-		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, why)
-	case a.action.Status == state.ActionCancelled:
-		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
+// awaitActions lets what has not ended in time go on.
+func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
+	w := newActionWaiter(o, s, actions)
+	w.progress = func(a state.Action, line state.ActionLine) {
+		head := ""
+		if len(actions) > 1 {
+			head = a.Unit + ": "
+		}
+		for _, text := range text.EscapeLines(line.Message) {
+			o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), text)
+		}
 	}
-	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
+	ctx, cancel := withTimeout(o.ctx, timeout)
+	defer cancel()
+	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	err := w.outcomeError(timeout)
+	if format == taskFormat {
+		unprinted := printTasks(o, "json", w.actions)
+		return errors.Join(unprinted, taskError(err, !w.allSettled()))
+	}
+	unprinted := printActions(o, w.actions, format)
+	return errors.Join(unprinted, err)
 }
 
-// exitError carries the exit code: that of a single unit's command, else 1 if any failed.
-func (r runResult) exitError(errs []error) error {
-	code := console.ExitOK
-	hasFailed := func(a *awaitedAction) bool { return a.action.Status != state.ActionCompleted }
-	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
-		code = console.ExitFailure
+// outcomeError returns nil if all have completed.
+func (w *actionWaiter) outcomeError(timeout time.Duration) error {
+	var errs []error
+	var hints []string
+	for _, a := range w.actions {
+		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
+		switch {
+		case a.action.Status == state.ActionCompleted:
+			continue
+		case a.action.Ended():
+			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.action.Message))
+			continue
+		case a.stuckReason != "":
+			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
+		case w.o.ctx.Err() != nil:
+			errs = append(errs, fmt.Errorf("%s is %s still, and goes on", what, a.action.Status))
+		default:
+			errs = append(errs, fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
+		}
+		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
 	}
-	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
-		code = *only
-	}
-	return console.Exit(code, joinErrors(errs))
+	return console.Hint(joinErrors(errs), hints...)
 }

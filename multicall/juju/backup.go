@@ -14,7 +14,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/charm"
 	"bijou/state/copying"
 	"bijou/state/progress"
@@ -46,7 +46,7 @@ func (c backupCmd) Run(o *operator) error {
 			return b.writeBackup(s, o.streams.Out)
 		}
 		for range maxBackupAttempts {
-			err = archive.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
+			err = backupfile.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
 			if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, errStorageMoved) {
 				break
 			}
@@ -67,11 +67,11 @@ type backup struct {
 	o      *operator
 	cmd    backupCmd
 	env    home.Environment
-	header archive.Header
+	header backupfile.Header
 }
 
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
-	w := archive.NewWriter(to)
+	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	return w.Close(b.header)
 }
 
-func (b *backup) addCredentials(w *archive.Writer) (err error) {
+func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	if b.header.State, files, err = b.env.PortableState(); err != nil || len(files) == 0 {
 		return err
@@ -106,7 +106,7 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
 	for _, name := range files {
-		err := w.Add(archive.CredentialName(filepath.Base(name)), func(to io.Writer) error {
+		err := w.Add(backupfile.CredentialName(filepath.Base(name)), func(to io.Writer) error {
 			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
 			if err == nil {
 				_, err = to.Write(data)
@@ -122,7 +122,7 @@ func (b *backup) addCredentials(w *archive.Writer) (err error) {
 
 // addSecretKeys takes along what opens the secrets, which are in the backup as they are in
 // the store.
-func (b *backup) addSecretKeys(w *archive.Writer) error {
+func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	switch {
 	case err != nil:
@@ -132,14 +132,14 @@ func (b *backup) addSecretKeys(w *archive.Writer) error {
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "the keys that open secrets")
-	return w.Add(archive.SecretKeysName(), func(to io.Writer) error {
+	return w.Add(backupfile.SecretKeysName(), func(to io.Writer) error {
 		_, err := to.Write(data)
 		return err
 	})
 }
 
 // addStorage takes along what storage of this host holds, and names what it does not.
-func (b *backup) addStorage(s *state.State, w *archive.Writer) error {
+func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
 		b.header.Lacks = append(b.header.Lacks, "what storage holds (--with-storage takes along that of this host)")
 		return nil
@@ -176,7 +176,7 @@ var errStorageMoved = errors.New("storage came to another unit while it was copi
 
 // addUnitStorage takes along what storages of one unit hold, or of none, and returns their ids.
 // No hook of the unit runs meanwhile.
-func (b *backup) addUnitStorage(s *state.State, w *archive.Writer, storages []state.Storage) (packed []string, err error) {
+func (b *backup) addUnitStorage(s *state.State, w *backupfile.Writer, storages []state.Storage) (packed []string, err error) {
 	folders := map[string]string{}
 	for _, one := range storages {
 		folder, why := b.storageFolder(one)
@@ -257,8 +257,8 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	return nil, fmt.Errorf("cannot copy the storage of unit %s: %w", s.Unit, err)
 }
 
-func (b *backup) packStorage(w *archive.Writer, s state.Storage, folder string) error {
-	return w.Add(archive.StorageName(s.Machine, s.ID), func(to io.Writer) error {
+func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder string) error {
+	return w.Add(backupfile.StorageName(s.Machine, s.ID), func(to io.Writer) error {
 		changed, err := home.PackFolder(to, folder)
 		if err != nil {
 			return err
@@ -287,7 +287,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	return folder, ""
 }
 
-func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
+func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' folders (--with-units takes along those of this host)")
 		return nil
@@ -305,7 +305,7 @@ func (b *backup) addUnits(s *state.State, w *archive.Writer) error {
 			continue
 		}
 		packed++
-		err = w.Add(archive.FolderName(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
+		err = w.Add(backupfile.FolderName(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
 			some, err := home.PackFolder(to, folder)
 			changed = append(changed, some...)
 			return err

@@ -16,7 +16,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/constraints"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/secret"
 	"bijou/state/storeurl"
 )
@@ -151,7 +151,7 @@ func (b *bootstrap) run() error {
 	}
 	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
 	b.o.warnOfStore(b.env.State)
-	if err := durable.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
+	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
 	}
 	if err := b.env.Save(); err != nil {
@@ -199,7 +199,7 @@ func (b *bootstrap) environmentRecord() state.Environment {
 }
 
 func (b *bootstrap) createState() error {
-	if err := durable.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
 	}
 	exists, err := storeurl.Exists(b.o.ctx, b.env.State)

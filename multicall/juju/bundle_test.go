@@ -15,7 +15,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/constraints"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 	"bijou/testscripts/statetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,7 +80,7 @@ func (w bundleWorld) export(s *state.State) string {
 		w.t.Fatal(err)
 	}
 	b, _ := bundle.Export(env)
-	text, err := sanitize.MarshalYAML(b)
+	text, err := text.MarshalYAML(b)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,23 +1,17 @@
 package juju
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/durable"
-	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 )
 
 // charmSource is how an operator named a charm, and where it is looked up.
@@ -118,140 +112,5 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 	return state.NewCharm(url, packed, sum, size), err
 }
 
-// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
-// bounds the files of a charm that are searched, in bytes: code is smaller.
-const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
-
-var (
-	jujudPattern = lazyregexp.New(regexp.QuoteMeta(jujudFolder))
-	snapPattern  = lazyregexp.New(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
-		`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
-	snapFilePattern = lazyregexp.New(`\blayer:snap\b|filename: *\S+\.snap\b`) // in YAML, where builds install some
-)
-
-// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
-// and of their snapd nothing is known here. Of snaps libraries alone are no sign.
-func (o *operator) noteCalls(charmDir string) {
-	e, err := o.home.Choose(o.name)
-	isLocal := err == nil && e.Provider == state.ProviderLocal
-	links, _ := filepath.Glob(jujudFolder + "*/jujud")
-	if names, _ := findInCode(charmDir, jujudPattern, jujudPattern, 1); isLocal && len(links) == 0 && len(names) > 0 {
-		o.note("warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there", names[0], jujudFolder)
-	}
-	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux", "docs", "tests", "venv")
-	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
-		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
-		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
-	}
-}
-
-// findInCode returns the names of up to maxFiles files in which the pattern is found, in YAML inYAML,
-// and with each what was found. Hidden folders and those of the names without are left out.
-func findInCode(charmDir string, pattern, inYAML lazyregexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
-	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case len(names) == maxFiles:
-			return filepath.SkipAll
-		case err == nil && d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(without, d.Name())):
-			return filepath.SkipDir
-		case err != nil || !d.Type().IsRegular() || slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
-			return nil
-		}
-		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
-			return nil
-		}
-		data, _ := os.ReadFile(path)
-		wanted := pattern
-		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
-			wanted = inYAML
-		}
-		if found := wanted.Compiled().Find(data); found != nil {
-			name, _ := filepath.Rel(charmDir, path)
-			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
-		}
-		return nil
-	})
-	return names, signs
-}
-
 // readFile is bounded, since the operator may name a device or a pipe that never ends.
-func readFile(path string, maxSize int64) ([]byte, error) { return durable.ReadUpTo(path, maxSize) }
-
-// findTarget finds the charm to switch to, a revision that the environment has, or the
-// greatest revision where the charm came from.
-func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
-	c := u.cmd
-	if c.Revision != nil {
-		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
-		_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(url.String()) })
-		if err == nil || state.IgnoreNotFound(err) != nil {
-			return upgradeTarget{url: url, origin: u.service.Origin}, err
-		}
-	}
-	found, origin, err := u.findCharm(scratch)
-	if err != nil {
-		return upgradeTarget{}, err
-	}
-	url := charm.URL{Series: u.current.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
-	t := upgradeTarget{url: url, origin: origin, found: found}
-	switch {
-	case c.Revision != nil && found.Revision != *c.Revision:
-		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d", found.Path, found.Revision, found.Meta.Name, *c.Revision)
-	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
-		return t, nil
-	}
-	return u.bumpRevision(t)
-}
-
-func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
-	c, origin, tools := u.cmd, u.service.Origin, u.o.parts.HookTools
-	repository := c.Repository
-	switch {
-	case c.Switch != "":
-		return charmSource{c.Switch, repository, u.lookupSeries(), tools}.find(scratch)
-	case repository == "" && origin.Repository == "":
-		found, _, err := charmSource{origin.Path, "", "", tools}.find(scratch)
-		return found, origin, err
-	case repository == "":
-		repository = origin.Repository
-	}
-	dir, err := filepath.Abs(repository)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
-	}
-	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.current.Meta.Name, Revision: -1}
-	if c.Revision != nil {
-		ref.Revision = *c.Revision
-	}
-	found, err := charm.Repository{Dir: dir}.Find(ref)
-	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
-}
-
-// lookupSeries returns "" for any.
-func (u *upgrade) lookupSeries() string {
-	if u.cmd.ForceSeries || u.service.ForceSeries {
-		return ""
-	}
-	return u.service.Series
-}
-
-// bumpRevision gives files whose revision is not newer than the service's charm the next
-// revision, unless they are that charm's own files.
-func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
-	isSame, err := u.o.isSameCharm(t.found, u.current)
-	if err != nil {
-		return upgradeTarget{}, err
-	}
-	if isSame {
-		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
-	}
-	t.url.Revision, t.bumped = u.current.URL.Revision+1, true
-	return t, nil
-}
-
-// isSameCharm reports whether the files are the charm's own.
-func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
-	opts := charm.ArchiveOptions{Tools: o.parts.HookTools, Revision: c.URL.Revision}
-	info, err := charm.Archive(found.Path, io.Discard, opts)
-	return info.SHA256 == c.SHA256, err
-}
+func readFile(path string, maxSize int64) ([]byte, error) { return osutil.ReadUpTo(path, maxSize) }

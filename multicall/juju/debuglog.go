@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 type debugLogCmd struct {
@@ -138,14 +137,14 @@ func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) 
 // message's own time, source and level, so that none passes for another message.
 func (t *logFollower) formatMessage(l state.LogLine) []string {
 	if !t.Secrets {
-		l.Message = sanitize.HideSecrets(l.Message)
+		l.Message = text.HideSecrets(l.Message)
 	}
 	if t.Format == "json" {
-		text, _ := json.Marshal(struct { // never fails
+		line, _ := json.Marshal(struct { // never fails
 			Source string `json:"source"`
 			state.LogLine
 		}{l.Source, l})
-		return []string{sanitize.EscapeJSON(string(text))}
+		return []string{text.EscapeJSON(string(line))}
 	}
 
 	head := fmt.Sprintf("%s %s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level)
@@ -153,9 +152,9 @@ func (t *logFollower) formatMessage(l state.LogLine) []string {
 		head += l.Hook + ": "
 	}
 
-	lines := sanitize.EscapeLines(l.Message)
+	lines := text.EscapeLines(l.Message)
 	for i, line := range lines {
-		lines[i] = t.paint(l.Level, sanitize.Escape(head)+line)
+		lines[i] = t.paint(l.Level, text.Escape(head)+line)
 	}
 	return lines
 }
@@ -188,117 +187,4 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)", text)
-}
-
-type hookHistoryCmd struct {
-	Unit    string `arg:"" help:"The unit."`
-	Count   int    `short:"n" default:"50" help:"At most so many, the last ones."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
-	Secrets bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that they wrote."`
-}
-
-// Run prints the hooks, the oldest first.
-func (c hookHistoryCmd) Run(o *operator) error {
-	runs, running, err := c.readHooks(o)
-	if err != nil {
-		return err
-	}
-	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
-}
-
-func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
-	if c.Count < 1 {
-		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
-	}
-	err = o.view(func(v *state.View) (err error) {
-		if err = c.checkUnit(v); err == nil {
-			runs, err = v.HookRuns(c.Unit)
-			runs = runs[max(0, len(runs)-c.Count):]
-		}
-		if err == nil {
-			running, err = v.Running(c.Unit)
-		}
-		return err
-	})
-	if !c.Secrets {
-		status.HideHookRuns(runs)
-	}
-	return runs, running, err
-}
-
-type showStatusLogCmd struct{ hookHistoryCmd }
-
-// pastStatus has Juju 3's keys, which are not those of a status that lasts.
-type pastStatus struct {
-	Status  string    `json:"status" yaml:"status"`
-	Message string    `json:"message,omitempty" yaml:"message,omitempty"`
-	Since   time.Time `json:"since" yaml:"since"`
-	Type    string    `json:"type" yaml:"type"` // juju-unit is its agent's
-}
-
-// Run prints what the agent was at and what the charm said, the oldest first.
-func (c showStatusLogCmd) Run(o *operator) error {
-	runs, running, err := c.readHooks(o)
-	if err != nil {
-		return err
-	}
-	all := []pastStatus{}
-	for _, r := range runs {
-		all = append(all, pastStatus{"executing", "running " + r.Hook, r.Started, "juju-unit"})
-		if r.Said != nil {
-			all = append(all, pastStatus{r.Said.Status, r.Said.Message, r.Said.Since, "workload"})
-		}
-		if r.Failure != "" {
-			all = append(all, pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
-		}
-	}
-	if running != nil {
-		all = append(all, pastStatus{"executing", "running " + running.Name, running.Since, "juju-unit"})
-	}
-	all = all[max(0, len(all)-c.Count):]
-	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
-	for _, p := range all {
-		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status, sanitize.FirstLine(p.Message))
-	}
-	return o.printTable(c.Format, all, t)
-}
-
-// checkUnit tells a unit that was removed from one that never was, as long as its log is kept.
-func (c hookHistoryCmd) checkUnit(v *state.View) error {
-	_, err := v.Unit(c.Unit)
-	if !errors.Is(err, state.ErrNotFound) {
-		return err
-	}
-	lines, lerr := v.Logs(state.LogFilter{Sources: []string{c.Unit}, Last: 1})
-	if lerr != nil || len(lines) == 0 {
-		return errors.Join(err, lerr)
-	}
-	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
-		"its log is still there: juju debug-log --unit "+c.Unit)
-}
-
-// historyTable has below each hook a row for each setting that it wrote.
-func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
-	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
-	for _, r := range runs {
-		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
-		if r.Failure != "" {
-			row = console.Red
-		}
-		if r.Exit < 0 {
-			exit = "-"
-		}
-		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
-		t.Add(row, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
-		for _, change := range r.Changes {
-			t.Add("", "", "", "", "", "", change)
-		}
-		if r.More > 0 {
-			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
-		}
-	}
-	if r := running; r != nil {
-		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
-	}
-	return t
 }

@@ -255,3 +255,9 @@ func (d *deployment) addUnits() error {
 	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-len(d.placements)), d.placements...)
 	return err
 }
+
+func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
+	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
+		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
+	}
+}

@@ -1,22 +1,14 @@
 package juju
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
-	"fmt"
-	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/secretkeys"
+	"bijou/state/secret/keyfile"
 )
 
 type doCmd struct {
@@ -35,7 +27,7 @@ type HookCommand struct {
 	Streams        console.Streams
 	Environ        []string               // beside the process's own
 	MachineDir     func(id string) string // a machine's folder on this host
-	SecretKeys     secretkeys.File
+	SecretKeys     keyfile.File
 }
 
 // HookOutcome is how the command ended.
@@ -94,120 +86,4 @@ func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) e
 		}
 		return console.Exit(outcome.Exit, err)
 	})
-}
-
-type debugHooksCmd struct {
-	Unit     string   `arg:"" help:"The unit, on this host."`
-	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all that its charm has."`
-	Detached bool     `help:"Only make the session, and say how to attach to it."`
-}
-
-// Run makes the session and attaches to it.
-func (c debugHooksCmd) Run(o *operator) error {
-	if _, err := exec.LookPath("tmux"); err != nil {
-		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"), "install it, on Debian with: apt install tmux")
-	}
-	if !c.Detached && !console.IsTerminal(o.streams.In) {
-		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
-	}
-	if err := c.checkUnitIsLocal(o); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "bijou-debug-")
-	if err != nil {
-		return fmt.Errorf("cannot debug hooks: %w", err)
-	}
-	socket := filepath.Join(dir, "s")
-	if err := c.startSession(o, socket); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	if c.Detached {
-		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
-		return nil
-	}
-	return c.attachSession(o, socket)
-}
-
-func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
-	e, err := o.home.Choose(o.name)
-	if err != nil {
-		return err
-	}
-	u, err := readChosen(o, func(v *state.View) (state.Unit, error) { return v.Unit(c.Unit) })
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(o.parts.Hooks.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
-		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)", u.Name, u.Machine)
-	}
-	return nil
-}
-
-// startSession starts tmux before it tells the unit's agent, which would find no session otherwise.
-func (c debugHooksCmd) startSession(o *operator, socket string) error {
-	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
-	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
-	if out, err := tmux.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	owner := os.Geteuid()
-	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller(), Owner: &owner})
-	})
-	if err != nil {
-		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()
-		return errors.Join(err, killed)
-	}
-	return nil
-}
-
-func (c debugHooksCmd) attachSession(o *operator, socket string) error {
-	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
-	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := tmux.Run(); err != nil {
-		return fmt.Errorf("cannot attach to the tmux session: %w", err)
-	}
-	if exec.Command("tmux", "-S", socket, "has-session", "-t", state.DebugSession).Run() == nil {
-		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, state.DebugSession)
-		return nil
-	}
-	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {
-		return fmt.Errorf("cannot clean up: %w", err)
-	}
-	return o.update(func(tx *state.Tx) error { return tx.ClearDebug(c.Unit, socket) })
-}
-
-// runOnMachine goes the way of juju ssh: a machine's agent runs no commands of its own.
-func (c execCmd) runOnMachine(o *operator) error {
-	to, err := o.findMachineFolder(c.Machine)
-	if err != nil {
-		return err
-	}
-	line := quoteShellWords(o.command)
-	if len(o.command) == 1 {
-		line = o.command[0] // for a shell
-	}
-	command := to.Run(to.dir, line, false)
-	var stdout, stderr bytes.Buffer
-	if command.Stdout, command.Stderr = &stdout, &stderr; c.Format == "plain" {
-		command.Stdout, command.Stderr = o.streams.Out, o.streams.Err
-	}
-	command.WaitDelay = time.Second // what it has started may go on, and hold these
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("cannot run on machine %s: %w", c.Machine, err)
-	}
-	timer := time.AfterFunc(cmp.Or(c.Timeout, math.MaxInt64), func() { _ = command.Process.Kill() })
-	_ = command.Wait()
-	code := command.ProcessState.ExitCode()
-	switch {
-	case !timer.Stop():
-		return taskError(fmt.Errorf("on machine %s it had not ended after %s: it was ended", c.Machine, c.Timeout), true)
-	case c.Format == "plain":
-		return console.Exit(code, nil)
-	}
-	results := taskResults(nil, &code, stdout.String(), stderr.String())
-	if err := o.encode(c.Format, map[string]task{c.Machine: {Status: "completed", Results: results}}); err != nil || code == 0 {
-		return err
-	}
-	return console.Exit(code, taskError(fmt.Errorf("machine %s: exit code %d", c.Machine, code), false))
 }

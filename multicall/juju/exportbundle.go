@@ -12,8 +12,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/juju/bundle"
 	"bijou/state"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 type exportBundleCmd struct {
@@ -53,7 +53,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 		if file == "" {
 			return o.encode("yaml", b)
 		}
-		text, err := sanitize.MarshalYAML(b)
+		text, err := text.MarshalYAML(b)
 		if err == nil {
 			err = writeOutput(o, file, text)
 		}
@@ -86,21 +86,4 @@ func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string
 		return err
 	}
 	return s.DownloadBlob(o.ctx, sum, path, 0o666)
-}
-
-type diffBundleCmd struct {
-	Bundle     string   `arg:"" help:"The bundle's file, or a folder with bundle.yaml."`
-	Overlay    []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"A file that is laid over it; may be repeated."`
-	Repository string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
-}
-
-// Run prints the differences.
-func (c diffBundleCmd) Run(o *operator) error {
-	path, isBundle := findBundle(c.Bundle)
-	if !isBundle {
-		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml", c.Bundle))
-	}
-	cmd := deployCmd{Overlay: c.Overlay, Repository: c.Repository, Force: true, ForceSeries: true, AllowOutside: true} // nothing is done
-	return cmd.openBundle(o, path, func(_ *state.State, b *bundle.Comparison) error { return o.encode(c.Format, b.Diff()) })
 }

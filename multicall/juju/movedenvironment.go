@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,119 +14,7 @@ import (
 	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/copying"
-	"bijou/state/durable"
-	"bijou/state/wrap"
 )
-
-type migrateStateCmd struct {
-	To   string `arg:"" name:"url" help:"Where the state is to be: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (the options as needed), or sqlite:PATH; \"sqlite:\" is a file in the environment's folder."`
-	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
-}
-
-// Run moves the state.
-func (c migrateStateCmd) Run(o *operator) error {
-	e, err := o.home.Choose(o.name)
-	if err != nil {
-		return err
-	}
-	lock, err := o.home.Lock(e.Name)
-	if err != nil {
-		return fmt.Errorf("cannot migrate environment %q: %w", e.Name, err)
-	}
-	defer lock.Release()
-	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
-		return err
-	}
-	if err = o.checkOriginal(e); err == nil {
-		err = c.migrate(o, e)
-	}
-	if err != nil { // until it is finished the old store's credentials are needed
-		return withMigrationHint(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
-	}
-
-	now, err := home.Load(e.Dir)
-	if err == nil {
-		err = now.DropCredentials()
-	}
-	return wrap.Error(err, "environment %q has its state there, but cannot drop the credentials of the old store", e.Name)
-}
-
-func withMigrationHint(err error, e home.Environment) error {
-	switch {
-	case errors.Is(err, state.ErrRunning):
-		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host, and systemctl stop 'bijou-*' those of another",
-			"one that has died is gone "+state.SessionTTL.String()+" later")
-	case errors.Is(err, state.ErrStoreExists):
-		return console.Hint(err, "give a place of its own: another prefix, or another file")
-	}
-	return err
-}
-
-func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
-	to, err := c.targetURL(e)
-	if err != nil {
-		return err
-	}
-	if to == e.State {
-		return c.finishMigration(o, e)
-	}
-	if err := o.checkStopped(e); err != nil {
-		return err
-	}
-	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
-	old := e.State
-	copied, err := copying.Migrate(o.ctx, copying.Migration{
-		From: old, To: to, Keep: c.Keep, Fault: o.parts.Fault,
-		Switch: func() error {
-			e.State = to
-			return e.Save()
-		},
-	})
-	if err != nil {
-		return err
-	}
-	o.warnOfStore(to)
-	o.note("  %s of %d bytes, the same in both stores: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
-	if c.Keep {
-		o.note("  the old store stays, marked as moved: %s", old)
-	}
-	o.note("environment %q has its state in %s; go on with: juju start -e %s", e.Name, to, e.Name)
-	return nil
-}
-
-// finishMigration completes a migration that was interrupted at its end.
-func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
-	err := copying.FinishMigration(o.ctx, e.State)
-	if errors.Is(err, state.ErrNotFound) {
-		o.note("environment %q has its state in %s already", e.Name, e.State)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	o.note("environment %q has its state in %s; the migration that was cut off is finished", e.Name, e.State)
-	return nil
-}
-
-// targetURL makes paths absolute and keeps the credentials that the URL names.
-func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
-	path, file := strings.CutPrefix(c.To, "sqlite:")
-	if !file {
-		return e.KeepCredentials(c.To)
-	}
-	if e.Provider == "ssh" {
-		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this one"))
-	}
-	path, err := filepath.Abs(cmp.Or(path, e.StateFile()))
-	if err != nil {
-		return "", fmt.Errorf("cannot find the file: %w", err)
-	}
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the state's folder: %w", err)
-	}
-	return "sqlite:" + path, nil
-}
 
 // checkStopped finds processes of this host which are just starting and have announced nothing yet.
 func (o *operator) checkStopped(e home.Environment) error {

@@ -5,19 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/backoff"
-	"bijou/state/durable"
-	"bijou/state/sanitize"
-	"bijou/state/wrap"
+	"bijou/state/text"
 )
 
 // operator is one call of juju.
@@ -34,18 +28,6 @@ type operator struct {
 	until    string   // to be what
 }
 
-func quoteShellWords(words []string) string {
-	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
-	var quoted []string
-	for _, word := range words {
-		if !plain.MatchString(word) {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		quoted = append(quoted, word)
-	}
-	return strings.Join(quoted, " ")
-}
-
 func formatCount(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -60,18 +42,18 @@ func (o *operator) note(format string, args ...any) {
 
 // encode prints data as YAML, or as one line of JSON if that is the format.
 func (o *operator) encode(format string, data any) error {
-	var text []byte
+	var encoded []byte
 	var err error
 	if format == "json" {
-		text, err = json.Marshal(data)
-		text = append([]byte(sanitize.EscapeJSON(string(text))), '\n')
+		encoded, err = json.Marshal(data)
+		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
 	} else {
-		text, err = sanitize.MarshalYAML(data)
+		encoded, err = text.MarshalYAML(data)
 	}
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
-	_, err = o.streams.Out.Write(text)
+	_, err = o.streams.Out.Write(encoded)
 	return err
 }
 
@@ -162,157 +144,7 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-func withHint(err error) error {
-	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
-		return hintReplaced(err, replaced)
-	}
-	switch {
-	case errors.Is(err, home.ErrNoEnvironment):
-		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
-	case errors.Is(err, home.ErrBusy):
-		return console.Hint(err, "wait until it has finished, then look at: juju environments")
-	case errors.Is(err, context.Canceled):
-		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
-	case errors.Is(err, state.ErrAway):
-		return console.Hint(err, "see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change")
-	case errors.Is(err, state.ErrMoved):
-		return console.Hint(err, "a migration was cut off: repeat juju migrate-state with that URL; elsewhere than where it began, take environment.yaml from there")
-	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
-		return console.Hint(err, "the environment's store is gone; juju destroy-environment --force removes what is left")
-	}
-	return err
-}
-
-// hintReplaced says the two ways on from a store that was replaced under its agents.
-func hintReplaced(err error, r *state.Replaced) error {
-	return console.Hint(err,
-		"nothing is written any more and its agents end; see docs/backup.md, \"A state file that was replaced\"",
-		"to put a backup in its place: juju stop; juju restore --replace FILE",
-		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
-}
-
-// writeOutput writes the data to where -o says. A regular file is replaced by rename, so
-// that no reader ever sees half of it; anything else (a pipe, a device) is written to. The
-// name of the process's own stdout or stderr means that stream.
-func writeOutput(o *operator, path string, data []byte) error {
-	return wrap.Error(replaceOrWrite(o, path, data), "cannot write %q", path)
-}
-
-func replaceOrWrite(o *operator, path string, data []byte) error {
-	info, err := os.Stat(path)
-	for _, stream := range []any{o.streams.Out, o.streams.Err} {
-		if f, isFile := stream.(*os.File); isFile && err == nil {
-			if own, err := f.Stat(); err == nil && os.SameFile(own, info) {
-				_, err := f.Write(data)
-				return err
-			}
-		}
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		return writeInPlace(path, data)
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays, what it leads to is replaced
-	}
-	return durable.WriteFile(path, data, 0o666)
-}
-
-func writeInPlace(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
-}
-
-const (
-	// settleInterval bounds reads where the state is printed: a flood of changes costs ten
-	// a second, not one each.
-	settleInterval    = 100 * time.Millisecond
-	awayRetryInterval = time.Second
-)
-
-// follower prints what a view of the state returns, again after each change.
-type follower struct {
-	o      *operator
-	state  *state.State
-	scopes []state.Scope // what is watched for changes
-	// read returns a function that prints what it has read, once the view is over.
-	read func(v *state.View) (print func() error, err error)
-
-	settleInterval time.Duration // how long a change may draw others after it
-	// pollTimeout, if set, is how long it may be until the next read without a change.
-	pollTimeout func() time.Duration
-
-	shown bool // something was shown: errors from now on may pass
-	away  bool // the store cannot be reached
-}
-
-// follow blocks until ctx is done. It outlasts a store that goes away, and notes that once.
-func (f *follower) follow(ctx context.Context) error {
-	for ctx.Err() == nil {
-		revision, err := f.showOnce(ctx)
-		if err == nil {
-			f.noteAway(nil)
-			err = f.awaitChange(ctx, revision)
-		}
-		if ctx.Err() != nil || console.IsUnread(err) {
-			break
-		}
-		pause := f.settleInterval
-		if err != nil {
-			if !f.shown || !errors.Is(err, state.ErrAway) { // waiting heals nothing else
-				return err
-			}
-			f.noteAway(err)
-			pause = awayRetryInterval
-		}
-		_ = backoff.Sleep(ctx, pause)
-	}
-	return nil
-}
-
-func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
-	var print func() error
-	err = f.state.View(ctx, func(v *state.View) (err error) {
-		if print, err = f.read(v); err != nil {
-			return err
-		}
-		revision, err = v.Revision()
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	if err := print(); err != nil {
-		return 0, err
-	}
-	f.shown = true
-	return revision, nil
-}
-
-// awaitChange blocks until something in the scopes has changed after the revision, or it is
-// time to read again.
-func (f *follower) awaitChange(ctx context.Context, revision int64) error {
-	if f.pollTimeout != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.pollTimeout())
-		defer cancel()
-	}
-	err := f.state.Await(ctx, revision, f.scopes...)
-	if f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err
-}
-
-func (f *follower) noteAway(err error) {
-	switch {
-	case err != nil && !f.away:
-		f.o.note("warning: %v; waiting until it can be read again", err)
-	case err == nil && f.away:
-		f.o.note("going on")
-	}
-	f.away = err != nil
+// environmentName takes [bijou:][admin/]NAME, as juju shows it to programs.
+func environmentName(model string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(model, controllerName+":"), modelOwner+"/")
 }

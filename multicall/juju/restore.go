@@ -14,14 +14,14 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/archive"
-	"bijou/state/bind"
+	"bijou/state/backupfile"
 	"bijou/state/copying"
-	"bijou/state/durable"
 	"bijou/state/keys"
+	"bijou/state/osutil"
 	"bijou/state/secret"
-	"bijou/state/secretkeys"
-	"bijou/state/secrets"
+	"bijou/state/secret/keyfile"
+	"bijou/state/secret/record"
+	"bijou/state/unitdir"
 	"bijou/state/wrap"
 )
 
@@ -43,7 +43,7 @@ func (c restoreCmd) Run(o *operator) error {
 		}
 		return o.encode("yaml", header)
 	}
-	return archive.OpenFile(c.File, archive.Environment, func(a *archive.Reader) error {
+	return backupfile.OpenFile(c.File, backupfile.Environment, func(a *backupfile.Reader) error {
 		err := c.restoreEnvironment(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
@@ -55,7 +55,7 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
-func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
+func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error {
 	env, err := copying.BackupEnvironment(a)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *archive.Reader) error {
 type restore struct {
 	o       *operator
 	cmd     restoreCmd
-	archive *archive.Reader
+	archive *backupfile.Reader
 	env     home.Environment
 }
 
@@ -257,8 +257,8 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
 	}
-	for _, name := range r.archive.Names(archive.CredentialName("")) {
-		if name == archive.SecretKeysName() {
+	for _, name := range r.archive.Names(backupfile.CredentialName("")) {
+		if name == backupfile.SecretKeysName() {
 			continue
 		}
 		if err := r.writeCredential(e, name); err != nil {
@@ -274,10 +274,10 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 		return err
 	}
 	path := filepath.Join(e.Dir, name)
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return durable.WriteFile(path, data, 0o600)
+	return osutil.WriteFile(path, data, 0o600)
 }
 
 const maxCredentialSize = 1 << 20 // in bytes
@@ -297,7 +297,7 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		if err != nil {
 			return err
 		}
-		err = home.UnpackFolder(content, dir, bind.Notes)
+		err = home.UnpackFolder(content, dir, unitdir.Notes)
 		if err := errors.Join(err, content.Close()); err != nil {
 			return err
 		}
@@ -318,7 +318,7 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 			return nil, fmt.Errorf("cannot read storage %q: %w", id, err)
 		}
 		s.ID = id
-		name := archive.StorageName(s.Machine, id)
+		name := backupfile.StorageName(s.Machine, id)
 		if !r.archive.Has(name) {
 			continue
 		}
@@ -341,7 +341,7 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 
 func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 	if _, err := os.Lstat(folder); err == nil {
-		empty, err := bind.IsEmpty(folder)
+		empty, err := osutil.IsEmptyDir(folder)
 		if err != nil {
 			return err
 		}
@@ -355,7 +355,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 			return err
 		}
 	}
-	if err := durable.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
 	content, err := r.archive.Open(name)
@@ -469,13 +469,13 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 		one.link, one.to = folder, to
 	}
 
-	if err := durable.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
 		return asideFolder{}, err
 	}
 	if err := os.Rename(own, aside); err != nil {
 		return asideFolder{}, err
 	}
-	if err := durable.Sync(filepath.Dir(aside)); err != nil {
+	if err := osutil.SyncDir(filepath.Dir(aside)); err != nil {
 		return asideFolder{}, errors.Join(err, one.undo())
 	}
 	if one.link == "" {
@@ -491,17 +491,17 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 // own, which are newer; there is always one that seals.
 func (r *restore) takeSecretKeys(e home.Environment) error {
 	var ring secret.Keyring
-	if name := archive.SecretKeysName(); r.archive.Has(name) {
+	if name := backupfile.SecretKeysName(); r.archive.Has(name) {
 		data, err := r.archive.ReadAll(name, maxCredentialSize)
 		if err == nil {
-			ring, err = secretkeys.Parse(data)
+			ring, err = keyfile.Parse(data)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if r.cmd.Key != "" {
-		given, err := secretkeys.File(r.cmd.Key).Read()
+		given, err := keyfile.File(r.cmd.Key).Read()
 		if err != nil {
 			return fmt.Errorf("cannot take the keys of %q: %w", r.cmd.Key, err)
 		}
@@ -549,12 +549,12 @@ func (r *restore) noteSealed(e home.Environment) error {
 	}
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) (sealed []string, err error) {
-			all, err := secrets.All(v)
+			all, err := record.All(v)
 			if err != nil {
 				return nil, err
 			}
 			for _, one := range all {
-				_, err := secrets.Open(v, ring, one, one.Latest)
+				_, err := record.Open(v, ring, one, one.Latest)
 				switch {
 				case errors.Is(err, secret.ErrNoKey):
 					sealed = append(sealed, fmt.Sprintf("%s of %s", one.ID, one.Owner))
@@ -566,7 +566,7 @@ func (r *restore) noteSealed(e home.Environment) error {
 		})
 		if len(sealed) > 0 {
 			r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
-			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up", secretkeys.Name)
+			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up", keyfile.FileName)
 		}
 		return err
 	})

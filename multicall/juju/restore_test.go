@@ -11,23 +11,23 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 )
 
 // TestRestoredURL has an environment whose host is lost find its state again, with the
 // credentials of the backup.
 func TestRestoredURL(t *testing.T) {
 	var b bytes.Buffer
-	w := archive.NewWriter(&b)
+	w := backupfile.NewWriter(&b)
 	err := errors.Join(
 		w.AddKeys(nil),
-		w.Add(archive.CredentialName("key-0a1b2c3d"), func(to io.Writer) error { _, err := io.WriteString(to, "KEY"); return err }),
-		w.Close(archive.Header{Kind: archive.Environment, State: "etcd://h:1/x?key=credentials/key-0a1b2c3d"}),
+		w.Add(backupfile.CredentialName("key-0a1b2c3d"), func(to io.Writer) error { _, err := io.WriteString(to, "KEY"); return err }),
+		w.Close(backupfile.Header{Kind: backupfile.Environment, State: "etcd://h:1/x?key=credentials/key-0a1b2c3d"}),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	a, err := backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestRestoredURL(t *testing.T) {
 // TestSetAsideAllOrNone has one folder of three that cannot be set aside.
 func TestSetAsideAllOrNone(t *testing.T) {
 	var b bytes.Buffer
-	w := archive.NewWriter(&b)
-	if err := errors.Join(w.AddKeys(nil), w.Close(archive.Header{Kind: archive.Environment})); err != nil {
+	w := backupfile.NewWriter(&b)
+	if err := errors.Join(w.AddKeys(nil), w.Close(backupfile.Header{Kind: backupfile.Environment})); err != nil {
 		t.Fatal(err)
 	}
-	a, err := archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	a, err := backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,31 +9,31 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 )
 
 // TestRestoreCheckRefusesWhatRestoreDoes: a file that restore refuses is refused by restore --check, with the
 // same words.
 func TestRestoreCheckRefusesWhatRestoreDoes(t *testing.T) {
-	whole := archive.Header{Kind: archive.Environment, Name: "prod", UUID: "u", StateFormat: state.FormatVersion}
+	whole := backupfile.Header{Kind: backupfile.Environment, Name: "prod", UUID: "u", StateFormat: state.FormatVersion}
 	newer := whole
 	newer.StateFormat++
-	environment := func(name string) []archive.Key {
-		return []archive.Key{{Key: "environment", Value: []byte(`{"uuid":"u","name":"` + name + `"}`)}}
+	environment := func(name string) []backupfile.Key {
+		return []backupfile.Key{{Key: "environment", Value: []byte(`{"uuid":"u","name":"` + name + `"}`)}}
 	}
 	for _, test := range []struct {
 		name   string
-		header archive.Header
-		keys   []archive.Key
+		header backupfile.Header
+		keys   []backupfile.Key
 	}{
 		{"no environment", whole, nil},
 		{"of a format to come", newer, environment("prod")},
 		{"a header of another environment", whole, environment("other")},
-		{"a key that no backup has", whole, append(environment("prod"), archive.Key{Key: "format", Value: []byte(`{"version":1}`)})},
+		{"a key that no backup has", whole, append(environment("prod"), backupfile.Key{Key: "format", Value: []byte(`{"version":1}`)})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var b bytes.Buffer
-			w := archive.NewWriter(&b)
+			w := backupfile.NewWriter(&b)
 			if err := w.AddKeys(test.keys); err != nil {
 				t.Fatal(err)
 			}

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 )
 
 type runActionCmd struct {
@@ -23,28 +21,6 @@ type runActionCmd struct {
 	Wait   waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s: not longer."`
 	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"With --wait: yaml or json; default yaml."`
 }
-
-// waitFlag is --wait or --wait=TIME.
-type waitFlag struct {
-	set     bool
-	timeout time.Duration // 0: without end
-}
-
-// Decode reads the time, if one is given.
-func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
-	w.set = true
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		return nil
-	}
-	text := ctx.Scan.Pop().String()
-	if w.timeout, err = time.ParseDuration(text); err != nil || w.timeout <= 0 {
-		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
-	}
-	return nil
-}
-
-// IsBool reports that the flag needs no value.
-func (waitFlag) IsBool() bool { return true }
 
 // Run queues the action on each unit and, with --wait, waits for the end.
 func (c runActionCmd) Run(o *operator) error {
@@ -196,54 +172,4 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 		}
 		return err
 	})
-}
-
-// awaitActions lets what has not ended in time go on.
-func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
-	w := newActionWaiter(o, s, actions)
-	w.progress = func(a state.Action, line state.ActionLine) {
-		head := ""
-		if len(actions) > 1 {
-			head = a.Unit + ": "
-		}
-		for _, text := range sanitize.EscapeLines(line.Message) {
-			o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), text)
-		}
-	}
-	ctx, cancel := withTimeout(o.ctx, timeout)
-	defer cancel()
-	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
-		return err
-	}
-	err := w.outcomeError(timeout)
-	if format == taskFormat {
-		unprinted := printTasks(o, "json", w.actions)
-		return errors.Join(unprinted, taskError(err, !w.allSettled()))
-	}
-	unprinted := printActions(o, w.actions, format)
-	return errors.Join(unprinted, err)
-}
-
-// outcomeError returns nil if all have completed.
-func (w *actionWaiter) outcomeError(timeout time.Duration) error {
-	var errs []error
-	var hints []string
-	for _, a := range w.actions {
-		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
-		switch {
-		case a.action.Status == state.ActionCompleted:
-			continue
-		case a.action.Ended():
-			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.action.Message))
-			continue
-		case a.stuckReason != "":
-			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
-		case w.o.ctx.Err() != nil:
-			errs = append(errs, fmt.Errorf("%s is %s still, and goes on", what, a.action.Status))
-		default:
-			errs = append(errs, fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
-		}
-		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
-	}
-	return console.Hint(joinErrors(errs), hints...)
 }

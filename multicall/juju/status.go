@@ -19,8 +19,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 type statusCmd struct {
@@ -130,7 +130,7 @@ func (c statusCmd) layout(o *operator) statusTables {
 	}
 	t.coloured, t.width = console.CanColour(out), console.SizeOf(out).Width
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) { // elsewhere a time is another text
-		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), sanitize.HideSecrets(e.State)}
+		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}
 	return t
 }
@@ -150,9 +150,9 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		if c.Watch {
 			view.Controller = nil // its time would make a change of nothing
 		}
-		text, err := json.Marshal(view)
+		encoded, err := json.Marshal(view)
 		if err == nil {
-			_, err = io.WriteString(w, sanitize.EscapeJSON(string(text))+"\n")
+			_, err = io.WriteString(w, text.EscapeJSON(string(encoded))+"\n")
 		}
 		return err
 	case "dot":
@@ -198,7 +198,7 @@ func (c statusCmd) watch(o *operator) error {
 func joinLines(lines []string) string {
 	var all strings.Builder
 	for _, line := range lines {
-		all.WriteString(sanitize.Escape(line) + "\n")
+		all.WriteString(text.Escape(line) + "\n")
 	}
 	return all.String()
 }
@@ -324,7 +324,7 @@ func (y *yamlStream) addButLast(depth int, name string, entry any) {
 }
 
 func (y *yamlStream) encode(entries any) []byte {
-	text, err := sanitize.MarshalYAML(entries)
+	text, err := text.MarshalYAML(entries)
 	if err != nil {
 		y.err = err
 	}

@@ -11,8 +11,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 // writeDot draws the status in graphviz's language: services as boxes, relations as edges from who
@@ -95,10 +95,10 @@ func writeLine(b *strings.Builder, what string, a attributes) {
 
 // quoteDot quotes any text, with \" for a quote. Line ends become \n, which labels
 // understand; other backslashes are doubled, since labels understand more than that.
-func quoteDot(text string) string {
-	lines := strings.Split(text, "\n")
+func quoteDot(value string) string {
+	lines := strings.Split(value, "\n")
 	for i, line := range lines {
-		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(sanitize.Escape(line))
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text.Escape(line))
 	}
 	return `"` + strings.Join(lines, `\n`) + `"`
 }
@@ -127,7 +127,7 @@ func relationMessage(r status.Relation) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+sanitize.FirstLine(view.Message)+failureHint(cmp.Or(view.Stderr, view.Logged), view.See))
+				messages = append(messages, unit+": "+text.FirstLine(view.Message)+failureHint(cmp.Or(view.Stderr, view.Logged), view.See))
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func relationUnitTable(s status.Status) *console.Table {
 }
 
 func relationUnitMessage(u status.RelationUnit) string {
-	text := sanitize.FirstLine(u.Message)
+	text := text.FirstLine(u.Message)
 	switch {
 	case u.Resolved != "":
 		text += " (marked as resolved)"

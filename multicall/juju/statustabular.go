@@ -13,8 +13,8 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 type statusTables struct {
@@ -108,7 +108,7 @@ func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
 	}
-	text := sanitize.FirstLine(cmp.Or(m.Error, m.Message))
+	text := text.FirstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
 		text += retryText(m.NextRetry)
 	}
@@ -131,9 +131,9 @@ func provisionerTable(s status.Status) *console.Table {
 	}
 	for _, message := range s.Provisioner.Messages {
 		if next := s.Provisioner.NextRetry; !next.IsZero() {
-			message = sanitize.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
+			message = text.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
 		}
-		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), sanitize.FirstLine(message))
+		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
 	}
 	return t
 }
@@ -144,7 +144,7 @@ func serviceTable(s status.Status) *console.Table {
 		sv := s.Services[name]
 		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
 		said := sv.StatusInfo()
-		t.Add(stateColour(said.Current), name, sanitize.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), sanitize.FirstLine(said.Message))
+		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
 	}
 	return t
 }
@@ -206,9 +206,9 @@ func unitMessage(u status.Unit, workload string) string {
 	}
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
-		return sanitize.FirstLine(workload)
+		return text.FirstLine(workload)
 	}
-	text := sanitize.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
+	text := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
 	switch {
 	case i.Resolved != "":
 		text += " (marked as resolved)"
@@ -233,7 +233,7 @@ func failureHint(said, see string) string {
 }
 
 func troubleMessage(t state.Trouble) string {
-	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", sanitize.FirstLine(t.Message),
+	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", text.FirstLine(t.Message),
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 

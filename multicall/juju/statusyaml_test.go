@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 // What is written entry by entry is what yaml prints of all of it at once.
@@ -38,7 +38,7 @@ func TestStatusYAML(t *testing.T) {
 	full.Relations["relation-3"] = status.Relation{Interface: "i", Services: map[string]status.RelationEnd{"b": {Name: "peers", State: "error", Units: ends}}}
 
 	for _, s := range []status.Status{{}, full} {
-		want, err := sanitize.MarshalYAML(s)
+		want, err := text.MarshalYAML(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/progress"
-	"bijou/state/sanitize"
 	"bijou/state/status"
+	"bijou/state/text"
 )
 
 // waitFlags let a command return once what follows from it is done.
@@ -180,7 +180,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		why, failed := u.WaitReason()
 		now.running = now.running || u.Running != nil
 		if m := s.Machines[u.Machine]; m.State == state.MachineError {
-			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, sanitize.FirstLine(m.Error)), true
+			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error)), true
 		}
 		switch {
 		case failed:
@@ -223,7 +223,7 @@ func workloadReason(w *status.Workload) string {
 	if w == nil {
 		return "(it has not said how its workload is)"
 	}
-	return "(" + strings.TrimSuffix(w.Current+": "+sanitize.FirstLine(w.Message), ": ") + ")"
+	return "(" + strings.TrimSuffix(w.Current+": "+text.FirstLine(w.Message), ": ") + ")"
 }
 
 func listReasons(reasons []string) string {

@@ -3,19 +3,13 @@ package neco
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
-	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -28,13 +22,6 @@ type configCmd struct {
 	Unset configUnsetCmd `cmd:"" help:"Put one key back to its default."`
 }
 
-type configSetCmd struct {
-	Key   string `arg:"" help:"The key."`
-	Value string `arg:"" help:"Its value."`
-	Now   bool   `help:"With env: the first update does not wait for the update window."`
-	reasonFlag
-}
-
 func keyHelp() string {
 	var b strings.Builder
 	for _, s := range record.Settings() {
@@ -45,36 +32,6 @@ func keyHelp() string {
 		fmt.Fprintf(&b, "  %-22s %s%s\n", s.Key, s.Help, def)
 	}
 	return b.String()
-}
-
-func (c configSetCmd) Run(o *operator) error {
-	setting, err := record.FindSetting(c.Key)
-	if err != nil {
-		return console.Usage(err)
-	}
-	value, err := setting.Check(c.Value)
-	if err != nil {
-		return console.Usage(err)
-	}
-	first, config := false, record.Config{}
-	err = o.update(func(tx *keyspace.Tx) error {
-		if s, err := decide.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
-			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
-			config = s.Config
-		}
-		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
-		if err := putSetting(tx, setting.Key, &value); err != nil {
-			return err
-		}
-		if first && c.Now {
-			return tx.Put(keys.Hurry, o.audit.Who)
-		}
-		return nil
-	})
-	if err == nil && first {
-		o.noteFirstUpdate(config, c.Now)
-	}
-	return err
 }
 
 // noteFirstUpdate goes by this program's plan, which may not be the release's.
@@ -129,33 +86,6 @@ func changesSetting(before record.Config, key string, value *string) bool {
 	return err != nil || is[key] != to
 }
 
-type configGetCmd struct {
-	Key string `arg:"" help:"The key."`
-}
-
-func (c configGetCmd) Run(o *operator) error {
-	stored, err := o.readSettings()
-	if err != nil {
-		return err
-	}
-	setting, err := record.FindSetting(c.Key)
-	if value, kept := stored[c.Key]; kept && err != nil {
-		o.note("unknown to this version, and kept: %s", c.Key)
-		return o.print(value + "\n")
-	}
-	if err != nil {
-		return console.Usage(err)
-	}
-	value, ok := stored[setting.Key]
-	if !ok {
-		value = setting.Default
-	}
-	if value == "" && setting.Key != "tag-prefix" {
-		return console.Hint(fmt.Errorf("%s is not set", setting.Key), fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))
-	}
-	return o.print(value + "\n")
-}
-
 // readSettings leaves out values that cannot be read, and notes their keys. Of a key that this
 // version does not know, whatever a newer one has stored is the value.
 func (o *operator) readSettings() (map[string]string, error) {
@@ -182,76 +112,4 @@ func (o *operator) readSettings() (map[string]string, error) {
 		}
 		return stored, err
 	})
-}
-
-type configListCmd struct {
-	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
-}
-
-func (c configListCmd) Run(o *operator) error {
-	stored, err := o.readSettings()
-	if err != nil {
-		return err
-	}
-	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
-	values := map[string]string{}
-	for _, s := range record.Settings() {
-		value, mark := s.Default, ""
-		if own, set := stored[s.Key]; set {
-			value, mark = s.Shown(own), "yes"
-		}
-		values[s.Key] = value
-		table.Add("", s.Key, value, mark, s.Help)
-		delete(stored, s.Key)
-	}
-	for _, key := range slices.Sorted(maps.Keys(stored)) {
-		values[key] = "(not shown)" // it may be a secret
-		table.Add("", key, values[key], "yes", "unknown to this version, and kept")
-	}
-	return o.printTable(c.Format, values, table)
-}
-
-type configUnsetCmd struct {
-	Key string `arg:"" help:"The key."`
-	reasonFlag
-}
-
-func (c configUnsetCmd) Run(o *operator) error {
-	return o.update(func(tx *keyspace.Tx) error {
-		_, set, err := tx.Get(keys.Config(c.Key))
-		if err != nil {
-			return err
-		}
-		if !set {
-			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
-				return console.Usage(err)
-			}
-			return errors.New(c.Key + " is not set")
-		}
-		o.setDetail("%s, was %s", c.Key, previousValue(tx.View, c.Key))
-		return putSetting(tx, c.Key, nil)
-	})
-}
-
-type notifyCmd struct {
-	Test notifyTestCmd `cmd:"" help:"Send a test message to wherever alerts go."`
-}
-
-type notifyTestCmd struct{}
-
-func (notifyTestCmd) Run(o *operator) error {
-	config, err := read(o, updater.LoadConfig)
-	if err != nil {
-		return err
-	}
-	host, _ := os.Hostname()
-	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + o.audit.Who + " on " + host, At: time.Now().UTC()}
-	names, err := o.parts.Server.Notify(o.ctx, config, a)
-	if errors.Is(err, updater.ErrNoReceiver) {
-		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")
-	}
-	if len(names) > 0 {
-		o.note("sent to %s", strings.Join(names, " and "))
-	}
-	return err
 }

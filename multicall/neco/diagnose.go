@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/keyspace"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 	"bijou/updater/record"
 )
 
@@ -83,20 +83,20 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool { return f.Server != lrn })
 		doc.MoreFindings = 0
 	}
-	text, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
+	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
 	if err != nil {
 		return err.Error() + "\n"
 	}
 	for _, r := range doc.Servers[0].Room {
-		text += fmt.Sprintf("%-9s %s: %d MiB free for %s\n", "room", sanitize.Escape(r.At), r.Free>>20, sanitize.Escape(strings.Join(r.For, ", ")))
+		shown += fmt.Sprintf("%-9s %s: %d MiB free for %s\n", "room", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
 	}
-	return text
+	return shown
 }
 
 func formatHealth(what string, all map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, sanitize.Escape(all[name]))
+		fmt.Fprintf(&b, "%-9s %s: %s\n", what, name, text.Escape(all[name]))
 	}
 	return b.String()
 }
@@ -122,7 +122,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 }
 
 func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
-	return archive.WriteFile(c.Bundle, false, func(w io.Writer) error {
+	return backupfile.WriteFile(c.Bundle, false, func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		err := c.addFiles(o, z, text, doc, here)
 		return errors.Join(err, z.Close())

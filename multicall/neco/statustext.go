@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 	"bijou/updater/record"
 )
 
@@ -22,7 +22,7 @@ type statusText struct {
 func (d statusText) render(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s %s\n", name, sanitize.Escape(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-9s %s\n", name, text.Escape(fmt.Sprintf(format, args...)))
 	}
 	d.writeFacts(line)
 	table := d.serverTable()

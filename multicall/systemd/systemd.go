@@ -22,7 +22,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state/childenv"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -136,7 +136,7 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
 	}
-	err = durable.WriteFile(path, []byte(u.Text), 0o644, durable.ExactMode)
+	err = osutil.WriteFile(path, []byte(u.Text), 0o644, osutil.ExactMode)
 	return true, wrap.Error(err, "cannot write %q", path)
 }
 

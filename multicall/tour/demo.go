@@ -21,7 +21,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state/backoff"
 	"bijou/state/childenv"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -149,7 +149,7 @@ func (d *demo) installServer(lrn, release string) error {
 }
 
 func writeProgram(path string, data []byte) error {
-	return durable.WriteFile(path, data, 0o755)
+	return osutil.WriteFile(path, data, 0o755)
 }
 
 // startDaemon's process re-executes as whatever is installed in its place.

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 // repository is the demo's, and demoTimeout how long each part of it may take.
@@ -107,7 +107,7 @@ func (r *releaseServer) writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return durable.WriteFile(path, data, 0o644)
+	return osutil.WriteFile(path, data, 0o644)
 }
 
 // packTarball does not compress: the tarball does not leave this machine.

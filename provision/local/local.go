@@ -19,8 +19,8 @@ import (
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
 	"bijou/state/backoff"
-	"bijou/state/bind"
-	"bijou/state/durable"
+	"bijou/state/osutil"
+	"bijou/state/unitdir"
 	"bijou/state/wrap"
 )
 
@@ -66,7 +66,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	defer wrap.Result(&err, "cannot start machine %s", spec.Machine)
 	dir := filepath.Join(p.options.Dir, spec.Machine)
 	if err = p.checkFit(dir, spec); err == nil {
-		err = durable.MkdirAll(dir, 0o755)
+		err = osutil.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
 		err = provider.Record{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}.Write(dir)
@@ -118,7 +118,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err := Halt(ctx, dir, p.options.Grace); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
-	err := bind.ReleaseMachine(dir)
+	err := unitdir.ReleaseMachine(dir)
 	if err == nil {
 		err = provider.RemoveFolder(dir)
 	}

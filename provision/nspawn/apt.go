@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 // Where a container has the repository: the index, and the packages below it.
@@ -48,7 +47,7 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
 	folder := filepath.Join(p.dir, indexFolder)
-	if err := durable.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
 		return err
 	}
 	if err := os.Chmod(folder, 0o755); err != nil { // apt reads it as a user of its own
@@ -64,10 +63,10 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 		}
 	}
-	if err := durable.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, durable.ExactMode); err != nil {
+	if err := osutil.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
 		return err
 	}
-	return durable.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
+	return osutil.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
 func listPackages(folder string) (names []string, mark string, err error) {
@@ -102,7 +101,7 @@ func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string)
 	if err != nil {
 		return fmt.Errorf("cannot read the package %q by dpkg-deb: %w", path, err)
 	}
-	sum, size, err := digest.OfFile(path)
+	sum, size, err := osutil.DigestFile(path)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,7 @@ import (
 	"strings"
 	"text/template"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
 //go:embed *.service
@@ -26,7 +25,7 @@ const unitFolder = "etc/systemd/system"
 // prepareFiles makes the files those of a machine of the environment. The container does not run.
 // What a charm may have changed since the first start is left alone.
 func (l launch) prepareFiles() error {
-	if err := durable.MkdirAll(l.dir(), 0o700); err != nil {
+	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
@@ -38,13 +37,13 @@ func (l launch) prepareFiles() error {
 	// Charm libraries look for Juju's version there.
 	// Whichever tools there are by then: those of the first start go with an upgrade.
 	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n", l.provider.env.Dir)
-	if err := durable.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, durable.ExactMode); err != nil {
+	if err := osutil.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, osutil.ExactMode); err != nil {
 		return err
 	}
-	if err := durable.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
+	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
 		return err
 	}
-	if err := durable.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
+	if err := osutil.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
 		return err
 	}
 	name := l.hostname()
@@ -78,7 +77,7 @@ func (l launch) makeFolder(path string) error {
 		if err := os.Chmod(at, 0o755); err != nil {
 			return err
 		}
-		if err := durable.Sync(filepath.Dir(at)); err != nil {
+		if err := osutil.SyncDir(filepath.Dir(at)); err != nil {
 			return err
 		}
 	}
@@ -98,7 +97,7 @@ func (p *Provider) hostPrefix() string {
 }
 
 // The same token always gives the same id (machine-id(5)).
-func machineID(token string) string { return digest.Of([]byte("machine " + token))[:32] }
+func machineID(token string) string { return osutil.Digest([]byte("machine " + token))[:32] }
 
 // A file that is there, or was removed, stays so.
 func (l launch) writeOnce(path, text string) error {
@@ -109,7 +108,7 @@ func (l launch) writeOnce(path, text string) error {
 	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
 		return err
 	}
-	return durable.WriteFile(file, []byte(text), 0o644, durable.ExactMode)
+	return osutil.WriteFile(file, []byte(text), 0o644, osutil.ExactMode)
 }
 
 func (l launch) writeUnits() error {
@@ -127,10 +126,10 @@ func (l launch) writeUnits() error {
 		if err != nil {
 			return fmt.Errorf("cannot make unit file %q: %w", name, err)
 		}
-		if err := durable.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, durable.ExactMode); err != nil {
+		if err := osutil.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, osutil.ExactMode); err != nil {
 			return err
 		}
-		if err := durable.Symlink("../"+name, filepath.Join(folder, "multi-user.target.wants", name)); err != nil {
+		if err := osutil.Symlink("../"+name, filepath.Join(folder, "multi-user.target.wants", name)); err != nil {
 			return err
 		}
 	}
@@ -140,7 +139,7 @@ func (l launch) writeUnits() error {
 	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		masked = append(masked, filepath.Join(folder, name))
 	}
-	return durable.Symlink("/dev/null", masked...)
+	return osutil.Symlink("/dev/null", masked...)
 }
 
 // systemd expands what looks like a specifier.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/state/durable"
 	"bijou/state/lazyregexp"
-	"bijou/state/lines"
+	"bijou/state/osutil"
+	"bijou/state/text"
 )
 
 // bootTimeout is many times what a boot takes, and abortTimeout many times the end of one
@@ -66,7 +66,7 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	}
 	err := l.runContainer(ctx)
 	if err == nil {
-		err = durable.WriteFile(mark, nil, 0o600)
+		err = osutil.WriteFile(mark, nil, 0o600)
 	}
 	if err != nil {
 		return errors.Join(err, l.abort(ctx))
@@ -193,7 +193,7 @@ var controls = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b
 type console struct {
 	path      string
 	f         *os.File
-	lines     lines.Writer
+	lines     text.LineWriter
 	lastLines []string
 }
 
@@ -210,7 +210,7 @@ func (l launch) openConsole() (*console, error) {
 		f.Close()
 		return nil, err
 	}
-	c := &console{path: path, f: f, lines: lines.Writer{Max: maxConsoleLine}}
+	c := &console{path: path, f: f, lines: text.LineWriter{Max: maxConsoleLine}}
 	c.lines.Emit = func(line string) { c.addLine(l.boot, line) }
 	return c, nil
 }

@@ -27,10 +27,8 @@ import (
 	"bijou/provision/provider"
 	"bijou/state/backoff"
 	"bijou/state/constraints"
-	"bijou/state/digest"
-	"bijou/state/durable"
-	"bijou/state/filelock"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -63,7 +61,7 @@ func CheckSettings(config map[string]string) error {
 // New makes the provider of an environment. It touches nothing, and ignores a setting that it does
 // not know.
 func New(e provider.Environment) (*Provider, error) {
-	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + digest.Of([]byte(e.UUID + "\x00" + e.Dir))[:6]}
+	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + osutil.Digest([]byte(e.UUID + "\x00" + e.Dir))[:6]}
 	p.manager = newCgroupManager(p.namePrefix)
 	if _, err := os.Lstat("/run/systemd/system"); err == nil { // as sd_booted(3)
 		p.manager = systemdManager{}
@@ -216,11 +214,11 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 
 // tryLock returns nil if another one has the lock, or the folder went away meanwhile.
 func tryLock(path string) (*os.File, error) {
-	if err := durable.MkdirAll(path, 0o700); err != nil {
+	if err := osutil.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := filelock.TryLock(path, os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, filelock.ErrLocked) {
+	f, err := osutil.TryLockFile(path, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, osutil.ErrLocked) {
 		return nil, nil
 	}
 	return f, err
@@ -249,7 +247,7 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r pr
 	if err := p.ensureNetwork(&r); err != nil {
 		return r, nil, err
 	}
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
+	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
 	if err := r.Write(dir); err != nil {

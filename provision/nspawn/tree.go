@@ -18,9 +18,8 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/childenv"
-	"bijou/state/digest"
-	"bijou/state/durable"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 )
 
 // packages come on top of the least of Debian: what a machine runs by, and what charms
@@ -64,7 +63,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	trees := filepath.Join(cacheFolder(), "trees")
 	dir := filepath.Join(trees, series+treeVersion)
 	if len(added) > 0 {
-		dir += "-" + digest.Of([]byte(strings.Join(added, ",")))[:8]
+		dir += "-" + osutil.Digest([]byte(strings.Join(added, ",")))[:8]
 	}
 	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil && filepath.Dir(before) == trees && treeHas(before, ".") {
 		return before, checkTree(before, series)
@@ -142,27 +141,27 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	}
 	defer lock.Close()
 	if _, err := os.Stat(dir); err == nil {
-		return durable.Sync(parent) // who has put it there may have been killed before that
+		return osutil.SyncDir(parent) // who has put it there may have been killed before that
 	}
 	const draft = ".draft"
-	if err := durable.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := osutil.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
 	if err := runDebootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
 	// All of it is on the disk before it has its name: what is there counts as whole.
-	if err := durable.SyncFileSystem(filepath.Join(parent, draft)); err != nil {
+	if err := osutil.SyncFileSystem(filepath.Join(parent, draft)); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
 		return err
 	}
-	return durable.Sync(parent)
+	return osutil.SyncDir(parent)
 }
 
 func runDebootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
+	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"bijou/state/executable"
-	"bijou/state/lines"
+	"bijou/state/osutil"
+	"bijou/state/text"
 )
 
 // childProcess is a running executable, as go-plugin wants to be given it (its runner.Runner). It
@@ -74,7 +74,7 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 }
 
 func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
-	err = executable.Retry(time.Second, func() error {
+	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
 			Path: p.path, Args: []string{filepath.Base(p.path)}, Env: p.env, Dir: "/", Stdout: stdout, Stderr: stderr,
 			SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM},
@@ -175,7 +175,7 @@ func (*childProcess) HostToPlugin(network, address string) (string, string, erro
 // stderrLog takes an executable's stderr: it goes to the log, and the last line is kept to explain
 // why the process ended.
 type stderrLog struct {
-	lines.Writer
+	text.LineWriter
 	log *slog.Logger
 
 	mu   sync.Mutex

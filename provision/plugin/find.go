@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bijou/state/digest"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -87,6 +87,6 @@ func CheckSum(path, want string) error {
 
 // Sum returns the sha256 of a file, in hexadecimal digits.
 func Sum(path string) (string, error) {
-	sum, _, err := digest.OfFile(path)
+	sum, _, err := osutil.DigestFile(path)
 	return sum, wrap.Error(err, "cannot read the provider's executable")
 }

@@ -19,7 +19,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/provision/provider/protocol"
-	"bijou/state/lines"
+	"bijou/state/text"
 )
 
 // New makes a provider for an environment. An unknown or wrong setting is an error.
@@ -93,7 +93,7 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 		return err
 	}
 	defer s.calls.Done()
-	boot := &lines.Writer{Max: maxLine, Emit: func(line string) {
+	boot := &text.LineWriter{Max: maxLine, Emit: func(line string) {
 		// A client that is gone has cancelled the context, too.
 		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
 	}}

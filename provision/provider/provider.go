@@ -17,9 +17,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/constraints"
-	"bijou/state/durable"
 	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -152,7 +152,7 @@ func (r Record) Write(dir string) error { return jsonfile.Write(filepath.Join(di
 // RemoveFolder removes the folder of an instance. The record goes last, so that a removal that was
 // cut off is repeated.
 func RemoveFolder(dir string) error {
-	if err := durable.RemoveAllBut(dir, recordFile); err != nil {
+	if err := osutil.RemoveAllBut(dir, recordFile); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)

@@ -13,9 +13,9 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
-	"bijou/state/durable"
 	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -167,7 +167,7 @@ func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 
 func (p *Provider) writeRecord(t target, machine, token string) error {
 	path := p.ledgerPath(machine)
-	err := durable.MkdirAll(filepath.Dir(path), 0o700)
+	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
 		err = jsonfile.Write(path, hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
 	}
@@ -192,9 +192,9 @@ func (p *Provider) removeRecord(t target, machine string) error {
 }
 
 func writeFile(path string, data []byte) error {
-	err := durable.MkdirAll(filepath.Dir(path), 0o700)
+	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = durable.WriteFile(path, data, 0o600)
+		err = osutil.WriteFile(path, data, 0o600)
 	}
 	return wrap.Error(err, "cannot write %q", path)
 }

@@ -16,8 +16,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/provision/provider"
-	"bijou/state/digest"
-	"bijou/state/secretkeys"
+	"bijou/state/osutil"
+	"bijou/state/secret/keyfile"
 	"bijou/state/wrap"
 )
 
@@ -76,7 +76,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 		}
 	}
 	for _, f := range l.files {
-		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, digest.Of(f.data)); err != nil {
+		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, osutil.Digest(f.data)); err != nil {
 			return hostError("copy "+f.path+" to", c.target, err)
 		}
 	}
@@ -192,10 +192,10 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	if record["state"], l.files, err = p.packCredentials(at); err != nil {
 		return l, err
 	}
-	keys, err := os.ReadFile(string(secretkeys.In(p.env.Dir)))
+	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
 	switch {
 	case err == nil:
-		l.files = append(l.files, bundleFile{secretkeys.Name, "600", keys})
+		l.files = append(l.files, bundleFile{keyfile.FileName, "600", keys})
 	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
 		return l, fmt.Errorf("cannot take along the keys for secrets: %w", err)
 	}
@@ -209,7 +209,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	}
 	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
-	l.sum, l.size, err = digest.OfFile(l.binary)
+	l.sum, l.size, err = osutil.DigestFile(l.binary)
 	return l, wrap.Error(err, "cannot read the binary for the host")
 }
 

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"bijou/state/durable"
 	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -227,6 +227,6 @@ func WriteRevision(dir string, n int) error {
 		return err
 	}
 	name := filepath.Join(dir, "revision")
-	err := durable.WriteFile(name, revisionText(n), 0o644)
+	err := osutil.WriteFile(name, revisionText(n), 0o644)
 	return wrap.Error(err, "cannot write revision of charm %q", dir)
 }

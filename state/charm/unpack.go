@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
-	"bijou/state/executable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -48,7 +46,7 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 
 // Verify returns ErrChecksum if the archive's sha256 (hex) is not the wanted one.
 func Verify(r io.ReaderAt, size int64, want string) error {
-	got, _, err := digest.OfReader(io.NewSectionReader(r, 0, size))
+	got, _, err := osutil.DigestReader(io.NewSectionReader(r, 0, size))
 	if err != nil {
 		return fmt.Errorf("cannot read archive: %w", err)
 	}
@@ -114,7 +112,7 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	if opts.Scratch || u.syncEach {
 		return nil
 	}
-	return wrap.Error(durable.SyncFileSystem(dir), "cannot sync")
+	return wrap.Error(osutil.SyncFileSystem(dir), "cannot sync")
 }
 
 // maxSyncedFiles is how many files are synced one by one. More of them take longer than to sync the
@@ -152,7 +150,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	}
 	defer r.Close()
 	if e.mode&0o111 != 0 {
-		defer executable.BlockForks()()
+		defer osutil.BlockForks()()
 	}
 	f, err := u.root.OpenFile(e.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

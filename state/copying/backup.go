@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -21,8 +21,8 @@ import (
 // blobs that they refer to. Agents may work meanwhile. The header is complete but for
 // what only its caller knows. ErrNotFound: what a key refers to went before it was
 // read, since that changed meanwhile; begin again.
-func Backup(ctx context.Context, s *state.State, w *archive.Writer) (archive.Header, error) {
-	h := archive.Header{Kind: archive.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
+func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
+	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
 	err := s.View(ctx, func(v *state.View) error {
 		env, err := v.Environment()
@@ -41,9 +41,9 @@ func Backup(ctx context.Context, s *state.State, w *archive.Writer) (archive.Hea
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)
 	}
-	list := make([]archive.Key, len(all))
+	list := make([]backupfile.Key, len(all))
 	for i, kv := range all {
-		list[i] = archive.Key{Key: kv.Key, Value: kv.Value}
+		list[i] = backupfile.Key{Key: kv.Key, Value: kv.Value}
 	}
 	if err := w.AddKeys(list); err != nil {
 		return h, err
@@ -70,14 +70,14 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	return slices.DeleteFunc(all, unused), nil
 }
 
-func backUpBlobs(ctx context.Context, s *state.State, w *archive.Writer, all []keyspace.KeyValue) (n int, err error) {
+func backUpBlobs(ctx context.Context, s *state.State, w *backupfile.Writer, all []keyspace.KeyValue) (n int, err error) {
 	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
 		if !ok {
 			continue
 		}
-		err := w.Add(archive.BlobName(sum), func(to io.Writer) error {
+		err := w.Add(backupfile.BlobName(sum), func(to io.Writer) error {
 			blob, err := s.OpenBlob(ctx, sum)
 			if err != nil {
 				return err
@@ -97,8 +97,8 @@ func backUpBlobs(ctx context.Context, s *state.State, w *archive.Writer, all []k
 
 // backupSource is a backup as a source to copy from.
 type backupSource struct {
-	header  archive.Header
-	archive *archive.Reader
+	header  backupfile.Header
+	archive *backupfile.Reader
 	keys    []keyspace.KeyValue
 
 	sum  string        // of the blob that is read, chunk by chunk
@@ -106,7 +106,7 @@ type backupSource struct {
 }
 
 // checkBackup returns the backup as a source to copy from, once nothing of it is missing.
-func checkBackup(a *archive.Reader) (*backupSource, error) {
+func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
 	if err := c.checkFormat(); err != nil {
@@ -123,8 +123,8 @@ func checkBackup(a *archive.Reader) (*backupSource, error) {
 
 // CheckBackup reads the backup of an environment at path, and refuses what a restoration would refuse
 // at once. It keeps no key in memory.
-func CheckBackup(path string) (h archive.Header, err error) {
-	err = archive.ScanFile(path, archive.Environment, func(a *archive.Reader) error {
+func CheckBackup(path string) (h backupfile.Header, err error) {
+	err = backupfile.ScanFile(path, backupfile.Environment, func(a *backupfile.Reader) error {
 		c := backupCheck{archive: a}
 		if err := c.checkFormat(); err != nil {
 			return err
@@ -140,7 +140,7 @@ func CheckBackup(path string) (h archive.Header, err error) {
 
 // backupCheck holds a backup against what a copy of it needs, key by key.
 type backupCheck struct {
-	archive     *archive.Reader
+	archive     *backupfile.Reader
 	environment *keyspace.KeyValue // nil: not met yet
 }
 
@@ -153,17 +153,17 @@ func (c *backupCheck) checkFormat() error {
 		h.StateFormat, state.FormatVersion, h.Bijou)
 }
 
-func (c *backupCheck) take(k archive.Key) error {
+func (c *backupCheck) take(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
 	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again
 	if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
-		return fmt.Errorf("%w: it has the key %q", archive.ErrDamaged, k.Key)
+		return fmt.Errorf("%w: it has the key %q", backupfile.ErrDamaged, k.Key)
 	}
 
 	if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
 		head, err := keyspace.Decode[keyspace.BlobHead](kv)
-		if err != nil || !head.Complete || head.Size != c.archive.Size(archive.BlobName(sum)) {
-			return fmt.Errorf("%w: its blob %q is not whole", archive.ErrDamaged, sum)
+		if err != nil || !head.Complete || head.Size != c.archive.Size(backupfile.BlobName(sum)) {
+			return fmt.Errorf("%w: its blob %q is not whole", backupfile.ErrDamaged, sum)
 		}
 	}
 	if k.Key == keys.Environment {
@@ -175,20 +175,20 @@ func (c *backupCheck) take(k archive.Key) error {
 // checkEnvironment is called after all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
-		return fmt.Errorf("%w: it has no environment", archive.ErrDamaged)
+		return fmt.Errorf("%w: it has no environment", backupfile.ErrDamaged)
 	}
 	record, err := keyspace.Decode[state.Environment](*c.environment)
 	if err != nil {
 		return err
 	}
 	if record.UUID != c.archive.UUID || record.Name != c.archive.Name {
-		return fmt.Errorf("%w: its header is of another environment", archive.ErrDamaged)
+		return fmt.Errorf("%w: its header is of another environment", backupfile.ErrDamaged)
 	}
 	return nil
 }
 
 // BackupEnvironment returns the record of the environment that a backup is of.
-func BackupEnvironment(a *archive.Reader) (env state.Environment, err error) {
+func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) {
 	b, err := checkBackup(a)
 	if err != nil {
 		return env, err
@@ -208,7 +208,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 		if b.blob != nil {
 			b.blob.Close()
 		}
-		if b.blob, err = b.archive.Open(archive.BlobName(sum)); err != nil {
+		if b.blob, err = b.archive.Open(backupfile.BlobName(sum)); err != nil {
 			return nil, false, err
 		}
 		b.sum = sum

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
@@ -44,7 +44,7 @@ type Restoration struct {
 // Restore makes an environment of a backup. Until it is all there, and was read back and compared,
 // it cannot be opened; whoever is interrupted calls Restore again. ErrStoreExists: the store holds
 // something else. ErrRunning: another migration or restoration is at work there.
-func Restore(ctx context.Context, r Restoration, a *archive.Reader) (c CopySummary, err error) {
+func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := checkBackup(a)
 	if err != nil {
 		return c, err
@@ -124,7 +124,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 
 // FindRestored returns the environment in the store, if it was made of that backup and nobody has run it
 // since: a restoration was cut off after the state was whole. It returns false for any other store.
-func FindRestored(ctx context.Context, url string, a *archive.Reader) (env state.Environment, found bool, err error) {
+func FindRestored(ctx context.Context, url string, a *backupfile.Reader) (env state.Environment, found bool, err error) {
 	source := &backupSource{header: a.Header, archive: a}
 	st, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {

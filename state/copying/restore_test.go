@@ -17,7 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/status"
@@ -82,18 +82,18 @@ func newWithHistory(t *testing.T) *state.State {
 }
 
 // backUpArchive is a backup of it, with the folders of those units.
-func backUpArchive(t testing.TB, s *state.State, folders ...string) *archive.Reader {
+func backUpArchive(t testing.TB, s *state.State, folders ...string) *backupfile.Reader {
 	t.Helper()
 	var b bytes.Buffer
-	w := archive.NewWriter(&b)
+	w := backupfile.NewWriter(&b)
 	h, err := Backup(t.Context(), s, w)
 	for _, f := range folders {
-		err = errors.Join(err, w.Add(archive.FolderName("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
+		err = errors.Join(err, w.Add(backupfile.FolderName("0", f), func(w io.Writer) error { _, err := w.Write([]byte("tar")); return err }))
 	}
 	if err = errors.Join(err, w.Close(h)); err != nil {
 		t.Fatal(err)
 	}
-	a, err := archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	a, err := backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func backUpArchive(t testing.TB, s *state.State, folders ...string) *archive.Rea
 func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
 
 // restoreArchive is Restore to a store that is open.
-func restoreArchive(t *testing.T, r Restoration, a *archive.Reader, to store.Store) error {
+func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.Store) error {
 	t.Helper()
 	b, err := checkBackup(a)
 	check(t, err)
@@ -319,28 +319,28 @@ func TestRestoreRefuses(t *testing.T) {
 func TestBackupIsWhole(t *testing.T) {
 	good := backUpArchive(t, newWithHistory(t))
 	blob := keyspace.BlobHeadsPrefix + (sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
-	for name, spoil := range map[string]func(h *archive.Header, content map[string]string){
-		"another format":      func(h *archive.Header, _ map[string]string) { h.StateFormat++ },
-		"another environment": func(h *archive.Header, _ map[string]string) { h.UUID = "w" },
-		"no environment":      func(_ *archive.Header, content map[string]string) { delete(content, keys.Environment) },
-		"no blob":             func(_ *archive.Header, content map[string]string) { content[blob] = `{"size":1,"complete":true}` },
-		"half a blob": func(_ *archive.Header, content map[string]string) {
+	for name, spoil := range map[string]func(h *backupfile.Header, content map[string]string){
+		"another format":      func(h *backupfile.Header, _ map[string]string) { h.StateFormat++ },
+		"another environment": func(h *backupfile.Header, _ map[string]string) { h.UUID = "w" },
+		"no environment":      func(_ *backupfile.Header, content map[string]string) { delete(content, keys.Environment) },
+		"no blob":             func(_ *backupfile.Header, content map[string]string) { content[blob] = `{"size":1,"complete":true}` },
+		"half a blob": func(_ *backupfile.Header, content map[string]string) {
 			content[blob] = strings.Replace(content[blob], "true", "false", 1)
 		},
-		"a chunk":  func(_ *archive.Header, content map[string]string) { content["blobs/x/0000"] = "1" },
-		"a leader": func(_ *archive.Header, content map[string]string) { content["leaders/x"] = "{}" },
-		"no ASCII": func(_ *archive.Header, content map[string]string) { content["services/\u00e9"] = "{}" },
+		"a chunk":  func(_ *backupfile.Header, content map[string]string) { content["blobs/x/0000"] = "1" },
+		"a leader": func(_ *backupfile.Header, content map[string]string) { content["leaders/x"] = "{}" },
+		"no ASCII": func(_ *backupfile.Header, content map[string]string) { content["services/\u00e9"] = "{}" },
 	} {
 		h, content := good.Header, map[string]string{}
 		for _, k := range good.Keys {
 			content[k.Key] = string(k.Value)
 		}
 		spoil(&h, content)
-		a := &archive.Reader{Header: h}
+		a := &backupfile.Reader{Header: h}
 		for _, key := range slices.Sorted(maps.Keys(content)) {
-			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(content[key])})
+			a.Keys = append(a.Keys, backupfile.Key{Key: key, Value: json.RawMessage(content[key])})
 		}
-		if _, err := checkBackup(a); !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, state.ErrFormat) {
+		if _, err := checkBackup(a); !errors.Is(err, backupfile.ErrDamaged) && !errors.Is(err, state.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -355,11 +355,11 @@ func FuzzRestored(f *testing.F) {
 	f.Add("claims/machine-0", `{"epoch":1}`, true)
 	f.Fuzz(func(t *testing.T, key, value string, replace bool) {
 		env, _ := json.Marshal(statetest.Environment())
-		a := &archive.Reader{Header: archive.Header{Name: statetest.Environment().Name, UUID: statetest.Environment().UUID, StateFormat: state.FormatVersion}}
-		a.Keys = []archive.Key{{Key: keys.Environment, Value: env}}
+		a := &backupfile.Reader{Header: backupfile.Header{Name: statetest.Environment().Name, UUID: statetest.Environment().UUID, StateFormat: state.FormatVersion}}
+		a.Keys = []backupfile.Key{{Key: keys.Environment, Value: env}}
 		if key != keys.Environment && json.Valid([]byte(value)) {
-			a.Keys = append(a.Keys, archive.Key{Key: key, Value: json.RawMessage(value)})
-			slices.SortFunc(a.Keys, func(a, b archive.Key) int { return cmp.Compare(a.Key, b.Key) })
+			a.Keys = append(a.Keys, backupfile.Key{Key: key, Value: json.RawMessage(value)})
+			slices.SortFunc(a.Keys, func(a, b backupfile.Key) int { return cmp.Compare(a.Key, b.Key) })
 		}
 		b, err := checkBackup(a)
 		if err != nil {

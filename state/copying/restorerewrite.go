@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/carry"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -67,7 +67,7 @@ func (w *rewriter) sortUnits() error {
 		if err != nil {
 			return err
 		}
-		folder := archive.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
+		folder := backupfile.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
 		if !w.Replace && !w.from.archive.Has(folder) {
 			w.unitsAnew[unit] = true
 			continue

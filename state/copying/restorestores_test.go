@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/archive"
+	"bijou/state/backupfile"
 	"bijou/state/copying"
 	"bijou/testscripts/etcdtest"
 	"bijou/testscripts/need"
@@ -23,14 +23,14 @@ import (
 )
 
 // backUp is a backup of an environment.
-func backUp(ctx context.Context, s *state.State) (*archive.Reader, error) {
+func backUp(ctx context.Context, s *state.State) (*backupfile.Reader, error) {
 	var b bytes.Buffer
-	w := archive.NewWriter(&b)
+	w := backupfile.NewWriter(&b)
 	h, err := copying.Backup(ctx, s, w)
 	if err := errors.Join(err, w.Close(h)); err != nil {
 		return nil, err
 	}
-	return archive.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), archive.Environment)
+	return backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 }
 
 // TestBackupUnderLoad backs an environment up while operators change it, on each store,
@@ -90,7 +90,7 @@ type load struct {
 
 // taken is a backup, and what was acknowledged when it began.
 type taken struct {
-	*archive.Reader
+	*backupfile.Reader
 	before [3]int
 }
 

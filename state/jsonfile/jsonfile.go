@@ -11,10 +11,10 @@ import (
 	"os"
 
 	"bijou/state/carry"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 )
 
-// Write replaces a file by a document, for its owner only, as durable.WriteFile does. What a newer
+// Write replaces a file by a document, for its owner only, as osutil.WriteFile does. What a newer
 // binary has put into the file that is there stays, as package carry says. A file that cannot be read
 // is replaced whole.
 func Write(path string, doc any) error {
@@ -23,7 +23,7 @@ func Write(path string, doc any) error {
 		return err
 	}
 	data = carry.Over(readRegular(path), data, doc)
-	return durable.WriteFile(path, append(data, '\n'), 0o600)
+	return osutil.WriteFile(path, append(data, '\n'), 0o600)
 }
 
 // readRegular returns nothing of what is no file, which could block, or cannot be read.

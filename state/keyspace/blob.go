@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/state/carry"
-	"bijou/state/digest"
+	"bijou/state/osutil"
 	"bijou/state/store"
 	"bijou/state/wrap"
 )
@@ -68,7 +68,7 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 	if len(data) > MaxBlob {
 		return nil, "", fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
-	return data, digest.Of(data), nil
+	return data, osutil.Digest(data), nil
 }
 
 // writeBlob returns the head of the blob, which it writes unless it is there and was touched
@@ -166,7 +166,7 @@ func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 
 // AddBlob has the commit write the blob first, and returns its sha256.
 func (tx *Tx) AddBlob(data []byte) string {
-	sum := digest.Of(data)
+	sum := osutil.Digest(data)
 	tx.buffer.blobs[sum] = data
 	return sum
 }

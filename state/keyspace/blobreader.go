@@ -11,7 +11,7 @@ import (
 	"io"
 	"slices"
 
-	"bijou/state/digest"
+	"bijou/state/osutil"
 	"bijou/state/progress"
 	"bijou/state/store"
 	"bijou/state/wrap"
@@ -159,7 +159,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 }
 
 func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
-	sum, size, err = digest.OfReader(io.NewSectionReader(r, 0, MaxFile+1))
+	sum, size, err = osutil.DigestReader(io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read blob: %w", err)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
+	"bijou/state/text"
 )
 
 // UnitDetail is all that says why a unit is as it is: `juju show-unit`. Its first keys, up to
@@ -92,9 +92,9 @@ func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, un
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
 	storage, serr := v.UnitStorages(u.Name)
-	own, oerr := secrets.IndexOf(v, secret.Owner{Unit: u.Name})
-	shared, herr := secrets.IndexOf(v, secret.Owner{Service: u.Service})
-	records, rerr := secrets.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+	own, oerr := record.IndexOf(v, secret.Owner{Unit: u.Name})
+	shared, herr := record.IndexOf(v, secret.Owner{Service: u.Service})
+	records, rerr := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
 	d.Options, d.Storage, d.Secrets = c.Values, map[string]state.StorageState{}, map[string]string{}
 	for _, s := range storage {
 		d.Storage[s.ID] = s.State
@@ -141,7 +141,7 @@ func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Option
 		if !o.Secrets {
 			hideSecrets(&l.Message)
 		}
-		f.Lines = append(f.Lines, sanitize.FirstLine(l.Message))
+		f.Lines = append(f.Lines, text.FirstLine(l.Message))
 	}
 	f.Lines = f.Lines[max(0, len(f.Lines)-maxFailedLines):]
 	return err
@@ -278,8 +278,8 @@ func (d *UnitDetail) HideSettings() {
 }
 
 func hideSetting(name, value string) string {
-	if sanitize.IsSecret(name) {
-		return sanitize.Hidden
+	if text.IsSecret(name) {
+		return text.Hidden
 	}
-	return sanitize.HideSecrets(value)
+	return text.HideSecrets(value)
 }

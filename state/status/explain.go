@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // readQueue has relations' hooks in the order in which they came, and behind them what
@@ -51,7 +51,7 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.waitFor("its agent, which is gone or cannot reach the store")
 		d.advise("juju start, on the host of machine %s; its agent.log says more", d.Machine)
 	case d.Trouble != nil:
-		d.waitFor("its agent, which cannot go on: %s", sanitize.FirstLine(d.Trouble.Message))
+		d.waitFor("its agent, which cannot go on: %s", text.FirstLine(d.Trouble.Message))
 		d.advise("see to what it says: the next try is at %s", formatLocal(d.Trouble.NextRetry))
 	case d.Running != nil:
 		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name, formatLocal(d.Running.Since), d.Running.HeldBy())

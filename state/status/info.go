@@ -9,7 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // Info is a status in one of Juju 3's words: docs/reference/status.md.
@@ -88,11 +88,11 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	}
 	switch i := u.Info; {
 	case u.Trouble != nil:
-		return sanitize.FirstLine(u.Trouble.Message), false
+		return text.FirstLine(u.Trouble.Message), false
 	case i != nil && i.Hook != "":
-		return i.Hook + ": " + sanitize.FirstLine(i.Message), i.Resolved == "" && u.Running == nil
+		return i.Hook + ": " + text.FirstLine(i.Message), i.Resolved == "" && u.Running == nil
 	case i != nil && i.Message != "":
-		return sanitize.FirstLine(i.Message), false
+		return text.FirstLine(i.Message), false
 	case u.Running != nil:
 		return u.Running.Name + " runs", false
 	}

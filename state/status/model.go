@@ -7,7 +7,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/sanitize"
+	"bijou/state/text"
 )
 
 // Status is the model of `juju status`: docs/reference/status.md. Its tags are the keys
@@ -235,4 +235,4 @@ func hideInFailure(f *state.Failure) {
 	}
 }
 
-func hideSecrets(text *string) { *text = sanitize.HideSecrets(*text) }
+func hideSecrets(message *string) { *message = text.HideSecrets(*message) }

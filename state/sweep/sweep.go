@@ -15,7 +15,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/secret"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 // Run finishes what was left half-way and removes what nothing refers to any
@@ -190,7 +190,7 @@ func sourceKey(source string) string {
 // sweepSecrets removes secrets whose unit or service is gone, what secrets remember of units
 // and services that are, and contents that did not go with their secret.
 func sweepSecrets(ctx context.Context, s *state.State) error {
-	all, err := state.Read(ctx, s, secrets.All)
+	all, err := state.Read(ctx, s, record.All)
 	if err != nil {
 		return err
 	}
@@ -220,16 +220,16 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 }
 
 func sweepSecret(tx *state.Tx, id string) error {
-	r, err := secrets.Get(tx.View, id)
+	r, err := record.Get(tx.View, id)
 	if err != nil {
 		return state.IgnoreNotFound(err)
 	}
-	index, err := secrets.IndexOf(tx.View, r.Owner)
+	index, err := record.IndexOf(tx.View, r.Owner)
 	if err != nil {
 		return err
 	}
 	if r.Owner != (secret.Owner{}) && !slices.Contains(index.Owned, id) {
-		_, err := secrets.Remove(tx, r, 0)
+		_, err := record.Remove(tx, r, 0)
 		return err
 	}
 
@@ -256,7 +256,7 @@ func sweepSecret(tx *state.Tx, id string) error {
 	if len(r.Consumers) == consumers && len(r.Grants) == grants {
 		return nil
 	}
-	return secrets.Put(tx, r)
+	return record.Put(tx, r)
 }
 
 // isGrantHeld reports whether the relation of a grant is there, or the service that was given the
@@ -265,6 +265,6 @@ func isGrantHeld(tx *state.Tx, g secret.Grant, id string) (bool, error) {
 	if g.Relation != secret.NoRelation {
 		return tx.Keys().HasUnguarded(keys.Relation(g.Relation))
 	}
-	index, err := secrets.IndexOf(tx.View, secret.Owner{Service: g.Service})
+	index, err := record.IndexOf(tx.View, secret.Owner{Service: g.Service})
 	return slices.Contains(index.Granted, id), err
 }

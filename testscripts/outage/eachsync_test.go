@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/agent/unitfolder"
 	"bijou/state"
+	"bijou/state/unitdir"
 	"bijou/testscripts/github"
 	"bijou/testscripts/lyingdisk"
 	"bijou/testscripts/need"
@@ -159,13 +159,13 @@ func putCharm(ctx context.Context, j job) error {
 		return err
 	}
 	defer st.Close()
-	f := unitfolder.Of(j.Folder, "mysql/0")
+	f := unitdir.Of(j.Folder, "mysql/0")
 	lock, err := f.Lock(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	return unitfolder.PutCharm(ctx, st, j.Charms[j.Version], f, func(string) {})
+	return unitdir.PutCharm(ctx, st, j.Charms[j.Version], f, func(string) {})
 }
 
 // inspectRelease looks at the release as an updater does, again and again until it is known what it is.
@@ -210,7 +210,7 @@ func madeByHook() []string { return []string{"data", "lib/database", "made/deep/
 
 func checkCharm(t *testing.T, j job) {
 	t.Helper()
-	f := unitfolder.Of(j.Folder, "mysql/0")
+	f := unitdir.Of(j.Folder, "mysql/0")
 	wantContent(t, f.Path("charm/large"), content(j.Version))
 	for _, name := range madeByHook() {
 		wantContent(t, f.Path("charm/"+name), []byte(name))
@@ -376,7 +376,7 @@ func prepareOperation(t *testing.T, j job) {
 	if j.Operation != "charm" {
 		return
 	}
-	f := unitfolder.Of(j.Folder, "mysql/0")
+	f := unitdir.Of(j.Folder, "mysql/0")
 	for _, name := range madeByHook() {
 		check(t, os.MkdirAll(filepath.Dir(f.Path("charm/"+name)), 0o755))
 		check(t, os.WriteFile(f.Path("charm/"+name), []byte(name), 0o644))

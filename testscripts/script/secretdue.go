@@ -9,7 +9,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/secrets"
+	"bijou/state/secret/record"
 )
 
 // MakeSecretDue is a program of scripts, make-secret-due ID: the rotation of that secret,
@@ -32,11 +32,11 @@ func makeSecretDue(id string) error {
 	}
 	defer s.Close()
 	return s.Update(context.Background(), func(tx *state.Tx) error {
-		r, err := secrets.Get(tx.View, id)
+		r, err := record.Get(tx.View, id)
 		if err != nil {
 			return err
 		}
 		r.RotateAt = time.Now()
-		return secrets.Put(tx, r)
+		return record.Put(tx, r)
 	})
 }

@@ -13,8 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/state/durable"
-	"bijou/state/untar"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/release"
 )
@@ -29,18 +28,18 @@ func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.
 func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil {
-		return durable.Sync(releasesDir(f)) // who has put it there may have been killed before that
+		return osutil.SyncDir(releasesDir(f)) // who has put it there may have been killed before that
 	}
 	draft := into + ".draft"
 	if err := unpackAs(ctx, archive, draft, into); err != nil {
 		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
 	}
-	return durable.Sync(releasesDir(f))
+	return osutil.SyncDir(releasesDir(f))
 }
 
 // unpackAs unpacks into a draft, which becomes the folder once it is whole and on the disk.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
-	if err := durable.MkdirAll(filepath.Dir(into), 0o755); err != nil {
+	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(draft); err != nil {
@@ -49,7 +48,7 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := Unpack(ctx, archive, draft); err != nil {
 		return err
 	}
-	if err := durable.SyncAll(draft); err != nil {
+	if err := osutil.SyncAll(draft); err != nil {
 		return err
 	}
 	return os.Rename(draft, into)
@@ -62,7 +61,7 @@ func switchTo(f release.File) error {
 	}
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
-		err := durable.Sync(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
+		err := osutil.SyncDir(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
 		return wrap.Error(err, "cannot switch %s", f.To)
 	}
 	if err := replaceLink(f); err != nil {
@@ -88,7 +87,7 @@ func replaceLink(f release.File) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, how); err != nil {
 		return err
 	}
-	if err := durable.Sync(filepath.Dir(f.To)); err != nil {
+	if err := osutil.SyncDir(filepath.Dir(f.To)); err != nil {
 		return err
 	}
 	return setAside(f)
@@ -110,7 +109,7 @@ func setAside(f release.File) error {
 	if err := os.Rename(draftLink(f), kept); err != nil {
 		return err
 	}
-	return durable.Sync(releasesDir(f))
+	return osutil.SyncDir(releasesDir(f))
 }
 
 func removeOldReleases(f release.File, before string) error {
@@ -148,7 +147,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 	if err := os.Mkdir(into, 0o755); err != nil {
 		return err
 	}
-	return untar.Into(ctx, into, r, false)
+	return osutil.Untar(ctx, into, r, false)
 }
 
 func decompress(f io.Reader) (io.Reader, error) {

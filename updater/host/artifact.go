@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/release"
 )
@@ -112,6 +112,6 @@ func pullImage(ctx context.Context, image string) error {
 // EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
-	err := durable.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644)
+	err := osutil.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644)
 	return wrap.Error(err, "cannot say which image %s is", component)
 }

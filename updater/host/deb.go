@@ -13,9 +13,6 @@ import (
 	"time"
 
 	"bijou/state/backoff"
-	"bijou/state/childenv"
-	"bijou/state/durable"
-	"bijou/state/executable"
 	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
@@ -120,56 +117,6 @@ const (
 	dpkgLocked        = " lock was locked by another process" // what dpkg says if another one runs
 	dpkgRetryInterval = 5 * time.Second                       // until the next try
 )
-
-// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
-// when others may run the new version already.
-func holdFile(unit string) string {
-	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
-}
-
-func holdUnit(unit string) error {
-	file := holdFile(unit)
-	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
-	return durable.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
-}
-
-func unholdUnit(unit string) error {
-	return durable.Remove(holdFile(unit))
-}
-
-// tryTimeout bounds one trial, also on a slow machine.
-const tryTimeout = 2 * time.Minute
-
-// tryProgram has the program show its plan, and its daemons their help, before it takes
-// anything's place: one for another architecture, or that cannot read the manifest beside
-// it, fails here, where nothing has to be undone.
-func tryProgram(ctx context.Context, program string) error {
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
-		if out, err := tryAs(ctx, program, trial); err != nil {
-			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
-		}
-	}
-	return nil
-}
-
-func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
-	err = executable.Retry(tryTimeout, func() (err error) {
-		c := exec.CommandContext(ctx, program)
-		c.Args, c.WaitDelay = args, killDelay
-		c.Env = childenv.New(os.Environ(), childenv.Program)
-		out, err = c.CombinedOutput()
-		return err
-	})
-	if isUnreadable(err) {
-		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
-	}
-	return out, err
-}
 
 // isUnreadable reports whether a program has ended since a page of its own file could not be read.
 func isUnreadable(err error) bool {

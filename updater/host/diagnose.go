@@ -20,7 +20,7 @@ import (
 	sd "github.com/coreos/go-systemd/v22/dbus"
 	"golang.org/x/sys/unix"
 
-	"bijou/state/digest"
+	"bijou/state/osutil"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -107,7 +107,7 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 		fmt.Fprintf(sum, "%s %d\n%s\n", unit, len(text), text)
 	}
 	for _, f := range c.Files {
-		own, _, err := digest.OfFile(f.Path)
+		own, _, err := osutil.DigestFile(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
@@ -138,7 +138,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
 	}
 	for _, f := range c.Files {
-		switch own, _, err := digest.OfFile(f.Path); {
+		switch own, _, err := osutil.DigestFile(f.Path); {
 		case errors.Is(err, fs.ErrNotExist):
 			all = append(all, f.Path+" is not there")
 		case err != nil:

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/release"
 )
@@ -104,7 +104,7 @@ func checkVersion(manifest, version string) error {
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err == nil {
-		err = durable.WriteFile(to, data, mode)
+		err = osutil.WriteFile(to, data, mode)
 	}
 	return wrap.Error(err, "cannot install %s", filepath.Base(from))
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"bijou/state/childenv"
-	"bijou/state/filelock"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -117,8 +117,8 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	var lock *os.File
 	free := func() (_ bool, err error) {
-		lock, err = filelock.TryLock(d.Log+".lock", os.O_CREATE|os.O_RDWR)
-		if errors.Is(err, filelock.ErrLocked) {
+		lock, err = osutil.TryLockFile(d.Log+".lock", os.O_CREATE|os.O_RDWR)
+		if errors.Is(err, osutil.ErrLocked) {
 			return false, nil
 		}
 		return err == nil, err

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"bijou/state/durable"
 	"bijou/state/keyspace"
 	"bijou/state/metrics"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/decide"
@@ -418,7 +418,7 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 	if err != nil {
 		return err
 	}
-	failure := record.CheckFailure{Message: record.Shorten(durable.Explain(why), record.MaxText), At: at, Refused: was.Refused}
+	failure := record.CheckFailure{Message: record.Shorten(osutil.Explain(why), record.MaxText), At: at, Refused: was.Refused}
 	if f.missed != "" && f.missed != failure.Refused {
 		failure.Refused = f.missed
 		a := record.Alert{

@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"bijou/state/backoff"
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
@@ -52,8 +51,8 @@ func (d Download) Get(ctx context.Context) error {
 }
 
 func (d Download) retryUntilDone(ctx context.Context) error {
-	if sum, _, err := digest.OfFile(d.Path); err == nil && sum == d.wantedSum() {
-		return durable.Sync(filepath.Dir(d.Path)) // who has put it there may have been killed before that
+	if sum, _, err := osutil.DigestFile(d.Path); err == nil && sum == d.wantedSum() {
+		return osutil.SyncDir(filepath.Dir(d.Path)) // who has put it there may have been killed before that
 	}
 	gap, resumed := minRetryDelay, d.partialSize() > 0
 	for n := 1; ; n++ {
@@ -212,7 +211,7 @@ func (w watchedBody) Close() error {
 
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
-	sum, _, err := digest.OfFile(part)
+	sum, _, err := osutil.DigestFile(part)
 	if err != nil {
 		return err
 	}
@@ -222,7 +221,7 @@ func (d Download) verifyAndRename() error {
 	if err := os.Rename(part, d.Path); err != nil { // written and synced above
 		return err
 	}
-	return durable.Sync(filepath.Dir(d.Path))
+	return osutil.SyncDir(filepath.Dir(d.Path))
 }
 
 func (d Download) wantedSum() string { return hex.EncodeToString(d.SHA256[:]) }

@@ -12,8 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/backoff"
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/record"
 )
@@ -60,7 +59,7 @@ func (s *Source) fetchAsset(ctx context.Context, r Release, sums verifiedSums, n
 	if !ok {
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
+	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder of downloads: %w", err)
 	}
 	path = filepath.Join(dir, name)
@@ -101,7 +100,7 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 			}
 		}
 	}
-	v.digest = digest.Of(data)
+	v.digest = osutil.Digest(data)
 	v.Sums, err = Trust(key, data, sig)
 	if err != nil {
 		return v, RefusedError{Why: err.Error(), Sums: v.digest}
@@ -165,5 +164,5 @@ func PlanDigest(manifest []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
-	return digest.Of(manifest), nil
+	return osutil.Digest(manifest), nil
 }

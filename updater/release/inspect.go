@@ -15,8 +15,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"bijou/state/digest"
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/record"
 )
@@ -139,7 +138,7 @@ func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSum
 	if err != nil && !isWhole(file, sums.Sums[name]) {
 		return found, fmt.Errorf("%w; the file that was downloaded cannot be read as it is published", err)
 	}
-	if err != nil && durable.Hint(err) != "" {
+	if err != nil && osutil.Hint(err) != "" {
 		return found, err
 	}
 	if err != nil {
@@ -164,7 +163,7 @@ func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSum
 
 // isWhole reports whether the disk still returns what was downloaded.
 func isWhole(file string, want [sha256.Size]byte) bool {
-	sum, _, err := digest.OfFile(file)
+	sum, _, err := osutil.DigestFile(file)
 	return err == nil && sum == hex.EncodeToString(want[:])
 }
 

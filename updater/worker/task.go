@@ -16,9 +16,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"bijou/state/durable"
-	"bijou/state/filelock"
 	"bijou/state/jsonfile"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/record"
@@ -41,7 +40,7 @@ type runningTask struct {
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
 		s := *w.snapshot.Status
-		s.Error, s.Message, s.At = true, durable.Explain(err), w.clock.Now()
+		s.Error, s.Message, s.At = true, osutil.Explain(err), w.clock.Now()
 		return w.writeStatus(ctx, s)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
@@ -66,7 +65,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	}
 	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.Now()
 	if err != nil {
-		j.Phase, j.Message = Failed, durable.Explain(err)
+		j.Phase, j.Message = Failed, osutil.Explain(err)
 	}
 	if others, ok := errors.AsType[faultError](err); ok {
 		j.WaitedFor = others.servers
@@ -204,11 +203,11 @@ func writeJournal(dir string, j Journal) error {
 
 // lockFolder makes this process the folder's only worker, until it ends.
 func lockFolder(dir string) (*os.File, error) {
-	if err := durable.MkdirAll(dir, 0o700); err != nil {
+	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 	}
-	f, err := filelock.TryLock(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
-	if errors.Is(err, filelock.ErrLocked) {
+	f, err := osutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
+	if errors.Is(err, osutil.ErrLocked) {
 		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)
 	}
 	return f, wrap.Error(err, "cannot lock the worker's folder")

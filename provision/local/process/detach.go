@@ -14,8 +14,7 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/childenv"
-	"bijou/state/executable"
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -37,7 +36,7 @@ func Detach(d Detached) (Identity, error) {
 	}
 	defer log.Close()
 	var cmd *exec.Cmd
-	err = executable.Retry(time.Second, func() error {
+	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
 			Path: d.Path, Args: d.Args, Dir: "/", Env: childenv.New(os.Environ(), d.Child), Stdout: log, Stderr: log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -51,7 +50,7 @@ func Detach(d Detached) (Identity, error) {
 	running := cmd.Process
 	defer running.Release()
 	// Until then it is there, also if it has ended at once.
-	stat, err := procstat.Read(running.Pid)
+	stat, err := osutil.ReadProcStat(running.Pid)
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
 	}

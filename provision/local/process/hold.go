@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"bijou/state/filelock"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -126,8 +126,8 @@ const lockName = "agent.lock"
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 func lockFile(dir string) (*os.File, error) {
-	lock, err := filelock.TryLock(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY) // a lock is held on a read-only file system, too
-	if errors.Is(err, filelock.ErrLocked) {
+	lock, err := osutil.TryLockFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY) // a lock is held on a read-only file system, too
+	if errors.Is(err, osutil.ErrLocked) {
 		err = ErrHeld
 	}
 	return lock, wrap.Error(err, "cannot lock the machine's folder %q", dir)

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"bijou/state/durable"
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/state/wrap"
 )
 
@@ -34,7 +33,7 @@ func Self() (Identity, error) { return Find(os.Getpid()) }
 // Find returns the identity of the process that has that id now; ErrGone if
 // none has, or only a zombie.
 func Find(pid int) (Identity, error) {
-	stat, err := procstat.Read(pid)
+	stat, err := osutil.ReadProcStat(pid)
 	if err != nil || stat.IsGone() {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
@@ -47,7 +46,7 @@ func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false
 	}
-	stat, err := procstat.Read(i.PID)
+	stat, err := osutil.ReadProcStat(i.PID)
 	if err != nil || stat.Start() != i.Start {
 		return false
 	}
@@ -59,7 +58,7 @@ func (i Identity) Alive() bool {
 
 // Such a process was killed, say, and its files are not closed yet.
 func (i Identity) isExiting() bool {
-	stat, err := procstat.Read(i.PID)
+	stat, err := osutil.ReadProcStat(i.PID)
 	if err != nil || stat.Start() != i.Start || stat.IsGone() {
 		return false
 	}
@@ -69,7 +68,7 @@ func (i Identity) isExiting() bool {
 
 // WriteFile writes the identity to a pid file, at once.
 func (i Identity) WriteFile(path string) error {
-	return wrap.Error(durable.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
+	return wrap.Error(osutil.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
 }
 
 // ReadFile reads a pid file. One that is missing is an os.ErrNotExist.
@@ -131,7 +130,7 @@ func readWords(pid int, file string) []byte {
 		return data
 	}
 	waitWhile(func() bool {
-		s, err := procstat.Read(pid)
+		s, err := osutil.ReadProcStat(pid)
 		return err == nil && s.Field(23) != "0" && s.Field(51) == "0"
 	})
 	data, _ = os.ReadFile(file) // it may have ended
@@ -143,7 +142,7 @@ func findAncestors() map[int]bool {
 	all := map[int]bool{}
 	for pid := os.Getpid(); pid > 1 && !all[pid]; {
 		all[pid] = true
-		s, err := procstat.Read(pid)
+		s, err := osutil.ReadProcStat(pid)
 		if err != nil {
 			break
 		}

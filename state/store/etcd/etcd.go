@@ -39,13 +39,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 	"bijou/state/wrap"
 )
 
 // db is one process's handle of a store.
 type db struct {
-	*opener.Opener
+	*handle.Opener
 	config config
 	keys   keyCodec
 	auth   *authenticator
@@ -107,9 +107,9 @@ func connect(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
+		Opener: handle.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}
-	d.watches = &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: opener.WatcherIndex[*watcher]{}}
+	d.watches = &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: handle.WatcherIndex[*watcher]{}}
 	d.sweeper.d = d
 	return d, nil
 }

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 	"bijou/state/wrap"
 )
 
@@ -38,7 +38,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err != nil {
 		return nil, d.storeError(ctx, err)
 	}
-	return d.KeepLease(opener.GrantedLease{
+	return d.KeepLease(handle.GrantedLease{
 		ID: store.LeaseID(resp.ID), TTL: ttl, RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, resp.ID, ttl/4) },
 		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, resp.ID) },

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 	"bijou/testscripts/need"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestUnknownToken(t *testing.T) {
 	need.Whole(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := &db{Opener: opener.New(), auth: &authenticator{}}
+		d := &db{Opener: handle.New(), auth: &authenticator{}}
 		defer d.Opener.Close(func() {})
 		for _, unknown := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision} {
 			asked := 0

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // maxQueuedBatches wait for a watcher before the mux removes it.
@@ -18,7 +18,7 @@ const maxQueuedBatches = 256
 // watcher gets its batches from the mux, from a replay, or from neither: then its Next
 // registers with the mux again. The mux's batches wait while a replay delivers those before.
 type watcher struct {
-	*opener.Watch
+	*handle.Watch
 	d     *db
 	epoch int // of its position
 

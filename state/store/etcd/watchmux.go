@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // watchMux shares one watch stream among all watchers of a handle. It has one of etcd's watches for
@@ -28,7 +28,7 @@ type watchMux struct {
 	markerID   int64 // of the watch of the store's marker
 	byPrefix   map[string]*prefixWatch
 	byID       map[int64]*prefixWatch
-	index      opener.WatcherIndex[*watcher]
+	index      handle.WatcherIndex[*watcher]
 }
 
 // prefixWatch is one of etcd's watches.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix of 0xff
@@ -105,13 +105,13 @@ type logTailer struct {
 	recent   []store.Batch
 	from     int64 // recent has every commit after this one
 	watchers map[*watcher]bool
-	index    opener.WatcherIndex[*watcher]
+	index    handle.WatcherIndex[*watcher]
 }
 
 func newLogTailer(d *db) *logTailer {
 	return &logTailer{
 		d: d, wakeup: make(chan struct{}, 1), touched: make(chan struct{}, 1),
-		watchers: map[*watcher]bool{}, index: opener.WatcherIndex[*watcher]{},
+		watchers: map[*watcher]bool{}, index: handle.WatcherIndex[*watcher]{},
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // Lease inserts a row into the lease table. A lease that had to wait long for the file's
@@ -35,7 +35,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 			return nil, cmp.Or(err, store.ErrLeaseLost)
 		}
 	}
-	return d.KeepLease(opener.GrantedLease{
+	return d.KeepLease(handle.GrantedLease{
 		ID: id, TTL: ttl, RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id) },
 		Revoke: func(ctx context.Context) error {
@@ -183,8 +183,8 @@ type leaseOwner struct {
 func currentOwner() leaseOwner {
 	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
-	o.boot = procstat.BootID()
-	stat, err := procstat.Read(o.pid)
+	o.boot = osutil.BootID()
+	stat, err := osutil.ReadProcStat(o.pid)
 	if self, _ := os.Readlink("/proc/self"); self == fmt.Sprint(o.pid) && err == nil {
 		o.start = stat.Start()
 	} // otherwise /proc is of another pid namespace, and its numbers mean others
@@ -208,6 +208,6 @@ func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.start == "" || self.start == "" {
 		return false
 	}
-	stat, err := procstat.Read(o.pid)
+	stat, err := osutil.ReadProcStat(o.pid)
 	return err == nil && (stat.Start() != o.start || stat.IsGone())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 	"bijou/testscripts/need"
 )
 
@@ -23,7 +23,7 @@ func newTestTailer(t *testing.T) (*logTailer, *watcher) {
 }
 
 func newTestWatcher(prefixes ...string) *watcher {
-	return &watcher{Watch: opener.New().NewWatch(prefixes)}
+	return &watcher{Watch: handle.New().NewWatch(prefixes)}
 }
 
 func newBatch(revision int64, keys ...string) store.Batch {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/store"
 )
 
@@ -40,7 +40,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	if err := showMark(path, data); err != nil {
 		return err
 	}
-	return durable.WriteFile(path+markSuffix, data, 0o600)
+	return osutil.WriteFile(path+markSuffix, data, 0o600)
 }
 
 // showMark has others find the mark before it is durable, which takes a busy disk a while.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/state/procstat"
+	"bijou/state/osutil"
 	"bijou/state/store"
 	"bijou/testscripts/await"
 	"bijou/testscripts/need"
@@ -23,7 +23,7 @@ func TestDeadFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer zombie.Wait()
-	stat, err := procstat.Read(zombie.Process.Pid)
+	stat, err := osutil.ReadProcStat(zombie.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}

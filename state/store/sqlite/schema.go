@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/store"
 	"bijou/state/wrap"
 )
@@ -69,7 +69,7 @@ func publishDraft(draft, path string) error {
 	} else if err != nil {
 		return err
 	}
-	return durable.Sync(filepath.Dir(path))
+	return osutil.SyncDir(filepath.Dir(path))
 }
 
 func removeAll(paths ...string) error {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"bijou/state/durable"
+	"bijou/state/osutil"
 	"bijou/state/store"
 )
 
@@ -56,10 +56,10 @@ func SetAsideReplaced(path string) (folder string, err error) {
 			return folder, fmt.Errorf("cannot set aside %q: %w", from, err)
 		}
 	}
-	if err := durable.Sync(folder); err != nil {
+	if err := osutil.SyncDir(folder); err != nil {
 		return folder, err
 	}
-	return folder, durable.Sync(filepath.Dir(file.path))
+	return folder, osutil.SyncDir(filepath.Dir(file.path))
 }
 
 // makeAside returns a new folder in "set-aside", or the one that was begun for this store: it has no
@@ -67,7 +67,7 @@ func SetAsideReplaced(path string) (folder string, err error) {
 func makeAside(path string) (string, error) {
 	for n := 1; ; n++ {
 		folder := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))
-		if err := durable.MkdirAll(folder, 0o700); err != nil {
+		if err := osutil.MkdirAll(folder, 0o700); err != nil {
 			return "", err
 		}
 		_, err := os.Lstat(filepath.Join(folder, filepath.Base(path)))

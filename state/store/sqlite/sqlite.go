@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // Options are for tests and odd places; the zero value is right elsewhere.
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 
 // db is one process's handle of a store.
 type db struct {
-	*opener.Opener
+	*handle.Opener
 	file    storeFile
 	guard   *guard
 	options Options
@@ -96,7 +96,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		Opener: opener.New(), file: file, guard: guard, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
+		Opener: handle.New(), file: file, guard: guard, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
 	}
 	d.doorbell = newDoorbell(file.path)
 	d.tailer = newLogTailer(d)

@@ -10,7 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"bijou/state/store"
-	"bijou/state/store/opener"
+	"bijou/state/store/handle"
 )
 
 // maxQueuedBatches wait for a watcher before the tailer detaches it.
@@ -19,7 +19,7 @@ const maxQueuedBatches = 256
 // watcher is either behind, and then its Next reads the log itself, or live,
 // and then the tailer fills its queue.
 type watcher struct {
-	*opener.Watch
+	*handle.Watch
 	d *db
 
 	nextMu   sync.Mutex // one Next at a time

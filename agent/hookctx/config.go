@@ -1,0 +1,43 @@
+package hookctx
+
+import (
+	"context"
+	"maps"
+
+	"bijou/state"
+)
+
+type serviceConfig struct {
+	values  map[string]any
+	version int64
+}
+
+// Config returns the options that the hook sees.
+func (c *Context) Config(ctx context.Context) (map[string]any, error) {
+	return answer(ctx, c, func() (map[string]any, error) {
+		config, err := loadOnce(ctx, c, &c.config, c.readConfig)
+		if err != nil {
+			return nil, err
+		}
+		return maps.Clone(config.values), nil
+	})
+}
+
+func (c *Context) readConfig(v *state.View) (*serviceConfig, error) {
+	set, err := v.Config(c.opts.Facts.Service)
+	if err != nil {
+		return nil, err
+	}
+	values, err := v.EffectiveConfig(c.opts.Facts.Service, c.opts.CharmURL)
+	return &serviceConfig{values, set.Version}, err
+}
+
+// SeenConfig returns the version of the configuration that the hook has read, or 0.
+func (c *Context) SeenConfig() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.config == nil {
+		return 0
+	}
+	return c.config.version
+}

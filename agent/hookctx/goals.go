@@ -1,0 +1,84 @@
+package hookctx
+
+import (
+	"context"
+	"maps"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+)
+
+// Goals returns the units and relations that the environment has or is to have.
+func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
+	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
+		if _, err := c.localUnit(""); err != nil {
+			return goals, err
+		}
+		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
+	})
+}
+
+func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
+	goals.Relations = map[string]map[string]hookapi.Goal{}
+	if goals.Units, err = readUnitGoals(v, service); err != nil {
+		return goals, err
+	}
+	relations, err := v.ServiceRelations(service)
+	for _, r := range relations {
+		if r.IsPeer() {
+			continue // its units are the service's own
+		}
+		end, _ := r.Endpoint(service)
+		if goals.Relations[end.Name] == nil {
+			goals.Relations[end.Name] = map[string]hookapi.Goal{}
+		}
+		if err := addRelationGoals(v, r, r.Other(service).Service, goals.Relations[end.Name]); err != nil {
+			return goals, err
+		}
+	}
+	return goals, err
+}
+
+func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
+	units, err := readUnitGoals(v, other)
+	if err != nil {
+		return err
+	}
+	members, err := v.Members(r.ID)
+	if err != nil {
+		return err
+	}
+	goal := hookapi.Goal{Status: "joining", Since: r.Since}
+	switch {
+	case r.Life != state.Alive:
+		goal.Status = string(state.Dying)
+	case len(members) > 0:
+		goal.Status = "joined"
+	}
+	to[other] = goal
+	maps.Copy(to, units)
+	return nil
+}
+
+func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, error) {
+	units, err := v.Units(service)
+	if err != nil {
+		return nil, err
+	}
+	goals := map[string]hookapi.Goal{}
+	for _, u := range units {
+		goal := hookapi.Goal{Status: u.Status.Status, Since: u.Status.Since}
+		switch {
+		case u.Life == state.Dead:
+			continue
+		case u.Life == state.Dying:
+			goal.Status = string(state.Dying)
+		case goal.Status == "" && u.Charm == "":
+			goal.Status = "waiting" // for its machine, or its charm
+		case goal.Status == "":
+			goal.Status = statusUnknown
+		}
+		goals[u.Name] = goal
+	}
+	return goals, nil
+}

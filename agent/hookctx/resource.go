@@ -1,0 +1,88 @@
+package hookctx
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+	"bijou/state/osutil"
+)
+
+// Resource returns the path of a resource's file, which is fetched at the first call for
+// its version, into a folder that outlives the charm's upgrades.
+func (c *Context) Resource(ctx context.Context, name string) (string, error) {
+	r, err := c.readResource(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	c.fetchMu.Lock() // apart from c.mu: other tools of the hook do not wait for a download
+	defer c.fetchMu.Unlock()
+	path := filepath.Join(c.opts.Resources, r.Name, r.File)
+	if err := c.ensureFetched(ctx, r, path); err != nil {
+		return "", fmt.Errorf("cannot get resource %q: %w", name, err)
+	}
+	return path, nil
+}
+
+func (c *Context) readResource(ctx context.Context, name string) (state.Resource, error) {
+	return answer(ctx, c, func() (r state.Resource, err error) {
+		if c.opts.Resources == "" {
+			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
+		}
+		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) { return v.Resource(c.opts.Facts.Service, name) })
+		if errors.Is(err, state.ErrNotFound) {
+			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
+		}
+		return r, err
+	})
+}
+
+// resourceRecord names the version that was fetched last.
+type resourceRecord struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	File   string `json:"file"`
+}
+
+// recordPath is beside the folder with the resource's own file, which may have any name. No
+// resource's name begins with a dot.
+func (c *Context) recordPath(r state.Resource) string {
+	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
+}
+
+func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path string) error {
+	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
+	note := c.recordPath(r)
+	if isFetched(note, path, want) {
+		return nil
+	}
+	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := osutil.Remove(note); err != nil {
+		return err
+	}
+	if err := c.opts.State.DownloadBlob(ctx, r.SHA256, path, 0o644); err != nil {
+		return err
+	}
+	data, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	return osutil.WriteFile(note, data, 0o644)
+}
+
+func isFetched(note, path string, want resourceRecord) bool {
+	data, err := os.ReadFile(note)
+	var noted resourceRecord
+	if err != nil || json.Unmarshal(data, &noted) != nil || noted != want {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == want.Size
+}

@@ -1,0 +1,86 @@
+package hookctx
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"bijou/hookenv/hookapi"
+	"bijou/state"
+)
+
+// Status returns the workload status of the unit, or of its service with its units.
+func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, error) {
+	return answer(ctx, c, func() (hookapi.Status, error) {
+		return view(ctx, c, func(v *state.View) (hookapi.Status, error) {
+			if ofService {
+				return readServiceStatus(v, c.opts.Facts.Service)
+			}
+			u, err := v.Unit(c.opts.Facts.Unit)
+			return toStatus(u.Status), err
+		})
+	})
+}
+
+func readServiceStatus(v *state.View, service string) (status hookapi.Status, err error) {
+	w, err := v.ServiceStatus(service)
+	if err != nil {
+		return status, err
+	}
+	units, err := v.Units(service)
+	status = toStatus(w)
+	status.Units = map[string]hookapi.Status{}
+	for _, u := range units {
+		status.Units[u.Name] = toStatus(u.Status)
+	}
+	return status, err
+}
+
+func toStatus(w state.WorkloadStatus) hookapi.Status {
+	return hookapi.Status{Status: cmp.Or(w.Status, statusUnknown), Message: w.Message, Data: w.Data}
+}
+
+// statusUnknown stands for a status that was never set. The ops library knows this word,
+// and fails on an empty one.
+const statusUnknown = "unknown"
+
+// SetStatus takes effect at once.
+func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
+	return c.do(ctx, func() error {
+		if ofService {
+			if err := c.checkLeader(ctx); err != nil {
+				return err
+			}
+		}
+		w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
+		err := c.opts.Update(ctx, func(tx *state.Tx) error {
+			if ofService {
+				return setServiceStatus(tx, c.opts.Facts, w)
+			}
+			return tx.SetUnitStatus(c.opts.Facts.Unit, w)
+		})
+		if err == nil && !ofService {
+			c.said = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
+		}
+		return err
+	})
+}
+
+// Said returns what the hook has said last of its unit's workload; nil: nothing.
+func (c *Context) Said() *state.WorkloadStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said
+}
+
+func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
+	err := tx.CheckLeader(f.Service, f.Unit)
+	if errors.Is(err, state.ErrNotLeader) {
+		return hookapi.ErrNotLeader
+	}
+	if err != nil {
+		return err
+	}
+	return tx.SetServiceStatus(f.Service, w)
+}

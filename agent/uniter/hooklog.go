@@ -1,0 +1,74 @@
+package uniter
+
+import (
+	"fmt"
+	"time"
+
+	"bijou/agent/hook"
+	"bijou/agent/hookctx"
+	"bijou/agent/hookexec"
+	"bijou/state"
+)
+
+func beginLine(op state.Op) string {
+	text := op.Hook.String() + " begins"
+	if op.Hook.Relation != state.NoRelation {
+		text += ", in " + state.Relation{ID: op.Hook.Relation}.String()
+	}
+	if member := hook.Member(op.Hook); member != "" {
+		text += ", about " + member
+	}
+	if op.Holder != "" {
+		text += ", held by " + op.Holder
+	}
+	return text
+}
+
+func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
+	u.measureHook(r, failure)
+	name := r.op.Hook.Name
+	defer u.output.Flush()
+	for _, c := range changes {
+		u.output.Write("INFO", name, c.String())
+	}
+	switch {
+	case failure != "":
+		u.Log.Error("hook failed", "hook", name, "error", failure)
+	case r.outcome.Missing:
+		u.Log.Debug("the charm has no such hook", "hook", name)
+		return
+	default:
+		u.Log.Info("hook is done", "hook", name)
+	}
+	u.logEnd(r, failure)
+}
+
+func (u *uniter) logEnd(r *runningHook, failure string) {
+	if r.outcome.Missing {
+		return // it has not begun
+	}
+	name := r.op.Hook.Name
+	if o := r.outcome; o.Held > 0 {
+		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open", formatDuration(o.Held))
+		if o.Left {
+			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
+				"what it prints from now on is in no log", formatDuration(o.Held))
+		}
+		u.output.Write("WARNING", name, text)
+	}
+	took := formatDuration(r.endedAt.Sub(r.op.Started))
+	if failure != "" {
+		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, took, failure))
+		return
+	}
+	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
+}
+
+// logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
+func (u *uniter) logUnrecordedEnd(op state.Op) {
+	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
+		u.output.Write("WARNING", op.Hook.Name, fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
+	}
+}
+
+func formatDuration(d time.Duration) string { return d.Round(time.Millisecond).String() }

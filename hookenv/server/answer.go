@@ -1,0 +1,38 @@
+package server
+
+import (
+	"bijou/hookenv/amp"
+	"bijou/hookenv/client/wire"
+)
+
+// The AMP error codes beside wire.CodeUnknownClient. AMP itself knows UNKNOWN,
+// for what is the server's own trouble.
+const (
+	codeBadRequest = "BAD_REQUEST"
+	codeKeyError   = "KEY_ERROR"
+	codeReserved   = "RESERVED"
+	codeInternal   = "UNKNOWN"
+)
+
+// refusal is an AMP error as an answer.
+type refusal struct{ code, text string }
+
+// pair is a key of an answer with its value.
+type pair struct{ key, value string }
+
+func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }
+
+func encodeAnswer(ask string, pairs []pair) []byte {
+	box := amp.Append(nil, wire.KeyAnswer, ask)
+	for _, p := range pairs {
+		box = amp.Append(box, p.key, p.value)
+	}
+	return amp.End(box)
+}
+
+func (c *conn) refuse(ask string, r refusal) error {
+	box := amp.Append(nil, wire.KeyError, ask)
+	box = amp.Append(box, wire.KeyErrorCode, r.code)
+	box = amp.Append(box, wire.KeyErrorText, r.text)
+	return c.writeBox(amp.End(box))
+}

@@ -1,0 +1,56 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+type addMachineCmd struct {
+	Placement   string   `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Number      int      `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Their series, or base (ubuntu@24.04); default: the environment's."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
+	Provisioner bool     `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
+}
+
+// Run adds the machines and prints their ids.
+func (c addMachineCmd) Run(o *operator) error {
+	if err := checkCount(c.Number, "machine"); err != nil {
+		return err
+	}
+	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
+		if err := charm.CheckSeries(c.Series); err != nil {
+			return console.Usage(err)
+		}
+	}
+	if c.Placement != "" && c.Number != 1 {
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
+	}
+	spec, err := c.machineSpec()
+	if err != nil {
+		return err
+	}
+	return o.openChosen(func(s *state.State) error {
+		machines, err := s.AddMachines(o.ctx, c.Number, spec)
+		for _, m := range machines {
+			fmt.Fprintln(o.streams.Out, m.ID)
+		}
+		if errors.Is(err, state.ErrOtherProvider) {
+			return console.Hint(err, "juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another")
+		}
+		return err
+	})
+}
+
+func (c addMachineCmd) machineSpec() (state.Machine, error) {
+	asked, err := parseConstraints(c.Constraints...)
+	spec := state.Machine{Series: c.Series, Constraints: asked, Placement: c.Placement}
+	if c.Provisioner {
+		spec.Jobs = []string{state.JobManage, state.JobUnits}
+	}
+	return spec, err
+}

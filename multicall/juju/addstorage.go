@@ -1,0 +1,43 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"bijou/state"
+)
+
+type addStorageCmd struct {
+	Unit    string   `arg:"" help:"The unit."`
+	Storage []string `arg:"" name:"name[=pool,size,count]" help:"Storage of its charm, with a pool, a size and a count of each, in any order."`
+	waitFlags
+}
+
+// Run adds the storage, all or none.
+func (c addStorageCmd) Run(o *operator) error {
+	directives, err := parseDirectives(c.Storage)
+	if err != nil {
+		return err
+	}
+	var added []string
+	err = o.update(func(tx *state.Tx) error {
+		added = nil
+		for _, name := range slices.Sorted(maps.Keys(directives)) {
+			ids, err := tx.AddStorage(c.Unit, name, directives[name])
+			if err != nil {
+				return err
+			}
+			added = append(added, ids...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range added {
+		fmt.Fprintf(o.streams.Out, "added storage %s to %s\n", id, c.Unit)
+	}
+	o.affect(untilIdle, c.Unit)
+	return nil
+}

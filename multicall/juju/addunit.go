@@ -1,0 +1,28 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+)
+
+type addUnitCmd struct {
+	Service string `arg:"" help:"The service."`
+	placementFlags
+	waitFlags
+}
+
+// Run adds the units and prints their names.
+func (c addUnitCmd) Run(o *operator) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return o.openChosen(func(s *state.State) error {
+		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placements()...)
+		for _, u := range units {
+			fmt.Fprintln(o.streams.Out, u.Name)
+			o.affect(untilIdle, u.Name)
+		}
+		return err
+	})
+}

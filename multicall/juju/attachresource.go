@@ -1,0 +1,27 @@
+package juju
+
+import "bijou/state"
+
+type attachResourceCmd struct {
+	Service   string   `arg:"" help:"The service."`
+	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
+}
+
+// Run stores the files and makes them the resources' next versions, all or none.
+func (c attachResourceCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		ch, err := state.Read(o.ctx, s, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
+		if err != nil {
+			return err
+		}
+		files, err := parseResourceFiles(&ch.Meta, c.Resources)
+		if err != nil {
+			return err
+		}
+		resources, err := o.storeResources(s, files)
+		if err != nil {
+			return err
+		}
+		return s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
+	})
+}

@@ -1,0 +1,14 @@
+package juju
+
+import "bijou/state"
+
+type attachStorageCmd struct {
+	Unit    string   `arg:"" help:"The unit."`
+	Storage []string `arg:"" help:"Ids of storage that no unit has, on the unit's machine."`
+	waitFlags
+}
+
+// Run attaches the storage, all or none.
+func (c attachStorageCmd) Run(o *operator) error {
+	return o.changeStorage(c.Storage, "attaching %s to "+c.Unit, func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) })
+}

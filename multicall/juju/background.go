@@ -1,0 +1,137 @@
+package juju
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/backoff"
+)
+
+const (
+	// startTimeout bounds a start that usually takes a fraction of a second.
+	startTimeout = time.Minute
+	// haltTimeout is how long a process may take to end before it is killed.
+	haltTimeout = 30 * time.Second
+	// processPollInterval is short: no event tells that a process does not come up, or has ended.
+	processPollInterval = 20 * time.Millisecond
+)
+
+// startBackground waits until the process's presence is in the store. Where the store
+// cannot be opened it starts nothing.
+func (o *operator) startBackground(e home.Environment) error {
+	return o.openState(e, func(s *state.State) error {
+		mark := logSize(e)
+		alive, err := o.parts.Agents.Start(e)
+		if err != nil {
+			tail := readLogTail(e, mark)
+			return errors.Join(err, tail)
+		}
+		pid, err := o.awaitBackground(s, e, alive)
+		if err != nil {
+			tail := readLogTail(e, mark)
+			return errors.Join(err, tail)
+		}
+		log := e.LogFile("0")
+		if service := o.parts.Services.Of(pid); service != "" {
+			log = "the journal: journalctl -u " + service
+		}
+		o.note("  machine 0 runs, %s; it logs to %s", o.describeProcess(pid), log)
+		return nil
+	})
+}
+
+func (o *operator) describeProcess(pid int) string {
+	if service := o.parts.Services.Of(pid); service != "" {
+		return fmt.Sprintf("with process id %d, as systemd's %s", pid, service)
+	}
+	return fmt.Sprintf("with process id %d", pid)
+}
+
+// awaitOther returns the process that runs machine 0; 0: there is none. One that is about to run it, that goes
+// over to another binary, or that is ending, is waited for: a second one beside it would be refused.
+func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
+	defer cancel()
+	for {
+		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); pid != 0 || err != nil {
+			return pid, err
+		}
+		other, err := o.parts.Agents.Process(e.MachineDir("0"))
+		if other == 0 || err != nil {
+			return 0, err
+		}
+		if backoff.Sleep(ctx, processPollInterval) == nil {
+			continue
+		}
+		if err := o.ctx.Err(); err != nil {
+			return 0, err
+		}
+		return 0, console.Hint(fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other), fmt.Sprintf("kill -9 %d ends it", other))
+	}
+}
+
+func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
+	defer cancel()
+	for {
+		lives := alive()
+		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); err != nil {
+			return 0, err
+		}
+		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
+		switch {
+		case ctx.Err() != nil:
+			return 0, o.explainStart(e, pid, lives)
+		case err != nil || ready && pid != 0:
+			return pid, err
+		case !lives && pid == 0:
+			if other, err := o.parts.Agents.Process(e.MachineDir("0")); other == 0 || err != nil { // or that one comes up
+				return 0, cmp.Or(err, errors.New("the background process has ended"))
+			}
+		}
+		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
+			return 0, o.explainStart(e, pid, lives)
+		}
+	}
+}
+
+// explainStart says how far a process is that has not come up in time. A host with much to do may take longer.
+func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
+	if err := o.ctx.Err(); err != nil {
+		return fmt.Errorf("the background process does not come up: %w", err)
+	}
+	how := "it has not yet taken the machine's folder"
+	if pid != 0 {
+		how = fmt.Sprintf("process %d runs, and has not yet announced machine 0 in the state", pid)
+	}
+	err := fmt.Errorf("the background process does not come up in %s: %s", startTimeout, how)
+	if pid == 0 && !lives {
+		return err
+	}
+	return console.Hint(err, "it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
+}
+
+func logSize(e home.Environment) int {
+	info, err := os.Stat(e.LogFile("0"))
+	if err != nil {
+		return 0
+	}
+	return int(info.Size())
+}
+
+// readLogTail returns the log since the mark, at most its last 2 KiB, as an error.
+func readLogTail(e home.Environment, mark int) error {
+	text, err := os.ReadFile(e.LogFile("0"))
+	if err != nil || len(text) <= mark {
+		return nil
+	}
+	return fmt.Errorf("its log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
+}

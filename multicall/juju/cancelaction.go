@@ -1,0 +1,31 @@
+package juju
+
+import (
+	"strconv"
+	"time"
+
+	"bijou/state"
+)
+
+type cancelActionCmd struct {
+	IDs []int `arg:"" name:"id" help:"The actions' ids."`
+	removalFlags
+}
+
+// Run cancels all or none.
+func (c cancelActionCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		var ids []string
+		for _, id := range c.IDs {
+			ids = append(ids, strconv.Itoa(id))
+		}
+		cancel := func(tx *state.Tx, id string) error {
+			n, err := strconv.Atoi(id)
+			if err != nil {
+				return err
+			}
+			return tx.CancelAction(n, time.Now())
+		}
+		return c.removeAll(o, s, removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
+	})
+}

@@ -1,0 +1,43 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"bijou/state"
+)
+
+// cancelTimeout is longer than an agent takes to kill what it was told to end.
+const cancelTimeout = 15 * time.Second
+
+// joinErrors gives each error an `error:` line of its own; nil if there is none.
+func joinErrors(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	lines := make([]string, len(errs))
+	for i, err := range errs {
+		lines[i] = err.Error()
+	}
+	return errors.New(strings.Join(lines, "\nerror: "))
+}
+
+// cancelQueued cancels what was queued before a failure, be that an interrupt.
+func (o *operator) cancelQueued(s *state.State, actions []state.Action) error {
+	ctx, cancel := o.cleanupContext()
+	defer cancel()
+	return cancelActions(ctx, s, actions)
+}
+
+func cancelActions(ctx context.Context, s *state.State, actions []state.Action) error {
+	var errs []error
+	for _, a := range actions {
+		err := s.Update(ctx, func(tx *state.Tx) error { return tx.CancelAction(a.ID, time.Now()) })
+		if !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,34 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+)
+
+// changeStorage says what begins; the agents go on with it.
+func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
+	var units []string
+	err := o.update(func(tx *state.Tx) error {
+		units = nil
+		for _, id := range ids {
+			if err := change(tx, id); err != nil {
+				return err
+			}
+			s, err := tx.Storage(id)
+			if err != nil {
+				return err
+			}
+			units = append(units, s.Unit)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		fmt.Fprintf(o.streams.Out, says+"\n", id)
+	}
+	o.affect(untilIdle, units...)
+	return nil
+}

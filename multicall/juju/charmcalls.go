@@ -1,0 +1,72 @@
+package juju
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/state/lazyregexp"
+)
+
+// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
+// bounds the files of a charm that are searched, in bytes: code is smaller.
+const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
+
+var (
+	jujudPattern = lazyregexp.New(regexp.QuoteMeta(jujudFolder))
+	snapPattern  = lazyregexp.New(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
+		`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
+	snapFilePattern = lazyregexp.New(`\blayer:snap\b|filename: *\S+\.snap\b`) // in YAML, where builds install some
+)
+
+// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
+// and of their snapd nothing is known here. Of snaps libraries alone are no sign.
+func (o *operator) noteCalls(charmDir string) {
+	e, err := o.home.Choose(o.name)
+	isLocal := err == nil && e.Provider == state.ProviderLocal
+	links, _ := filepath.Glob(jujudFolder + "*/jujud")
+	if names, _ := findInCode(charmDir, jujudPattern, jujudPattern, 1); isLocal && len(links) == 0 && len(names) > 0 {
+		o.note("warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there", names[0], jujudFolder)
+	}
+	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux", "docs", "tests", "venv")
+	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
+		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
+		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
+	}
+}
+
+// findInCode returns the names of up to maxFiles files in which the pattern is found, in YAML inYAML,
+// and with each what was found. Hidden folders and those of the names without are left out.
+func findInCode(charmDir string, pattern, inYAML lazyregexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
+	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case len(names) == maxFiles:
+			return filepath.SkipAll
+		case err == nil && d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(without, d.Name())):
+			return filepath.SkipDir
+		case err != nil || !d.Type().IsRegular() || slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
+			return nil
+		}
+		data, _ := os.ReadFile(path)
+		wanted := pattern
+		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+			wanted = inYAML
+		}
+		if found := wanted.Compiled().Find(data); found != nil {
+			name, _ := filepath.Rel(charmDir, path)
+			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
+		}
+		return nil
+	})
+	return names, signs
+}

@@ -1,0 +1,94 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type debugHooksCmd struct {
+	Unit     string   `arg:"" help:"The unit, on this host."`
+	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all that its charm has."`
+	Detached bool     `help:"Only make the session, and say how to attach to it."`
+}
+
+// Run makes the session and attaches to it.
+func (c debugHooksCmd) Run(o *operator) error {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"), "install it, on Debian with: apt install tmux")
+	}
+	if !c.Detached && !console.IsTerminal(o.streams.In) {
+		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
+	}
+	if err := c.checkUnitIsLocal(o); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bijou-debug-")
+	if err != nil {
+		return fmt.Errorf("cannot debug hooks: %w", err)
+	}
+	socket := filepath.Join(dir, "s")
+	if err := c.startSession(o, socket); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if c.Detached {
+		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
+		return nil
+	}
+	return c.attachSession(o, socket)
+}
+
+func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	u, err := readChosen(o, func(v *state.View) (state.Unit, error) { return v.Unit(c.Unit) })
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(o.parts.Hooks.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
+		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)", u.Name, u.Machine)
+	}
+	return nil
+}
+
+// startSession starts tmux before it tells the unit's agent, which would find no session otherwise.
+func (c debugHooksCmd) startSession(o *operator, socket string) error {
+	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
+	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
+	if out, err := tmux.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	owner := os.Geteuid()
+	err := o.update(func(tx *state.Tx) error {
+		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller(), Owner: &owner})
+	})
+	if err != nil {
+		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()
+		return errors.Join(err, killed)
+	}
+	return nil
+}
+
+func (c debugHooksCmd) attachSession(o *operator, socket string) error {
+	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
+	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := tmux.Run(); err != nil {
+		return fmt.Errorf("cannot attach to the tmux session: %w", err)
+	}
+	if exec.Command("tmux", "-S", socket, "has-session", "-t", state.DebugSession).Run() == nil {
+		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, state.DebugSession)
+		return nil
+	}
+	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {
+		return fmt.Errorf("cannot clean up: %w", err)
+	}
+	return o.update(func(tx *state.Tx) error { return tx.ClearDebug(c.Unit, socket) })
+}

@@ -1,0 +1,31 @@
+package juju
+
+import (
+	"context"
+
+	"bijou/state"
+)
+
+type destroyMachineCmd struct {
+	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
+	Force    bool     `help:"Take units that are on it along, whatever they do."`
+	removalFlags
+}
+
+// Run makes the machines dying, all or none.
+func (c destroyMachineCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil, false}
+		if c.Force {
+			k.check = func(tx *state.Tx, id string) error {
+				if id == "0" {
+					return tx.DestroyMachine(id) // which says why not
+				}
+				_, err := tx.Machine(id)
+				return err
+			}
+			k.remove = func(ctx context.Context, id string) error { return s.DestroyMachine(ctx, id, true) }
+		}
+		return c.removeAll(o, s, k, c.Machines)
+	})
+}

@@ -1,0 +1,63 @@
+package juju
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/status"
+)
+
+type destroyRelationCmd struct {
+	A string `arg:"" help:"SERVICE, SERVICE:RELATION, or the relation's id."`
+	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
+
+	Force bool `help:"At once; units that have an agent still run their last hooks of it."`
+	waitFlags
+}
+
+// Run makes the relation dying.
+func (c destroyRelationCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		var r state.Relation
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			if r, err = c.find(tx); err == nil {
+				err = tx.DestroyRelation(r.ID)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		o.affect(untilIdle, servicesOf(r)...)
+		if !c.Force {
+			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
+			return nil
+		}
+		return state.IgnoreNotFound(s.ForceDestroyRelation(o.ctx, r.ID)) // it is gone if it had no members
+	})
+}
+
+// holdsRelation reports whether an error of the unit keeps it in the relation.
+func holdsRelation(u status.Unit, inError string, id int) bool {
+	name := state.Relation{ID: id}.String()
+	for _, group := range u.Relations {
+		if r, in := group.Relations[name]; in && r.State != state.RelationStart {
+			return inError == "" || inError == name
+		}
+	}
+	return false
+}
+
+func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
+	if c.B != "" {
+		return tx.FindRelation(c.A, c.B)
+	}
+	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
+	if err != nil {
+		return state.Relation{}, console.Usage(fmt.Errorf("%q is not a relation's id: give an id, or two services", c.A))
+	}
+	return tx.Relation(id)
+}

@@ -1,0 +1,34 @@
+package juju
+
+import (
+	"context"
+
+	"bijou/state"
+)
+
+type destroyServiceCmd struct {
+	Services []string `arg:"" name:"service" help:"The services."`
+	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
+	unitRemovalFlags
+	waitFlags
+}
+
+// Run makes the services dying, once all are known to be there.
+func (c destroyServiceCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
+		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, true}
+		if c.Force {
+			k.outcome, k.remove, k.awaitsHooks = "is gone, with its relations and units", s.ForceDestroyService, false
+		}
+		if remove := k.remove; c.DestroyStorage {
+			k.remove = func(ctx context.Context, name string) error {
+				if err := s.RemoveServiceStorage(ctx, name); err != nil {
+					return err
+				}
+				return remove(ctx, name)
+			}
+		}
+		return c.removeUnits(o, s, k, c.Services)
+	})
+}

@@ -1,0 +1,13 @@
+package juju
+
+import "bijou/state"
+
+type detachStorageCmd struct {
+	Storage []string `arg:"" help:"Ids. What they hold stays on the machine."`
+	waitFlags
+}
+
+// Run detaches the storage, all or none.
+func (c detachStorageCmd) Run(o *operator) error {
+	return o.changeStorage(c.Storage, "detaching %s", (*state.Tx).DetachStorage)
+}

@@ -1,0 +1,41 @@
+package juju
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"bijou/state"
+)
+
+func environmentHelp() string {
+	b := strings.Builder{}
+	b.WriteString("Settings:\n")
+	for _, s := range state.EnvironmentSettings() {
+		fmt.Fprintf(&b, "  %s: %s\n      %s; default: %s\n", s.Key, s.Meaning, s.Values, s.Default)
+	}
+	b.WriteString("  PROVIDER.KEY: whatever the environment's provider takes\n      as nspawn.apt-repository\n")
+	return b.String()
+}
+
+func environmentValues(e state.Environment) map[string]any {
+	values := map[string]any{
+		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
+		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
+		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
+		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
+	}
+	for key, value := range e.ProviderConfig() {
+		values[e.Provider+"."+key] = value
+	}
+	for _, key := range e.UnknownSettings() {
+		values[key] = e.Config[key]
+	}
+	if sum := e.Config[state.ProviderSHA256]; sum != "" {
+		values[state.ProviderSHA256] = sum
+	}
+	if n := e.HookConcurrency(); n > 0 {
+		values[state.HookConcurrency] = n
+	}
+	return values
+}

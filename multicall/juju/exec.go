@@ -1,0 +1,208 @@
+package juju
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// runOnMachine goes the way of juju ssh: a machine's agent runs no commands of its own.
+func (c execCmd) runOnMachine(o *operator) error {
+	to, err := o.findMachineFolder(c.Machine)
+	if err != nil {
+		return err
+	}
+	line := quoteShellWords(o.command)
+	if len(o.command) == 1 {
+		line = o.command[0] // for a shell
+	}
+	command := to.Run(to.dir, line, false)
+	var stdout, stderr bytes.Buffer
+	if command.Stdout, command.Stderr = &stdout, &stderr; c.Format == "plain" {
+		command.Stdout, command.Stderr = o.streams.Out, o.streams.Err
+	}
+	command.WaitDelay = time.Second // what it has started may go on, and hold these
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("cannot run on machine %s: %w", c.Machine, err)
+	}
+	timer := time.AfterFunc(cmp.Or(c.Timeout, math.MaxInt64), func() { _ = command.Process.Kill() })
+	_ = command.Wait()
+	code := command.ProcessState.ExitCode()
+	switch {
+	case !timer.Stop():
+		return taskError(fmt.Errorf("on machine %s it had not ended after %s: it was ended", c.Machine, c.Timeout), true)
+	case c.Format == "plain":
+		return console.Exit(code, nil)
+	}
+	results := taskResults(nil, &code, stdout.String(), stderr.String())
+	if err := o.encode(c.Format, map[string]task{c.Machine: {Status: "completed", Results: results}}); err != nil || code == 0 {
+		return err
+	}
+	return console.Exit(code, taskError(fmt.Errorf("machine %s: exit code %d", c.Machine, code), false))
+}
+
+type execCmd struct {
+	Units   []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
+	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
+	Service []string      `aliases:"application" placeholder:"SERVICE" help:"All units of a service; several with commas."`
+	All     bool          `help:"All units of the environment."`
+	Machine string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
+	Timeout time.Duration `aliases:"wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
+	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
+
+// Run queues the command on all units, waits for its end, and prints what came of it.
+func (c execCmd) Run(o *operator) error {
+	switch {
+	case len(o.command) == 0:
+		return console.Hint(console.Usage(errors.New("it is not said what to run")),
+			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
+			"an action of a charm is run with: juju run UNIT ACTION")
+	case c.Machine != "" && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
+		return c.runOnMachine(o)
+	case c.Machine != "":
+		return console.Usage(errors.New("--machine cannot be used with units: they have machines of their own"))
+	}
+	return o.openChosen(func(s *state.State) error {
+		to, err := c.findTargets(o.ctx, s)
+		if err != nil {
+			if c.Format == "json" {
+				err = taskError(err, false)
+			}
+			return err
+		}
+		actions, err := enqueueCommand(o, s, to.units, o.command)
+		if err != nil {
+			return err
+		}
+		w := newActionWaiter(o, s, actions)
+		reason, err := w.waitOrCancel(c.Timeout)
+		if err != nil {
+			return err
+		}
+		return runResult{o: o, actions: w.actions, cancelReason: reason, down: to.down}.print(c.Format)
+	})
+}
+
+// runTargets are the units to run on, sorted and without repetitions, and why others that
+// were asked for are not among them.
+type runTargets struct {
+	units []string
+	down  []error
+}
+
+func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
+	names := append(slices.Clone(c.Units), c.Unit...)
+	if len(names)+len(c.Service) == 0 && !c.All {
+		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
+	}
+	err = s.View(ctx, func(v *state.View) (err error) {
+		var units []string
+		for _, word := range names {
+			unit, err := findUnitName(v, word)
+			if err != nil {
+				return err
+			}
+			units = append(units, unit)
+		}
+		services := c.Service
+		if c.All {
+			services = []string{""} // the units of all
+		}
+		for _, service := range services {
+			of, err := unitNames(v, service)
+			if err != nil {
+				return err
+			}
+			units = append(units, of...)
+		}
+		charm.SortUnits(units)
+		to, err = selectReachable(v, slices.Compact(units))
+		return err
+	})
+	switch {
+	case err != nil:
+		return to, err
+	case len(to.units) > 0:
+		return to, nil
+	case len(to.down) > 0:
+		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
+	}
+	return to, errors.New("there are no units")
+}
+
+func unitNames(v *state.View, service string) (names []string, err error) {
+	if service != "" {
+		if _, err := v.Service(service); err != nil {
+			return nil, err
+		}
+	}
+	units, err := v.Units(service)
+	for _, u := range units {
+		names = append(names, u.Name)
+	}
+	if err == nil && len(names) == 0 && service != "" {
+		err = fmt.Errorf("service %q has no units", service)
+	}
+	return names, err
+}
+
+// selectReachable keeps units whose agents are present, or have yet to come. Where an
+// agent is down nothing would run, or much later.
+func selectReachable(v *state.View, units []string) (to runTargets, err error) {
+	var unknown []error
+	for _, name := range units {
+		u, err := v.Unit(name)
+		if err != nil {
+			unknown = append(unknown, err)
+			continue
+		}
+		present, err := v.IsPresent(state.UnitAgent(name))
+		if err != nil {
+			return to, err
+		}
+		if !present && u.Charm != "" {
+			to.down = append(to.down, fmt.Errorf("cannot run on unit %q: its agent is down", name))
+			continue
+		}
+		to.units = append(to.units, name)
+	}
+	if len(unknown) > 0 {
+		return to, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
+	}
+	return to, nil
+}
+
+// maxEnqueueBatch is the number of units in one transaction.
+const maxEnqueueBatch = 20
+
+func enqueueCommand(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
+	for batch := range slices.Chunk(units, maxEnqueueBatch) {
+		var added []state.Action
+		err := s.Update(o.ctx, func(tx *state.Tx) error {
+			added = nil
+			for _, unit := range batch {
+				a, err := tx.AddAction(state.Action{Unit: unit, Command: command}, time.Now())
+				if err != nil {
+					return err
+				}
+				added = append(added, a)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, errors.Join(err, o.cancelQueued(s, all))
+		}
+		all = append(all, added...)
+	}
+	return all, nil
+}

@@ -1,0 +1,18 @@
+package juju
+
+import "bijou/state"
+
+type exposeCmd struct {
+	Service string `arg:"" help:"The service."`
+}
+
+// Run marks the service; one that is exposed already stays so.
+func (c exposeCmd) Run(o *operator) error { return c.setExposed(o, true, "is") }
+
+func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
+	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, exposed) })
+	if err == nil {
+		o.note("%s %s marked as to be reached from outside; no firewall is changed by that", c.Service, is)
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+type configCmd struct {
+	Service string   `arg:"" help:"The service."`
+	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
+	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	resetFlags
+	waitFlags
+}
+
+type serviceSettings struct {
+	Service  string             `yaml:"service" json:"application"`
+	Charm    string             `yaml:"charm" json:"charm"`
+	Settings map[string]setting `yaml:"settings" json:"settings"`
+	Juju     map[string]setting `yaml:"-" json:"application-config"` // what Juju keeps of it beside the charm's options
+}
+
+type setting struct {
+	Type        string `yaml:"type" json:"type"`
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	Value       any    `yaml:"value" json:"value,omitempty"`
+	Default     bool   `yaml:"default,omitempty" json:"-"` // the value is the charm's default
+	Source      string `yaml:"-" json:"source"`            // the same, in Juju 3's words: default or user
+}
+
+// Run prints every option, or the value of one, or does what set and unset do.
+func (c configCmd) Run(o *operator) error {
+	if c.asks(c.Words) && len(c.File) == 0 {
+		return c.show(o)
+	}
+	return setCmd{Service: c.Service, Options: c.Words, Config: c.File, reset: c.Reset}.Run(o)
+}
+
+func (c configCmd) show(o *operator) error {
+	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
+		s, err := v.Service(c.Service)
+		if err != nil {
+			return doc, err
+		}
+		ch, err := v.Charm(s.Charm)
+		if err != nil {
+			return doc, err
+		}
+		set, err := v.Config(c.Service)
+		trust := setting{Type: "bool", Description: "Do its units get the cloud's credential", Value: s.Trusted, Source: settingSource(s.Trusted)}
+		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values), map[string]setting{"trust": trust}}, err
+	})
+	if err != nil {
+		return err
+	}
+	if len(c.Words) == 0 {
+		return o.encode(c.Format, doc)
+	}
+	found, ok := doc.Settings[c.Words[0]]
+	if !ok {
+		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]), "juju get "+c.Service+" shows all")
+	}
+	if found.Value != nil {
+		_, err = fmt.Fprintln(o.streams.Out, found.Value)
+	}
+	return err
+}
+
+func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
+	all := map[string]setting{}
+	effective := schema.Effective(set)
+	for name, option := range schema.Options {
+		_, isSet := set[name]
+		all[name] = setting{
+			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
+			Source: settingSource(isSet),
+		}
+	}
+	return all
+}
+
+func settingSource(isSet bool) string {
+	if isSet {
+		return "user"
+	}
+	return "default"
+}

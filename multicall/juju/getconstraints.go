@@ -1,0 +1,41 @@
+package juju
+
+import (
+	"fmt"
+	"slices"
+
+	"bijou/state"
+	"bijou/state/constraints"
+)
+
+type getConstraintsCmd struct {
+	Service string `arg:"" optional:"" help:"Of this service, instead of the environment."`
+	Format  string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
+}
+
+// Run prints the constraints; as text, nothing if there are none.
+func (c getConstraintsCmd) Run(o *operator) error {
+	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
+		if c.Service != "" {
+			s, err := v.Service(c.Service)
+			return s.Constraints, err
+		}
+		e, err := v.Environment()
+		return e.Constraints, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.Format == "json" && slices.Contains(o.args, "model-constraints"):
+		return o.encode("json", struct { // Juju 3's name of cpu-cores
+			constraints.Value
+			CPUCores *uint64 `json:"cpu-cores,omitempty"`
+			Cores    *uint64 `json:"cores,omitempty"`
+		}{set, nil, set.CPUCores})
+	case c.Format != "text":
+		return o.encode(c.Format, set)
+	case set != constraints.Value{}:
+		_, err = fmt.Fprintln(o.streams.Out, set)
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/state"
+)
+
+type getEnvironmentCmd struct {
+	Key    string `arg:"" optional:"" help:"Print this value only."`
+	Format string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Of all values: yaml or json; default yaml."`
+}
+
+// Run prints one value, or all as YAML, defaults applied.
+func (c getEnvironmentCmd) Run(o *operator) error {
+	e, err := readChosen(o, (*state.View).Environment)
+	if err != nil {
+		return err
+	}
+	values := environmentValues(e)
+	unknown := e.UnknownSettings()
+	if len(unknown) > 0 && (c.Key == "" || slices.Contains(unknown, c.Key)) {
+		o.note("unknown to this version, and kept: %s", strings.Join(unknown, ", "))
+	}
+	if c.Key == "" {
+		return o.encode(c.Format, values)
+	}
+	value, ok := values[c.Key]
+	if !ok {
+		return fmt.Errorf("unknown environment setting %q: there are %s", c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+	}
+	_, err = fmt.Fprintln(o.streams.Out, value)
+	return err
+}

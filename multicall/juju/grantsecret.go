@@ -1,0 +1,6 @@
+package juju
+
+type grantSecretCmd struct{ secretGrantArgs }
+
+// Run lets the services read the secret.
+func (c grantSecretCmd) Run(o *operator) error { return c.setGranted(o, true) }

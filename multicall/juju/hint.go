@@ -1,0 +1,40 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+func withHint(err error) error {
+	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
+		return hintReplaced(err, replaced)
+	}
+	switch {
+	case errors.Is(err, home.ErrNoEnvironment):
+		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
+	case errors.Is(err, home.ErrBusy):
+		return console.Hint(err, "wait until it has finished, then look at: juju environments")
+	case errors.Is(err, context.Canceled):
+		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
+	case errors.Is(err, state.ErrAway):
+		return console.Hint(err, "see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change")
+	case errors.Is(err, state.ErrMoved):
+		return console.Hint(err, "a migration was cut off: repeat juju migrate-state with that URL; elsewhere than where it began, take environment.yaml from there")
+	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
+		return console.Hint(err, "the environment's store is gone; juju destroy-environment --force removes what is left")
+	}
+	return err
+}
+
+// hintReplaced says the two ways on from a store that was replaced under its agents.
+func hintReplaced(err error, r *state.Replaced) error {
+	return console.Hint(err,
+		"nothing is written any more and its agents end; see docs/backup.md, \"A state file that was replaced\"",
+		"to put a backup in its place: juju stop; juju restore --replace FILE",
+		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
+}

@@ -1,0 +1,89 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/status"
+)
+
+type hookHistoryCmd struct {
+	Unit    string `arg:"" help:"The unit."`
+	Count   int    `short:"n" default:"50" help:"At most so many, the last ones."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
+	Secrets bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that they wrote."`
+}
+
+// Run prints the hooks, the oldest first.
+func (c hookHistoryCmd) Run(o *operator) error {
+	runs, running, err := c.readHooks(o)
+	if err != nil {
+		return err
+	}
+	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
+}
+
+func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
+	if c.Count < 1 {
+		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
+	}
+	err = o.view(func(v *state.View) (err error) {
+		if err = c.checkUnit(v); err == nil {
+			runs, err = v.HookRuns(c.Unit)
+			runs = runs[max(0, len(runs)-c.Count):]
+		}
+		if err == nil {
+			running, err = v.Running(c.Unit)
+		}
+		return err
+	})
+	if !c.Secrets {
+		status.HideHookRuns(runs)
+	}
+	return runs, running, err
+}
+
+// checkUnit tells a unit that was removed from one that never was, as long as its log is kept.
+func (c hookHistoryCmd) checkUnit(v *state.View) error {
+	_, err := v.Unit(c.Unit)
+	if !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	lines, lerr := v.Logs(state.LogFilter{Sources: []string{c.Unit}, Last: 1})
+	if lerr != nil || len(lines) == 0 {
+		return errors.Join(err, lerr)
+	}
+	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
+		"its log is still there: juju debug-log --unit "+c.Unit)
+}
+
+// historyTable has below each hook a row for each setting that it wrote.
+func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
+	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
+	for _, r := range runs {
+		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
+		if r.Failure != "" {
+			row = console.Red
+		}
+		if r.Exit < 0 {
+			exit = "-"
+		}
+		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
+		t.Add(row, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
+		for _, change := range r.Changes {
+			t.Add("", "", "", "", "", "", change)
+		}
+		if r.More > 0 {
+			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
+		}
+	}
+	if r := running; r != nil {
+		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
+	}
+	return t
+}

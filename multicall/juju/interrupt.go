@@ -1,0 +1,76 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type interruptCmd struct {
+	Unit    string        `arg:"" help:"The unit."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
+}
+
+// Run asks for the end of what runs, and waits for it.
+func (c interruptCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		var op state.Op
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			op, err = tx.Interrupt(c.Unit)
+			return err
+		})
+		if err != nil {
+			return console.Hint(err, "juju status shows what units run")
+		}
+		what := op.Running().Name + " of " + c.Unit
+		end, err := c.awaitEnd(o, s, op)
+		switch {
+		case err != nil || o.ctx.Err() != nil:
+			return errors.Join(err, o.ctx.Err())
+		case end == "":
+			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout), "it will, once its agent is there: juju status "+c.Unit)
+		}
+		fmt.Fprintln(o.streams.Out, what, end)
+		return nil
+	})
+}
+
+// awaitEnd returns how the run ended, or "" if it has not in time. It outlasts a store
+// that is away.
+func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end string, err error) {
+	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
+	defer stop()
+	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
+	f.read = func(v *state.View) (func() error, error) {
+		now, runs, err := v.Op(c.Unit)
+		if err == nil && (!runs || now.ID != op.ID) {
+			end, err = c.describeEnd(v, op)
+			stop()
+		}
+		return func() error { return nil }, err
+	}
+	err = f.follow(ctx)
+	return end, err
+}
+
+func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
+	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
+		a, err := v.Action(op.Hook.Action)
+		return fmt.Sprintf("has ended: %s", a.Status), err
+	}
+	if op.Hook.Name == "update-status" { // may fail: there is always another
+		return "is ended", nil
+	}
+	runs, err := v.HookRuns(c.Unit)
+	for _, r := range runs {
+		if r.ID == op.ID && r.Failure == "" {
+			return "had ended by itself before that, with success", nil
+		}
+	}
+	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit + " " + op.Running().Relation), err
+}

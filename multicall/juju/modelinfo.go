@@ -1,0 +1,32 @@
+package juju
+
+import (
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/status"
+)
+
+// modelInfo is an environment as Juju 3 shows it.
+type modelInfo struct {
+	Name           string      `json:"name" yaml:"name"`
+	ShortName      string      `json:"short-name" yaml:"short-name"`
+	UUID           string      `json:"model-uuid" yaml:"model-uuid"`
+	Type           string      `json:"model-type" yaml:"model-type"`
+	ControllerUUID string      `json:"controller-uuid" yaml:"controller-uuid"` // the environment's own
+	Controller     string      `json:"controller-name" yaml:"controller-name"`
+	IsController   bool        `json:"is-controller" yaml:"is-controller"`
+	Cloud          string      `json:"cloud" yaml:"cloud"`
+	Life           state.Life  `json:"life" yaml:"life"`
+	Status         status.Info `json:"status" yaml:"status"`
+}
+
+func newModelInfo(e home.Environment) modelInfo {
+	info := modelInfo{
+		Name: modelOwner + "/" + e.Name, ShortName: e.Name, UUID: e.UUID, Type: "iaas", ControllerUUID: e.UUID, Controller: controllerName,
+		Cloud: e.Provider, Life: state.Alive, Status: status.Info{Current: "available"},
+	}
+	if e.Phase == home.Removing {
+		info.Life, info.Status.Current = state.Dying, "destroying"
+	}
+	return info
+}

@@ -1,0 +1,103 @@
+package juju
+
+import (
+	"context"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/dashboard"
+	"bijou/multicall/home"
+	"bijou/state"
+)
+
+// Parts are the rest of the binary, as far as the commands need it.
+type Parts struct {
+	Version   string   // bijou's
+	Applets   []string // links to make in the tools folder
+	HookTools []string // the hook tools among them, which charms may hold as links
+	Agents    Agents
+	Services  Services
+	Hooks     Hooks
+	Providers Providers
+	// OpenFleet opens what a page shows of boot servers; nil: there are none.
+	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
+	// Fault, unless it is nil, is called at named points, for tests.
+	Fault func(point string)
+}
+
+// Agents are the processes that run machines on this host.
+type Agents interface {
+	// Start starts the environment's background process (machine 0, with the
+	// provisioner) and does not wait for it; alive reports whether it still lives.
+	Start(e home.Environment) (alive func() bool, err error)
+	// Running returns the id of the process that runs the local machine of that
+	// folder, 0 if none does.
+	Running(dir string) (pid int, err error)
+	// Process is Running, but for a process, too, that is about to run it or has just done so.
+	Process(dir string) (pid int, err error)
+	// Halt ends the process that runs the local machine of that folder, or is about to, and
+	// returns when none does.
+	Halt(ctx context.Context, dir string, grace time.Duration) error
+	// Holder returns a folder of this host, as machines' claims name it.
+	Holder(dir string) (state.Holder, error)
+	// IsAlive reports whether a claim's holder is a live process of this host.
+	IsAlive(h state.Holder) bool
+	// IsStopped reports whether a live holder was stopped (SIGSTOP), so that it cannot end by itself.
+	IsStopped(h state.Holder) bool
+	// SweepTools removes the tools that nobody runs any more, but for those named and
+	// the environment's own.
+	SweepTools(e home.Environment, keep ...string) error
+	// Owed returns what a unit's agent would do now, as the state is; "" if it would wait for
+	// something to change. That update-status comes every few minutes does not count.
+	Owed(v *state.View, unit string) (string, error)
+	// RemoveFiles removes what the agents of the environment keep outside of its folder.
+	RemoveFiles(e home.Environment) error
+}
+
+// Services are systemd's services of this host.
+type Services interface {
+	// Of returns the service that the process belongs to; "" is none.
+	Of(pid int) string
+	// Stop has systemd end that service, and returns when it has.
+	Stop(service string) error
+}
+
+// Hooks are commands that run as hooks do, and what is left of them.
+type Hooks interface {
+	// Run runs a command as if it were a hook. An error says why it could not
+	// be run, or nothing be written; the exit code goes with it.
+	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
+	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
+	UnitDir(machineDir, unit string) string
+	// StorageDir returns the folder of a storage of a machine of this host, and that of the
+	// operator's in which it is; empty: it is below the machine's.
+	StorageDir(machineDir, environment string, s state.Storage) (folder, base string)
+	// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs.
+	// onWait is called if it has to wait. It returns ErrCannotQuiesce, or ctx's error.
+	Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error)
+	// EndStrays ends processes that hooks have left running: those with the word
+	// NAME=VALUE in their environment.
+	EndStrays(ctx context.Context, word string) error
+}
+
+// Providers make machines, on this host or others.
+type Providers interface {
+	// Inspect asks the provider that an environment is to have what it can do.
+	// If there is no such provider, the error lists those that there are.
+	Inspect(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
+	// CheckSettings refuses settings of the environment that an operator gives, where they are the
+	// provider's, and it does not have them.
+	CheckSettings(provider string, given map[string]string) error
+	// Access returns how to get onto a machine that has an instance, or is machine 0.
+	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
+	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile.
+	FreeInstances(ctx context.Context, e home.Environment) error
+}
+
+// Provider describes a provider to bootstrap.
+type Provider struct {
+	Series   string // the only one that its machines can have; "": any
+	SHA256   string // of its executable; empty: it is this binary
+	Isolated bool   // a machine's processes and files are its own
+	Remote   bool   // machines are on other hosts
+}

@@ -1,0 +1,43 @@
+package juju
+
+import (
+	"fmt"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+// placementFlags say how many new units there are to be, and where.
+type placementFlags struct {
+	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
+	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
+}
+
+func (p placementFlags) check() error {
+	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
+		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each", n, formatCount(p.NumUnits, "unit")))
+	}
+	return checkCount(p.NumUnits, "unit")
+}
+
+// maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
+// not to fill the store.
+const maxAtOnce = 10_000
+
+func checkCount(n int, thing string) error {
+	switch {
+	case n < 1:
+		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
+	case n > maxAtOnce:
+		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", formatCount(n, thing), maxAtOnce))
+	}
+	return nil
+}
+
+func (p placementFlags) placements() (at []state.Placement) {
+	for machine := range strings.SplitSeq(p.To, ",") {
+		at = append(at, state.Placement{Machine: machine})
+	}
+	return at
+}

@@ -1,0 +1,129 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/status"
+)
+
+// removalFlags are those of all commands that remove several things.
+type removalFlags struct {
+	DryRun bool   `help:"Only say what would be done."`
+	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+
+	NoPrompt bool `hidden:"" help:"As it is: it never asks."`
+}
+
+// unitRemovalFlags are those of the commands that units leave by.
+type unitRemovalFlags struct {
+	DestroyStorage bool `help:"Remove their storage, too, with all that it holds; without it that stays, detached."`
+	removalFlags
+}
+
+type removalKind struct {
+	name    string // "unit"
+	outcome string // what happens to one, by and by
+	// check refuses what cannot be removed. If remove is nil, check itself removes, all names
+	// in one transaction.
+	check  func(tx *state.Tx, name string) error
+	remove func(ctx context.Context, name string) error
+	// awaitsHooks: units run their hooks before one is gone.
+	awaitsHooks bool
+}
+
+// removeAll checks all names before it removes any.
+func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	check := func(tx *state.Tx) error {
+		var refused []error
+		for _, name := range names {
+			if err := k.check(tx, name); err != nil {
+				refused = append(refused, err)
+			}
+		}
+		return joinErrors(refused)
+	}
+	var err error
+	if r.DryRun || k.remove != nil {
+		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
+	} else {
+		err = s.Update(o.ctx, check)
+	}
+	if err != nil {
+		return console.Hint(err, "nothing was changed")
+	}
+	for i, name := range names {
+		if r.DryRun || k.remove == nil {
+			break
+		}
+		if err := k.remove(o.ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
+		}
+	}
+	if !r.DryRun {
+		o.affect(untilGone, names...)
+	}
+	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
+		return err
+	}
+	serviceOf := func(name string) string { service, _, _ := strings.Cut(name, "/"); return service }
+	var services []string
+	for _, name := range names {
+		services = append(services, serviceOf(name))
+	}
+	leaves := func(unit string) bool {
+		return slices.Contains(names, unit) || slices.Contains(names, serviceOf(unit))
+	}
+	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
+		going := leaves(name) || leaves(u.Principal)
+		if going && relation == "" && u.Info.Hook == "install" {
+			o.note("%s goes without hooks: its install has failed", name)
+			return false
+		}
+		return going
+	})
+	return nil
+}
+
+// removeUnits is removeAll for units, and for services with all of theirs. It says what becomes of
+// their storage.
+func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
+	all, err := state.Read(o.ctx, s, (*state.View).Storages)
+	if err == nil {
+		err = r.removeAll(o, s, k, names)
+	}
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		service, _, _ := strings.Cut(one.Unit, "/")
+		switch {
+		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
+		case r.DestroyStorage:
+			o.note("storage %s goes with it, and all that it holds", one.ID)
+		default:
+			o.note("storage %s stays on machine %s with what it holds; juju remove-storage %s removes it", one.ID, one.Machine, one.ID)
+		}
+	}
+	return nil
+}
+
+func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
+	if r.Format != "plain" {
+		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
+	}
+	to, would := o.streams.Err, ""
+	if r.DryRun {
+		to, would = o.streams.Out, "dry run: "
+	}
+	for _, name := range names {
+		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.outcome)
+	}
+	return nil
+}

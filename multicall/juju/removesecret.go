@@ -1,0 +1,32 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+	"bijou/state/secret/record"
+)
+
+type removeSecretCmd struct {
+	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed, or none."`
+	Revision int      `placeholder:"N" help:"This revision only."`
+}
+
+// Run removes the secrets.
+func (c removeSecretCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error {
+		for _, name := range c.Secrets {
+			r, err := findOwnSecret(tx.View, name)
+			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
+				err = fmt.Errorf("secret %q revision %d not found", name, c.Revision)
+			}
+			if err == nil {
+				_, err = record.Remove(tx, r, c.Revision)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,85 @@
+package juju
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type removeUnitCmd struct {
+	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, services."`
+	NumUnits int      `placeholder:"N" help:"Of each service that many units, the newest."`
+	Force    bool     `help:"At once, without hooks, whatever the agent does."`
+	unitRemovalFlags
+	waitFlags
+}
+
+// Run makes the units dying, all or none.
+func (c removeUnitCmd) Run(o *operator) error {
+	return o.openChosen(func(s *state.State) error {
+		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", c.destroyUnit, nil, true}
+		if c.Force {
+			k = removalKind{"unit", "is gone", checkUnitRemovable, func(ctx context.Context, name string) error {
+				if c.DestroyStorage {
+					if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveUnitStorage(name) }); err != nil {
+						return err
+					}
+				}
+				return s.ForceRemoveUnit(ctx, name)
+			}, false}
+		}
+		units, err := state.Read(o.ctx, s, c.chooseUnits)
+		if err != nil {
+			return err
+		}
+		return c.removeUnits(o, s, k, units)
+	})
+}
+
+// chooseUnits leaves units out that go already.
+func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
+	if c.NumUnits == 0 {
+		return c.Units, nil
+	}
+	for _, service := range c.Units {
+		if _, err := v.Service(service); err != nil {
+			return nil, err
+		}
+		units, err := v.Units(service)
+		if err != nil {
+			return nil, err
+		}
+		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
+		if c.NumUnits < 0 || c.NumUnits > len(units) {
+			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d", formatCount(c.NumUnits, "unit"), service, len(units))
+		}
+		for _, u := range units[len(units)-c.NumUnits:] {
+			chosen = append(chosen, u.Name)
+		}
+	}
+	return chosen, nil
+}
+
+func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
+	err := checkUnitRemovable(tx, name)
+	if err == nil && c.DestroyStorage {
+		err = tx.RemoveUnitStorage(name)
+	}
+	if err != nil {
+		return err
+	}
+	return tx.DestroyUnit(name)
+}
+
+// checkUnitRemovable refuses a subordinate, by force, too: its principal would be left without.
+func checkUnitRemovable(tx *state.Tx, name string) error {
+	u, err := tx.Unit(name)
+	if err == nil && u.Principal != "" && u.Life == state.Alive {
+		err = console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
+			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
+	}
+	return err
+}

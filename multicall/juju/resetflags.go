@@ -1,0 +1,13 @@
+package juju
+
+import "strings"
+
+// resetFlags put values back to their defaults beside those that are set.
+type resetFlags struct {
+	Reset []string `placeholder:"KEY,..." help:"Put these back to their defaults."`
+}
+
+// asks reports whether nothing is to be changed.
+func (f resetFlags) asks(words []string) bool {
+	return len(f.Reset) == 0 && (len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "="))
+}

@@ -1,0 +1,105 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/osutil"
+)
+
+// parseResourceFiles checks what can be checked before anything is stored.
+func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
+	files, err := parsePairs(words)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := meta.ResourceFile(name); err != nil {
+			return nil, err
+		}
+		if err := checkResourceFile(files[name]); err != nil {
+			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+func checkResourceFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is not a file", path)
+	case info.Size() > state.MaxResource:
+		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)", path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
+	}
+	return nil
+}
+
+// sumResource returns the sum that the file would be stored under.
+func sumResource(path string) (string, error) {
+	if err := checkResourceFile(path); err != nil {
+		return "", err
+	}
+	sum, _, err := osutil.DigestFile(path)
+	return sum, err
+}
+
+func (o *operator) storeResources(s state.Writer, files map[string]string) (all []state.Resource, err error) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		r, err := o.storeResource(s, name, files[name])
+		if err != nil {
+			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func (o *operator) storeResource(s state.Writer, name, path string) (r state.Resource, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer file.Close()
+	if path, err = filepath.Abs(path); err != nil {
+		return r, err
+	}
+	r = state.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
+	r.SHA256, r.Size, err = s.PutFile(o.ctx, file)
+	return r, err
+}
+
+func putResources(tx *state.Tx, service string, resources []state.Resource) error {
+	for _, r := range resources {
+		if _, err := tx.PutResource(service, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// charmOf returns the charm that a service is to run.
+func charmOf(v *state.View, service string) (state.Charm, error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return state.Charm{}, err
+	}
+	return v.Charm(s.Charm)
+}
+
+func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
+		_, err := meta.ResourceFile(name)
+		if _, given := files[name]; !given && err == nil {
+			o.note("hint: the charm may want its resource %q: juju attach-resource %s %s=FILE", name, service, name)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package juju
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/text"
+)
+
+type resourcesCmd struct {
+	Service string `arg:"" help:"The service."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+type resourceInfo struct {
+	Description string `json:"description,omitempty" yaml:"description,omitempty"`
+	Type        string `json:"type" yaml:"type"`
+	File        string `json:"file,omitempty" yaml:"file,omitempty"` // as it is called on units
+	Version     int    `json:"version" yaml:"version"`               // 0: none was given
+	Size        int64  `json:"size" yaml:"size"`                     // in bytes
+	SHA256      string `json:"sha256,omitempty" yaml:"sha256,omitempty"`
+	Added       string `json:"added,omitempty" yaml:"added,omitempty"`
+	Origin      string `json:"origin,omitempty" yaml:"origin,omitempty"`
+}
+
+// Run prints the resources that the charm declares, and the file given for each.
+func (c resourcesCmd) Run(o *operator) error {
+	infos, err := readChosen(o, func(v *state.View) (map[string]resourceInfo, error) {
+		ch, err := charmOf(v, c.Service)
+		if err != nil {
+			return nil, err
+		}
+		given, err := v.Resources(c.Service)
+		return resourceInfos(ch.Meta, given), err
+	})
+	if err != nil {
+		return err
+	}
+	if len(infos) == 0 && c.Format == "tabular" {
+		o.note("the charm of service %q has no resources", c.Service)
+	}
+	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")
+	for _, name := range slices.Sorted(maps.Keys(infos)) {
+		r := infos[name]
+		version, size := "-", "-"
+		if r.Version > 0 {
+			version, size = strconv.Itoa(r.Version), strconv.FormatInt(r.Size, 10)
+		}
+		t.Add("", name, version, size, r.File, r.Origin, text.FirstLine(r.Description))
+	}
+	return o.printTable(c.Format, infos, t)
+}
+
+// resourceInfos keeps files of a resource that the charm no longer has.
+func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceInfo {
+	infos := map[string]resourceInfo{}
+	for name, r := range meta.Resources {
+		info := resourceInfo{Description: strings.TrimSpace(r.Description), Type: r.Type}
+		if info.Type == "" {
+			info.Type = "file"
+		}
+		info.File, _ = meta.ResourceFile(name)
+		infos[name] = info
+	}
+	for _, r := range given {
+		info := infos[r.Name]
+		info.File, info.Version, info.Size, info.SHA256 = r.File, r.Version, r.Size, r.SHA256
+		info.Added, info.Origin = formatTime(r.Added), r.Origin
+		infos[r.Name] = info
+	}
+	return infos
+}

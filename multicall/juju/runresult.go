@@ -1,0 +1,104 @@
+package juju
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type runResult struct {
+	o            *operator
+	actions      []*awaitedAction
+	cancelReason string // why those that did not end by themselves were ended
+
+	down []error // of units on which it was not run
+}
+
+// print returns the exit code as an error.
+func (r runResult) print(format string) error {
+	if format == "plain" {
+		return r.printPlain()
+	}
+	errs := r.down
+	for _, a := range r.actions {
+		if a.action.Status != state.ActionCompleted {
+			errs = append(errs, fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)))
+		}
+	}
+	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
+		return err
+	}
+	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
+}
+
+// printPlain prefixes each line with its unit's name if there are several units.
+func (r runResult) printPlain() error {
+	var errs []error
+	for _, a := range r.actions {
+		if err := r.printOutput(a); err != nil {
+			return err
+		}
+		if err := r.unitError(a); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return r.exitError(append(errs, r.down...))
+}
+
+func (r runResult) printOutput(a *awaitedAction) error {
+	for _, part := range []struct {
+		to   io.Writer
+		data []byte
+	}{{r.o.streams.Out, a.output.Stdout}, {r.o.streams.Err, a.output.Stderr}} {
+		data := string(part.data)
+		if len(r.actions) > 1 && data != "" {
+			head := a.action.Unit + ": "
+			data = head + strings.ReplaceAll(strings.TrimSuffix(data, "\n"), "\n", "\n"+head) + "\n"
+		}
+		if _, err := io.WriteString(part.to, data); err != nil {
+			return err
+		}
+	}
+	if n := a.output.Dropped; n > 0 {
+		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept", a.action.Unit, n, state.MaxOutput)
+	}
+	return nil
+}
+
+// unitError returns nil if the command succeeded, or if the exit code of the only unit says it all.
+func (r runResult) unitError(a *awaitedAction) error {
+	why := cmp.Or(a.stuckReason, r.cancelReason)
+	switch {
+	case a.action.Status == state.ActionCompleted:
+		return nil
+	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
+		return nil
+	case a.action.Code != nil:
+		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
+	case a.action.Status == state.ActionFailed || why == "":
+		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
+	case a.action.Status == state.ActionCancelled && a.action.Started.IsZero():
+		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, why)
+	case a.action.Status == state.ActionCancelled:
+		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
+	}
+	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
+}
+
+// exitError carries the exit code: that of a single unit's command, else 1 if any failed.
+func (r runResult) exitError(errs []error) error {
+	code := console.ExitOK
+	hasFailed := func(a *awaitedAction) bool { return a.action.Status != state.ActionCompleted }
+	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
+		code = console.ExitFailure
+	}
+	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
+		code = *only
+	}
+	return console.Exit(code, joinErrors(errs))
+}

@@ -1,0 +1,28 @@
+package juju
+
+import (
+	"strings"
+
+	"bijou/state"
+	"bijou/state/secret/record"
+)
+
+type secretGrantArgs struct {
+	Secret   string `arg:"" help:"Its name, or its URI."`
+	Services string `arg:"" name:"service,..." help:"The services, all or none."`
+}
+
+func (c secretGrantArgs) setGranted(o *operator, may bool) error {
+	return o.update(func(tx *state.Tx) error {
+		for service := range strings.SplitSeq(c.Services, ",") {
+			r, err := findOwnSecret(tx.View, c.Secret)
+			if err == nil {
+				err = record.Grant(tx, r, service, may)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

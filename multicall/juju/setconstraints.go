@@ -1,0 +1,22 @@
+package juju
+
+import "bijou/state"
+
+type setConstraintsCmd struct {
+	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints."`
+	Service string   `placeholder:"SERVICE" help:"Of this service, instead of the environment."`
+}
+
+// Run replaces the constraints.
+func (c setConstraintsCmd) Run(o *operator) error {
+	v, err := parseConstraints(c.Values...)
+	if err != nil {
+		return err
+	}
+	return o.update(func(tx *state.Tx) error {
+		if c.Service == "" {
+			return tx.SetConstraints(v)
+		}
+		return tx.SetServiceConstraints(c.Service, v)
+	})
+}

@@ -1,0 +1,102 @@
+package juju
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secret/record"
+)
+
+type setCredentialCmd struct {
+	Cloud      string `arg:"" help:"The cloud, as the file names it."`
+	Credential string `arg:"" help:"One of its credentials in the file."`
+	File       string `required:"" placeholder:"FILE" help:"A YAML file with the credentials of clouds, as Juju's credentials.yaml; clouds, as in its clouds.yaml, can stand beside them."`
+	Region     string `placeholder:"REGION" help:"The cloud's region; default: the file's default-region for the cloud."`
+}
+
+// cloudSpec is read as clouds.yaml has a cloud, and written as Juju's hooks get it.
+type cloudSpec struct {
+	Type             string               `yaml:"type" json:"type"`
+	Name             string               `yaml:"-" json:"name"`
+	Region           string               `yaml:"-" json:"region,omitempty"`
+	Endpoint         string               `yaml:"endpoint" json:"endpoint,omitempty"`
+	IdentityEndpoint string               `yaml:"identity-endpoint" json:"identity-endpoint,omitempty"`
+	StorageEndpoint  string               `yaml:"storage-endpoint" json:"storage-endpoint,omitempty"`
+	Credential       map[string]any       `yaml:"-" json:"credential"`
+	CACertificates   []string             `yaml:"ca-certificates" json:"cacertificates,omitempty"`
+	SkipTLSVerify    bool                 `yaml:"skip-tls-verify" json:"skip-tls-verify,omitempty"`
+	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // with endpoints of their own
+}
+
+// readSpec shows nothing of the file in its errors.
+func (c setCredentialCmd) readSpec() (cloudSpec, error) {
+	var file struct {
+		Clouds      map[string]cloudSpec            `yaml:"clouds"`
+		Credentials map[string]map[string]yaml.Node `yaml:"credentials"`
+	}
+	data, err := readFile(c.File, secret.MaxContent)
+	if err == nil && yaml.Unmarshal(data, &file) != nil {
+		err = fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
+	}
+	if err != nil {
+		return cloudSpec{}, err
+	}
+	spec, ofCloud := file.Clouds[c.Cloud], file.Credentials[c.Cloud]
+	spec.Name, spec.Region = c.Cloud, cmp.Or(c.Region, ofCloud["default-region"].Value)
+	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
+	credential, attributes := ofCloud[c.Credential], map[string]string{}
+	if credential.Decode(&attributes) != nil || attributes["auth-type"] == "" {
+		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes", c.File, c.Credential, c.Cloud)
+	}
+	region, known := spec.Regions[spec.Region]
+	if len(spec.Regions) > 0 && (!known || region.Decode(&spec) != nil) {
+		return spec, fmt.Errorf("%q has no region %q of cloud %q: give --region", c.File, spec.Region, c.Cloud)
+	}
+	if path := attributes["file"]; filepath.IsAbs(path) { // Juju's clients send its content, too
+		data, err = readFile(path, secret.MaxContent)
+		attributes["file"] = string(data)
+	}
+	spec.Credential = map[string]any{"auth-type": attributes["auth-type"], "attrs": attributes}
+	delete(attributes, "auth-type")
+	return spec, err
+}
+
+// Run makes it the content of an operators' secret.
+func (c setCredentialCmd) Run(o *operator) error {
+	spec, err := c.readSpec()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	content := secret.Content{secret.CredentialKey: text}
+	if err := content.Check(); err != nil {
+		return err
+	}
+	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
+		return s.Update(o.ctx, func(tx *state.Tx) error {
+			now := time.Now().UTC()
+			r, err := record.Get(tx.View, secret.CredentialID)
+			if errors.Is(err, state.ErrNotFound) {
+				r, err = newUserSecret(tx.View, secret.CredentialID, "cloud-credential", now)
+				r.AutoPrune = true
+			}
+			if err != nil {
+				return err
+			}
+			r.Description = fmt.Sprintf("%s of cloud %s", c.Credential, c.Cloud)
+			r.AddRevision(now)
+			return putSecret(tx, ring, r, content)
+		})
+	})
+}

@@ -1,0 +1,36 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/state"
+)
+
+type setEnvironmentCmd struct {
+	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
+}
+
+// Run sets the values, all or none.
+func (c setEnvironmentCmd) Run(o *operator) error {
+	pairs, err := parsePairs(c.Values)
+	if err != nil {
+		return err
+	}
+	given, changes := map[string]string{}, map[string]*string{}
+	for key, value := range pairs {
+		changes[key] = nil
+		if value != "" {
+			given[key], changes[key] = value, &value
+		}
+	}
+	return o.update(func(tx *state.Tx) error {
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		if err := o.parts.Providers.CheckSettings(env.Provider, given); err != nil {
+			return fmt.Errorf("cannot set environment: %w", err)
+		}
+		return tx.SetEnvironment(changes)
+	})
+}

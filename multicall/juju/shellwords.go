@@ -1,0 +1,21 @@
+package juju
+
+import (
+	"regexp"
+	"strings"
+)
+
+func quoteShellWords(words []string) string {
+	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
+	var quoted []string
+	for _, word := range words {
+		if !plain.MatchString(word) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		quoted = append(quoted, word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// QuoteShellWord returns a word as a shell reads it.
+func QuoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

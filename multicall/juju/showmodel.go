@@ -1,0 +1,17 @@
+package juju
+
+import "cmp"
+
+type showModelCmd struct {
+	Name   string `arg:"" optional:"" help:"The environment, if not given by -e."`
+	Format string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+}
+
+// Run prints what environment.yaml says of it.
+func (c showModelCmd) Run(o *operator) error {
+	e, err := o.home.Choose(cmp.Or(environmentName(c.Name), o.name))
+	if err != nil {
+		return err
+	}
+	return o.encode(c.Format, map[string]modelInfo{e.Name: newModelInfo(e)})
+}

@@ -1,0 +1,47 @@
+package juju
+
+import (
+	"cmp"
+
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secret/record"
+)
+
+type showSecretCmd struct {
+	Secret    string `arg:"" help:"Its name, or its URI."`
+	Reveal    bool   `help:"Show its content, too."`
+	Revision  int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
+	Revisions bool   `help:"Show all revisions."`
+	Format    string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+}
+
+// Run prints the secret.
+func (c showSecretCmd) Run(o *operator) error {
+	var ring secret.Keyring
+	read := func(v *state.View) (map[string]secretInfo, error) {
+		r, err := findSecret(v, c.Secret)
+		info := newSecretInfo(r, c.Revisions)
+		info.Revision = cmp.Or(c.Revision, r.Latest)
+		if err == nil && c.Reveal {
+			var content secret.Content
+			content, err = record.Open(v, ring, r, info.Revision)
+			info.Content = content.Texts()
+		}
+		return map[string]secretInfo{r.ID: info}, err
+	}
+	show := func(s *state.State) error {
+		info, err := state.Read(o.ctx, s, read)
+		if err != nil {
+			return err
+		}
+		return o.encode(c.Format, info)
+	}
+	if !c.Reveal {
+		return o.openChosen(show)
+	}
+	return o.openSecrets(func(s *state.State, keys secret.Keyring) error {
+		ring = keys
+		return show(s)
+	})
+}

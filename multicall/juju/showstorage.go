@@ -1,0 +1,27 @@
+package juju
+
+import "bijou/state"
+
+type showStorageCmd struct {
+	Storage []string `arg:"" help:"Ids, as data/0."`
+	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+}
+
+// Run prints the storage, all that were named or none.
+func (c showStorageCmd) Run(o *operator) error {
+	infos, err := readChosen(o, func(v *state.View) (map[string]storageInfo, error) {
+		infos := map[string]storageInfo{}
+		for _, id := range c.Storage {
+			s, err := v.Storage(id)
+			if err != nil {
+				return nil, err
+			}
+			infos[id] = newStorageInfo(s)
+		}
+		return infos, nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.encode(c.Format, infos)
+}

@@ -1,0 +1,24 @@
+package juju
+
+import "fmt"
+
+type stopCmd struct{}
+
+// Run ends the environment's processes on this host, that of machine 0 first: it would
+// start the others again.
+func (stopCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	stopped, err := o.stopAgents(e)
+	if err != nil {
+		return fmt.Errorf("cannot stop environment %q: %w", e.Name, err)
+	}
+	if stopped == 0 {
+		o.note("no process of environment %q runs on this host", e.Name)
+		return nil
+	}
+	o.note("environment %q: %s ended; juju start goes on", e.Name, formatCount(stopped, "agent"))
+	return nil
+}

@@ -1,0 +1,49 @@
+package juju
+
+import (
+	"errors"
+
+	"bijou/multicall/home"
+)
+
+// maxStopPasses is how often agents are looked for: one that was about to start others
+// when it was told to end may have done so.
+const maxStopPasses = 5
+
+func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
+	for range maxStopPasses {
+		n, err := o.stopOnce(e)
+		stopped += n
+		if err != nil || n == 0 {
+			return stopped, err
+		}
+	}
+	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
+}
+
+func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
+	dirs, err := e.MachineDirs()
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		pid, err := o.parts.Agents.Process(dir)
+		if err != nil {
+			return stopped, err
+		}
+		if pid == 0 {
+			continue
+		}
+		if service := o.parts.Services.Of(pid); service != "" {
+			err = o.parts.Services.Stop(service)
+		}
+		if err == nil {
+			err = o.parts.Agents.Halt(o.ctx, dir, haltTimeout)
+		}
+		if err != nil {
+			return stopped, err
+		}
+		stopped++
+	}
+	return stopped, nil
+}

@@ -1,0 +1,33 @@
+package juju
+
+import (
+	"maps"
+	"slices"
+
+	"bijou/state/charm"
+)
+
+// parseDirectives refuses a name that is there twice.
+func parseDirectives(words []string) (map[string]charm.Directive, error) {
+	all := map[string]charm.Directive{}
+	for _, word := range words {
+		name, d, err := charm.ParseDirective(word)
+		if _, twice := all[name]; err == nil && twice {
+			err = charm.Invalidf("storage %q is given twice", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[name] = d
+	}
+	return all, nil
+}
+
+// noteSizes says which sizes are only asked for.
+func (d *deployment) noteSizes() {
+	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
+		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
+			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
+		}
+	}
+}

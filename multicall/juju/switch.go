@@ -1,0 +1,29 @@
+package juju
+
+import (
+	"fmt"
+	"os"
+)
+
+type switchCmd struct {
+	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
+}
+
+// Run makes the environment the one in use. $JUJU_ENV takes precedence over it.
+func (c switchCmd) Run(o *operator) error {
+	if c.Name == "" {
+		e, err := o.home.Choose(o.name)
+		if err == nil {
+			fmt.Fprintln(o.streams.Out, e.Name)
+		}
+		return err
+	}
+	e, err := o.home.Environment(environmentName(c.Name))
+	if err != nil {
+		return err
+	}
+	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
+		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
+	}
+	return o.home.SetCurrent(e.Name)
+}

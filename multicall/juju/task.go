@@ -1,0 +1,67 @@
+package juju
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+)
+
+// taskError begins an error with what programs that know Juju look for in it.
+func taskError(err error, timedOut bool) error {
+	switch {
+	case err == nil:
+		return nil
+	case timedOut:
+		return fmt.Errorf("timed out: %w", err)
+	}
+	return fmt.Errorf("task failed: %w", err)
+}
+
+const taskFormat = "task" // JSON with the keys of Juju 3
+
+// task is an action or a command as Juju 3 shows it.
+type task struct {
+	ID      string         `json:"id" yaml:"id"`
+	Unit    string         `json:"unit,omitempty" yaml:"unit,omitempty"`
+	Status  string         `json:"status" yaml:"status"`
+	Message string         `json:"message,omitempty" yaml:"message,omitempty"`
+	Log     []string       `json:"log,omitempty" yaml:"log,omitempty"`
+	Results map[string]any `json:"results" yaml:"results"` // with return-code, stdout and stderr
+}
+
+// printTasks prints them by unit.
+func printTasks(o *operator, format string, actions []*awaitedAction) error {
+	all := map[string]task{}
+	for _, a := range actions {
+		doc := newActionDoc(a.action, a.output)
+		all[doc.Unit] = task{
+			ID: strconv.Itoa(doc.ID), Unit: doc.Unit, Status: doc.Status, Message: cmp.Or(doc.Message, a.stuckReason), Log: doc.Log,
+			Results: taskResults(doc.Results, doc.Code, doc.Stdout, doc.Stderr),
+		}
+	}
+	return o.encode(format, all)
+}
+
+func taskResults(of map[string]any, code *int, stdout, stderr string) map[string]any {
+	results := map[string]any{}
+	maps.Copy(results, of)
+	if code != nil {
+		results["return-code"] = *code
+	}
+	for key, text := range map[string]string{"stdout": stdout, "stderr": stderr} {
+		if text != "" {
+			results[key] = text
+		}
+	}
+	return results
+}
+
+// formatTime returns "" for a time that is not known.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,14 @@
+package juju
+
+import "bijou/state"
+
+type trustCmd struct {
+	Service string `arg:"" help:"The service."`
+	Remove  bool   `help:"Let it have the credential no longer."`
+	Scope   string `hidden:"" enum:",cluster" default:"" help:"Of programs that know Juju: the service is trusted, whatever its cluster."`
+}
+
+// Run trusts the service, or no longer does; one that it is so of already stays so.
+func (c trustCmd) Run(o *operator) error {
+	return o.update(func(tx *state.Tx) error { return tx.SetTrusted(c.Service, !c.Remove) })
+}

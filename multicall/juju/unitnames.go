@@ -1,0 +1,26 @@
+package juju
+
+import (
+	"fmt"
+	"strings"
+
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+func isUnitWord(word string) bool { return charm.IsUnit(word) || strings.HasSuffix(word, leaderSuffix) }
+
+const leaderSuffix = "/leader"
+
+// findUnitName returns the unit that leads for SERVICE/leader.
+func findUnitName(v *state.View, word string) (string, error) {
+	service, ok := strings.CutSuffix(word, leaderSuffix)
+	if !ok {
+		return word, nil
+	}
+	unit, err := v.Leader(service)
+	if err == nil && unit == "" {
+		err = fmt.Errorf("there is no service %q, or none of its units leads just now", service)
+	}
+	return unit, err
+}

@@ -1,0 +1,56 @@
+package juju
+
+import (
+	"errors"
+	"time"
+
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secret/record"
+)
+
+type updateSecretCmd struct {
+	Secret    string `arg:"" help:"Its name, or its URI."`
+	Name      string `placeholder:"NAME" help:"What operators call it from now on."`
+	AutoPrune *bool  `negatable:"" help:"Remove revisions that nobody reads any more."`
+	secretFlags
+}
+
+// Run changes the secret.
+func (c updateSecretCmd) Run(o *operator) error {
+	content, err := c.readContent()
+	if err != nil {
+		return err
+	}
+	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
+		return s.Update(o.ctx, func(tx *state.Tx) error { return c.change(tx, ring, content) })
+	})
+}
+
+func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secret.Content) error {
+	r, err := findOwnSecret(tx.View, c.Secret)
+	if err == nil && c.Name != "" && c.Name != r.Label {
+		r.Label, err = c.Name, checkSecretName(tx.View, c.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Info != "" {
+		r.Description = c.Info
+	}
+	if c.AutoPrune != nil {
+		r.AutoPrune = *c.AutoPrune
+	}
+	if content == nil {
+		return record.Put(tx, r)
+	}
+	newest, err := record.Open(tx.View, ring, r, r.Latest)
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	if newest.Equal(content) {
+		return record.Put(tx, r)
+	}
+	r.AddRevision(time.Now().UTC())
+	return putSecret(tx, ring, r, content)
+}

@@ -1,0 +1,119 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/secret"
+	"bijou/state/secret/record"
+)
+
+// secretFlags are the content of a secret, and what is said about it.
+type secretFlags struct {
+	Info    string   `placeholder:"TEXT" help:"What it is for."`
+	File    string   `placeholder:"FILE" help:"A YAML file with keys and values."`
+	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
+}
+
+// readContent returns nil if there is none. Errors show no value.
+func (f secretFlags) readContent() (secret.Content, error) {
+	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
+	pairs, content := map[string]string{}, secret.Content{}
+	if f.File != "" {
+		data, err := read(f.File)
+		if err == nil && yaml.Unmarshal(data, &pairs) != nil { // its error may quote the file
+			err = fmt.Errorf("cannot read %q: it holds no dictionary of texts", f.File)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for key, value := range pairs {
+		if err := content.Add(key, value, read); err != nil {
+			return nil, console.Usage(err)
+		}
+	}
+	if err := content.AddWords(f.Content, read); err != nil {
+		return nil, console.Usage(err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	return content, content.Check()
+}
+
+func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record, error) {
+	env, err := v.Environment()
+	if err != nil {
+		return secret.Record{}, err
+	}
+	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, checkSecretName(v, name)
+}
+
+// putSecret writes a record with a new revision, and the content of that.
+func putSecret(tx *state.Tx, ring secret.Keyring, r secret.Record, content secret.Content) error {
+	if err := record.PutContent(tx, ring, r, content); err != nil {
+		return err
+	}
+	return record.Put(tx, r)
+}
+
+// openSecrets opens the chosen environment's state, and reads the keys of its secrets.
+func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	ring, err := e.SecretKeys().Read()
+	if err != nil {
+		return err
+	}
+	return o.openState(e, func(s *state.State) error { return f(s, ring) })
+}
+
+func checkSecretName(v *state.View, name string) error {
+	if _, err := secret.ParseID(name); err == nil || name == "" {
+		return console.Usage(fmt.Errorf("%q cannot be a secret's name", name))
+	}
+	_, err := findSecret(v, name)
+	if err == nil {
+		return fmt.Errorf("secret with name %q already exists", name)
+	}
+	if errors.Is(err, errNoSecret) {
+		return nil
+	}
+	return err
+}
+
+var errNoSecret = errors.New("no such secret")
+
+// findSecret returns the secret of that id, or the operators' of that name.
+func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
+	if id, err := secret.ParseID(nameOrID); err == nil {
+		return record.Get(v, id)
+	}
+	all, err := record.All(v)
+	for _, r := range all {
+		if r.Owner == (secret.Owner{}) && r.Label == nameOrID {
+			return r, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
+	}
+	return secret.Record{}, err
+}
+
+// findOwnSecret refuses the secrets of charms.
+func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
+	r, err := findSecret(v, nameOrID)
+	if err == nil && r.Owner != (secret.Owner{}) {
+		err = fmt.Errorf("secret %q is that of %s, whose charm alone changes it", nameOrID, r.Owner)
+	}
+	return r, err
+}

@@ -1,0 +1,23 @@
+package juju
+
+import (
+	"fmt"
+	"runtime"
+
+	"bijou/state/charm"
+)
+
+type versionCmd struct {
+	All    bool   `help:"Of bijou, too."`
+	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
+
+// Run prints the version in the form that Juju's own has, with bijou as the release.
+func (c versionCmd) Run(o *operator) error {
+	version := charm.JujuVersion + "-bijou-" + runtime.GOARCH
+	if c.Format == "plain" && !c.All {
+		_, err := fmt.Fprintln(o.streams.Out, version)
+		return err
+	}
+	return o.encode(c.Format, map[string]string{"version": version, "bijou-version": o.parts.Version})
+}

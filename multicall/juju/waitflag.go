@@ -1,0 +1,30 @@
+package juju
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// waitFlag is --wait or --wait=TIME.
+type waitFlag struct {
+	set     bool
+	timeout time.Duration // 0: without end
+}
+
+// Decode reads the time, if one is given.
+func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
+	w.set = true
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	text := ctx.Scan.Pop().String()
+	if w.timeout, err = time.ParseDuration(text); err != nil || w.timeout <= 0 {
+		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
+	}
+	return nil
+}
+
+// IsBool reports that the flag needs no value.
+func (waitFlag) IsBool() bool { return true }

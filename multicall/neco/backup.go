@@ -1,0 +1,41 @@
+package neco
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/backupfile"
+	"bijou/state/keyspace"
+	"bijou/updater"
+)
+
+type backupCmd struct {
+	File  string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
+	Force bool   `help:"Replace a file that is there."`
+}
+
+func (c backupCmd) Run(o *operator) error {
+	return o.open(func(k *keyspace.Space) error {
+		var h backupfile.Header
+		write := func(w io.Writer) (err error) {
+			h, err = updater.Backup(o.ctx, k, w, o.parts.Version)
+			return err
+		}
+		var err error
+		if c.File == "-" {
+			err = write(o.streams.Out)
+		} else {
+			err = backupfile.WriteFile(c.File, c.Force, write)
+		}
+		if errors.Is(err, os.ErrExist) {
+			err = console.Hint(err, "--force replaces it")
+		}
+		if err == nil {
+			o.note("%d keys are backed up to %s, as of revision %d; not in it: %s", h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
+		}
+		return err
+	})
+}

@@ -1,0 +1,36 @@
+package neco
+
+import (
+	"maps"
+	"slices"
+
+	"bijou/multicall/console"
+	"bijou/updater/record"
+)
+
+type configListCmd struct {
+	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+}
+
+func (c configListCmd) Run(o *operator) error {
+	stored, err := o.readSettings()
+	if err != nil {
+		return err
+	}
+	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
+	values := map[string]string{}
+	for _, s := range record.Settings() {
+		value, mark := s.Default, ""
+		if own, set := stored[s.Key]; set {
+			value, mark = s.Shown(own), "yes"
+		}
+		values[s.Key] = value
+		table.Add("", s.Key, value, mark, s.Help)
+		delete(stored, s.Key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(stored)) {
+		values[key] = "(not shown)" // it may be a secret
+		table.Add("", key, values[key], "yes", "unknown to this version, and kept")
+	}
+	return o.printTable(c.Format, values, table)
+}

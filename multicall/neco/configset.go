@@ -1,0 +1,46 @@
+package neco
+
+import (
+	"bijou/multicall/console"
+	"bijou/state/keyspace"
+	"bijou/updater/decide"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+type configSetCmd struct {
+	Key   string `arg:"" help:"The key."`
+	Value string `arg:"" help:"Its value."`
+	Now   bool   `help:"With env: the first update does not wait for the update window."`
+	reasonFlag
+}
+
+func (c configSetCmd) Run(o *operator) error {
+	setting, err := record.FindSetting(c.Key)
+	if err != nil {
+		return console.Usage(err)
+	}
+	value, err := setting.Check(c.Value)
+	if err != nil {
+		return console.Usage(err)
+	}
+	first, config := false, record.Config{}
+	err = o.update(func(tx *keyspace.Tx) error {
+		if s, err := decide.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
+			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
+			config = s.Config
+		}
+		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
+		if err := putSetting(tx, setting.Key, &value); err != nil {
+			return err
+		}
+		if first && c.Now {
+			return tx.Put(keys.Hurry, o.audit.Who)
+		}
+		return nil
+	})
+	if err == nil && first {
+		o.noteFirstUpdate(config, c.Now)
+	}
+	return err
+}

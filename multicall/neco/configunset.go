@@ -1,0 +1,32 @@
+package neco
+
+import (
+	"errors"
+
+	"bijou/multicall/console"
+	"bijou/state/keyspace"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+type configUnsetCmd struct {
+	Key string `arg:"" help:"The key."`
+	reasonFlag
+}
+
+func (c configUnsetCmd) Run(o *operator) error {
+	return o.update(func(tx *keyspace.Tx) error {
+		_, set, err := tx.Get(keys.Config(c.Key))
+		if err != nil {
+			return err
+		}
+		if !set {
+			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
+				return console.Usage(err)
+			}
+			return errors.New(c.Key + " is not set")
+		}
+		o.setDetail("%s, was %s", c.Key, previousValue(tx.View, c.Key))
+		return putSetting(tx, c.Key, nil)
+	})
+}

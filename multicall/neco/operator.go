@@ -1,0 +1,204 @@
+package neco
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state/keyspace"
+	"bijou/state/text"
+	"bijou/updater"
+	"bijou/updater/decide"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+// operator is one call of neco.
+type operator struct {
+	ctx     context.Context
+	streams console.Streams
+	url     string
+	parts   Parts
+	audit   record.Audit // what this call does, if it changes anything
+}
+
+// reasonFlag belongs to commands that change something.
+type reasonFlag struct {
+	Why string `placeholder:"REASON" help:"Why; it stands in neco history --audit."`
+}
+
+func (o *operator) setDetail(format string, args ...any) {
+	o.audit.Detail = fmt.Sprintf(format, args...)
+}
+
+func withHint(err error) error {
+	switch {
+	case errors.Is(err, updater.ErrNotInitialised):
+		return console.Hint(err, "neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
+	case errors.Is(err, context.Canceled):
+		return console.Hint(err, "it was interrupted; look at neco status before you repeat it")
+	case errors.Is(err, keyspace.ErrAway):
+		return console.Hint(err, "see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change")
+	}
+	return err
+}
+
+func (o *operator) storeURL() (string, error) {
+	if o.url == "" {
+		return "", console.Hint(console.Usage(errors.New("it is not said where neco's keys are")),
+			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379", "to try it out on one machine: --state sqlite:/tmp/neco.db")
+	}
+	return o.url, nil
+}
+
+// openTimeout is short, since somebody sits there.
+const openTimeout = 5 * time.Second
+
+func (o *operator) open(f func(k *keyspace.Space) error) error {
+	url, err := o.storeURL()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
+	defer cancel()
+	k, err := updater.OpenStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	err = f(k)
+	return errors.Join(err, k.Close())
+}
+
+func read[T any](o *operator, f func(v *keyspace.View) (T, error)) (result T, err error) {
+	err = o.open(func(k *keyspace.Space) (err error) {
+		result, err = keyspace.Read(o.ctx, k, f)
+		return err
+	})
+	return result, err
+}
+
+func (o *operator) loadSnapshot() (decide.Snapshot, error) {
+	return read(o, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, o.parts.Version) })
+}
+
+func newSource(c record.Config) (*release.Source, error) {
+	source, err := release.NewSource(c)
+	if errors.Is(err, release.ErrNoRepository) {
+		err = console.Hint(err, "neco config set github-repository OWNER/NAME")
+	}
+	return source, err
+}
+
+// update writes the audit record in the same transaction as f's changes.
+func (o *operator) update(f func(tx *keyspace.Tx) error) error {
+	return o.open(func(k *keyspace.Space) error {
+		return k.Update(o.ctx, func(tx *keyspace.Tx) error {
+			if err := f(tx); err != nil || len(tx.Writes()) == 0 {
+				return err
+			}
+			return updater.Audit(tx, o.audit)
+		})
+	})
+}
+
+// maxBatch is the number of changes in one transaction. It leaves room for the audit record.
+const maxBatch = 500
+
+// commitChanges commits what f decides. The first maxBatch changes are one transaction, so what
+// must happen together comes first; the others follow in further ones.
+func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
+	return o.commitChangesIn(func(_ *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error) {
+		return f(s, now)
+	})
+}
+
+func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
+	var changes []updater.Change
+	err := o.update(func(tx *keyspace.Tx) error {
+		s, err := decide.Load(tx.View, o.parts.Version)
+		if err != nil {
+			return err
+		}
+		changes, err = f(tx.View, s, time.Now().UTC())
+		if err != nil {
+			return err
+		}
+		if o.audit.Detail == "" && s.Current != nil {
+			o.setDetail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
+		}
+		return updater.Apply(tx, changes[:min(len(changes), maxBatch)])
+	})
+	if err != nil || len(changes) <= maxBatch {
+		return err
+	}
+	return o.open(func(k *keyspace.Space) error {
+		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
+			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })
+			if err != nil {
+				return console.Hint(fmt.Errorf("cannot finish what was begun: %w", err), "give the command again")
+			}
+		}
+		return nil
+	})
+}
+
+// note prints to stderr: stdout is for data.
+func (o *operator) note(format string, args ...any) {
+	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+}
+
+func (o *operator) print(text string) error {
+	_, err := io.WriteString(o.streams.Out, text)
+	return err
+}
+
+// encode prints data as YAML, or as JSON if that is the format; both name things by their
+// JSON tags.
+func (o *operator) encode(format string, data any) error {
+	text, err := encodeText(format, data)
+	if err != nil {
+		return err
+	}
+	return o.print(text)
+}
+
+// printTable prints the table, or the data in another format than text.
+func (o *operator) printTable(format string, data any, table *console.Table) error {
+	if format != "text" {
+		return o.encode(format, data)
+	}
+	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+func encodeText(format string, data any) (string, error) {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("internal error: %w", err)
+	}
+	escaped := text.EscapeJSON(string(encoded))
+	if format == "json" {
+		return escaped + "\n", nil
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(escaped), &node); err != nil { // JSON is YAML; its order stays
+		return "", fmt.Errorf("internal error: %w", err)
+	}
+	clearStyle(&node)
+	out, err := text.MarshalYAML(&node)
+	return string(out), err
+}
+
+// clearStyle drops JSON's braces and quotes.
+func clearStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		clearStyle(c)
+	}
+}

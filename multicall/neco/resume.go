@@ -1,0 +1,23 @@
+package neco
+
+import (
+	"bijou/state/keyspace"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+type resumeCmd struct{ reasonFlag }
+
+func (resumeCmd) Run(o *operator) error {
+	paused := false
+	err := o.update(func(tx *keyspace.Tx) (err error) {
+		if _, paused, err = keyspace.Load[record.Pause](tx, keys.Pause); paused {
+			tx.Remove(keys.Pause)
+		}
+		return err
+	})
+	if err == nil && !paused {
+		o.note("updates were not paused")
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+// Package archive is the file of a backup: a zip archive, which any unzip opens.
+//
+//	keys.jsonl                       each key with its JSON, one a line
+//	blobs/SHA256                     charms, resources, and settings too large for a key
+//	credentials/NAME                 what the state's URL names, if that was asked for
+//	machines/ID/units/SERVICE-N.tar  a unit's folder, if that was asked for
+//	machines/ID/storage/NAME-N.tar   the content of a storage, if that was asked for
+//	header.json                      Header: what it is of, what is in it and what is not
+//	SHA256SUMS                       the sums of all others, as sha256sum prints them
+//
+// It does not know what keys mean (package state does), nor how a backup is restored.
+// Everybody may import it; of bijou it imports state/durable only.
+package backupfile
+
+import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/state/lazyregexp"
+	"bijou/state/osutil"
+	"bijou/state/wrap"
+)
+
+// Format is the version of the format that this code reads and writes.
+const Format = 1
+
+// The kinds of what is backed up.
+const (
+	Environment = "environment"
+	Keyspace    = "neco" // its keys
+)
+
+// Header describes a backup.
+type Header struct {
+	Format int    `json:"format" yaml:"format"`
+	Kind   string `json:"kind" yaml:"kind"`
+	Bijou  string `json:"bijou" yaml:"bijou"` // version of what wrote it
+
+	Name     string `json:"name,omitempty" yaml:"name,omitempty"` // of the environment, as the next two
+	UUID     string `json:"uuid,omitempty" yaml:"uuid,omitempty"`
+	Provider string `json:"provider,omitempty" yaml:"provider,omitempty"`
+	State    string `json:"state,omitempty" yaml:"state,omitempty"` // URL of its store; files of the environment's folder by their names in it
+
+	Time        time.Time `json:"time" yaml:"time"`
+	Revision    int64     `json:"revision" yaml:"revision"`         // of the store, at which all keys were read
+	StateFormat int       `json:"state-format" yaml:"state-format"` // of the keys
+	Keys        int       `json:"keys" yaml:"keys"`
+	Blobs       int       `json:"blobs" yaml:"blobs"`
+
+	Has   []string `json:"has" yaml:"has"`     // what is in it, for people
+	Lacks []string `json:"lacks" yaml:"lacks"` // what is not
+}
+
+// ErrDamaged: the file is no backup, or not the one that was written.
+var ErrDamaged = errors.New("it is no whole backup")
+
+const (
+	keysFile   = "keys.jsonl"
+	headerFile = "header.json"
+	sumsFile   = "SHA256SUMS"
+)
+
+// fileNamePattern is of a backup's files but headerFile and sumsFile.
+var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/(units|storage)/[a-z][a-z0-9-]*\.tar)$`)
+
+// BlobName returns the name of the file of a backup that has the blob.
+func BlobName(sum string) string { return "blobs/" + sum }
+
+// SecretKeysName returns the name of the file of a backup that has the keys of secrets.
+func SecretKeysName() string { return CredentialName("secret-keys") }
+
+// CredentialName returns the name of the file of a backup that has the credential.
+func CredentialName(name string) string { return "credentials/" + name }
+
+// FolderName returns the name of the file with a unit's folder.
+func FolderName(machine, name string) string {
+	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
+}
+
+// StorageName returns the name of the file with what a storage holds.
+func StorageName(machine, id string) string {
+	return fmt.Sprintf("machines/%s/storage/%s.tar", machine, strings.ReplaceAll(id, "/", "-"))
+}
+
+func damagedError(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
+}
+
+// Key is one key with its value.
+type Key struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Writer writes a backup, which is not whole before Close.
+type Writer struct {
+	zip  *zip.Writer
+	sums []byte
+}
+
+// NewWriter begins a backup.
+func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
+
+// Add adds a file with what content writes.
+func (w *Writer) Add(name string, content func(io.Writer) error) error {
+	if !fileNamePattern.MatchString(name) {
+		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)
+	}
+	return w.addFile(name, content)
+}
+
+func (w *Writer) addFile(name string, content func(io.Writer) error) error {
+	entry := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()}
+	entry.SetMode(0o600)
+	file, err := w.zip.CreateHeader(entry)
+	if err != nil {
+		return fmt.Errorf("cannot back up %q: %w", name, err)
+	}
+	hash := sha256.New()
+	if err := content(io.MultiWriter(file, hash)); err != nil {
+		return fmt.Errorf("cannot back up %q: %w", name, err)
+	}
+	w.sums = fmt.Appendf(w.sums, "%x  %s\n", hash.Sum(nil), name)
+	return nil
+}
+
+// AddKeys adds all keys.
+func (w *Writer) AddKeys(keys []Key) error {
+	return w.Add(keysFile, func(to io.Writer) error {
+		e := json.NewEncoder(to)
+		e.SetEscapeHTML(false)
+		for _, k := range keys {
+			if err := e.Encode(k); err != nil {
+				return fmt.Errorf("cannot encode %q: %w", k.Key, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Close completes the backup.
+func (w *Writer) Close(h Header) error {
+	h.Format = Format
+	err := w.addFile(headerFile, func(to io.Writer) error {
+		e := json.NewEncoder(to)
+		e.SetIndent("", "  ")
+		return e.Encode(h)
+	})
+	if err != nil {
+		return err
+	}
+	sums := w.sums
+	err = w.addFile(sumsFile, func(to io.Writer) error {
+		_, err := to.Write(sums)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.zip.Close()
+}
+
+// WriteFile has f write a backup to the file, which appears once it is whole, readable by its owner
+// only. A file that is there is replaced with force; otherwise it returns fs.ErrExist.
+func WriteFile(path string, force bool, f func(io.Writer) error) error {
+	if _, err := os.Lstat(path); err == nil && !force {
+		return fmt.Errorf("cannot write %q: %w", path, fs.ErrExist)
+	}
+	file, err := osutil.Create(path, 0o600, osutil.ExactMode)
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	defer file.Discard()
+	if err := f(file); err != nil {
+		return err
+	}
+	return wrap.Error(file.Commit(), "cannot write %q", path)
+}

@@ -1,0 +1,269 @@
+package backupfile
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"bijou/state/osutil"
+)
+
+// Reader reads a backup whose every sum was checked.
+type Reader struct {
+	Header
+	Sum  string // of SHA256SUMS, which tells this backup from any other
+	Keys []Key
+
+	files map[string]*zip.File
+}
+
+const (
+	maxHeaderBytes = 1 << 20
+	maxSumsBytes   = 64 << 20
+	// maxKeyBytes bounds one key with its value. No store takes a value of half of that.
+	maxKeyBytes = 4 << 20
+	// maxKeysBytes bounds all keys, which a restoration has in memory.
+	maxKeysBytes = 1 << 30
+)
+
+// Open reads a whole backup and checks it. It returns ErrDamaged, or another error if the
+// backup is of another format or kind. The file must not change as long as the Reader is used.
+func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
+	r, err := openChecked(file, size, kind)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.EachKey(func(k Key) error {
+		r.Keys = append(r.Keys, k)
+		return nil
+	})
+}
+
+func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
+	z, err := zip.NewReader(file, size)
+	if err != nil {
+		return nil, damagedError("%w", err)
+	}
+	r := &Reader{files: map[string]*zip.File{}}
+	for _, f := range z.File {
+		if _, twice := r.files[f.Name]; twice {
+			return nil, damagedError("it has %q twice", f.Name)
+		}
+		r.files[f.Name] = f
+	}
+	if err := r.readHeader(kind); err != nil {
+		return nil, err
+	}
+	if err := r.checkSums(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// OpenFile opens the file at path, and calls f with its Reader.
+func OpenFile(path, kind string, f func(*Reader) error) error {
+	return withFile(path, func(file *os.File, size int64) error {
+		r, err := Open(file, size, kind)
+		if err != nil {
+			return fmt.Errorf("cannot read the backup %q: %w", path, err)
+		}
+		return f(r)
+	})
+}
+
+// ScanFile opens the file at path, and calls f with its Reader, which has no Keys: f asks for them by
+// EachKey, which keeps none in memory.
+func ScanFile(path, kind string, f func(*Reader) error) error {
+	return withFile(path, func(file *os.File, size int64) error {
+		r, err := openChecked(file, size, kind)
+		if err != nil {
+			return fmt.Errorf("cannot read the backup %q: %w", path, err)
+		}
+		return f(r)
+	})
+}
+
+func withFile(path string, f func(file *os.File, size int64) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot open the backup: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot open the backup: %w", err)
+	}
+	return f(file, info.Size())
+}
+
+// Names returns the names of the backup's files with the prefix, sorted.
+func (r *Reader) Names(prefix string) []string {
+	names := slices.Sorted(maps.Keys(r.files))
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+}
+
+// Has reports whether the backup has the file.
+func (r *Reader) Has(name string) bool { return r.files[name] != nil }
+
+// Size returns the size of a file of the backup in bytes; -1 if there is none.
+func (r *Reader) Size(name string) int64 {
+	if f := r.files[name]; f != nil {
+		return int64(f.UncompressedSize64)
+	}
+	return -1
+}
+
+// Open opens a file of the backup.
+func (r *Reader) Open(name string) (io.ReadCloser, error) {
+	f := r.files[name]
+	if f == nil {
+		return nil, damagedError("it has no %q", name)
+	}
+	content, err := f.Open()
+	if err != nil {
+		return nil, damagedError("%q: %w", name, err)
+	}
+	return content, nil
+}
+
+// ReadAll reads a file of the backup, which must have at most limit bytes.
+func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
+	content, err := r.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	data, err := io.ReadAll(io.LimitReader(content, limit+1))
+	switch {
+	case err != nil:
+		return nil, damagedError("%q: %w", name, err)
+	case int64(len(data)) > limit:
+		return nil, damagedError("%q has more than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+func (r *Reader) readHeader(kind string) error {
+	data, err := r.ReadAll(headerFile, maxHeaderBytes)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &r.Header); err != nil {
+		return damagedError("%q: %w", headerFile, err)
+	}
+	switch {
+	case r.Format != Format:
+		return fmt.Errorf("its format is %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", r.Format, Format, r.Bijou)
+	case r.Kind != kind:
+		return fmt.Errorf("it is a backup of the kind %q, and not %q", r.Kind, kind)
+	}
+	return nil
+}
+
+// checkSums also refuses files that have no sum.
+func (r *Reader) checkSums() error {
+	data, err := r.ReadAll(sumsFile, maxSumsBytes)
+	if err != nil {
+		return err
+	}
+	r.Sum = osutil.Digest(data)
+	wanted := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || name != headerFile && !fileNamePattern.MatchString(name) || wanted[name] != "" {
+			return damagedError("%s has the line %q", sumsFile, line)
+		}
+		wanted[name] = sum
+	}
+	if len(wanted) != len(r.files)-1 {
+		return damagedError("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err := r.checkSum(name, wanted[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reader) checkSum(name, want string) error {
+	content, err := r.Open(name)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	got, _, err := osutil.DigestReader(content)
+	if err != nil {
+		return damagedError("%q: %w", name, err)
+	}
+	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
+		return damagedError("%q has the sum %s, and not %s", name, got, want)
+	}
+	return nil
+}
+
+// EachKey calls take for each key. It refuses keys that are out of order or there twice, and stops as
+// soon as one, or all of them, have more bytes than any backup's, or take fails.
+func (r *Reader) EachKey(take func(Key) error) error {
+	content, err := r.Open(keysFile)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+
+	n, last := 0, ""
+	bounded := &keyReader{Reader: bufio.NewReader(content)}
+	for d := json.NewDecoder(bounded); ; n++ {
+		var k Key
+		err := d.Decode(&k)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return damagedError("%s: after the key %q: %w", keysFile, last, err)
+		}
+		if k.Key == "" || k.Value == nil || n > 0 && k.Key <= last {
+			return damagedError("%s has the key %q out of its order", keysFile, k.Key)
+		}
+		if n == r.Header.Keys {
+			return damagedError("it has more than %d keys", n)
+		}
+		if err := take(k); err != nil {
+			return err
+		}
+		last = k.Key
+		bounded.decoded = d.InputOffset()
+	}
+	if n != r.Header.Keys {
+		return damagedError("it has %d keys, and not %d", n, r.Header.Keys)
+	}
+	return nil
+}
+
+// keyReader bounds how far a decoder reads beyond the last key that it has decoded: of a key without
+// end it has no more in memory.
+type keyReader struct {
+	io.Reader
+	read    int64
+	decoded int64 // of what was read
+}
+
+// Read fails where a key, or all keys, have too many bytes.
+func (r *keyReader) Read(p []byte) (int, error) {
+	if r.read-r.decoded > maxKeyBytes {
+		return 0, fmt.Errorf("a key has more than %d bytes", maxKeyBytes)
+	}
+	if r.read > maxKeysBytes {
+		return 0, fmt.Errorf("its keys have more than %d bytes", maxKeysBytes)
+	}
+	n, err := r.Reader.Read(p)
+	r.read += int64(n)
+	return n, err
+}

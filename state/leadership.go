@@ -1,0 +1,35 @@
+package state
+
+import (
+	"context"
+
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// Campaign is Session.Campaign for what is led in the environment.
+func Campaign(ctx context.Context, s *Session, what string) (*Leadership, error) {
+	return s.Campaign(ctx, keys.Leader(what), "")
+}
+
+// CampaignFor blocks until this session leads a service, in the name of one of the units
+// that run under it. One campaign a service and session is enough, however many units
+// there are: SetLeaderUnit says which of them leads.
+func CampaignFor(ctx context.Context, s *Session, service, unit string) (*Leadership, error) {
+	return s.Campaign(ctx, keys.Leader(keys.ServiceLeaderName(service)), unit)
+}
+
+// Leader returns the unit that leads a service; empty if none does.
+func (v *View) Leader(service string) (unit string, err error) {
+	p, _, err := keyspace.Load[keyspace.Presence](v.keys, keys.Leader(keys.ServiceLeaderName(service)))
+	return p.Unit, err
+}
+
+// CheckLeader makes the commit conditional on a unit leading its service. ErrNotLeader.
+func (tx *Tx) CheckLeader(service, unit string) error {
+	leader, err := tx.Leader(service)
+	if err == nil && leader != unit {
+		err = refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
+	}
+	return err
+}

@@ -1,0 +1,163 @@
+// Package durable makes folders that survive a loss of power once they are made. A folder is a name
+// in its parent, and survives only if the parent was synced after the name was put there.
+//
+// It also writes whole files and links that survive: nobody else imports renameio, which leaves the
+// parent unsynced. It imports nothing of bijou.
+package osutil
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// MkdirAll is os.MkdirAll, and syncs the parent of each folder that it makes. It
+// syncs the parent of the first one that is there, too: the process that made it may have
+// been killed before it synced.
+func MkdirAll(path string, perm fs.FileMode) error {
+	return mkdirAll(filepath.Clean(path), perm, SyncDir)
+}
+
+// ReadUpTo reads a file that others name, and that may be large, a device, or a pipe without end. It fails
+// once the file has more bytes than the limit.
+func ReadUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%q has more than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// Remove removes a file for good. It is no error if there is none: then it makes sure that none comes back,
+// since a process that has removed it may have been killed before it synced.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err := SyncDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) || isUnsyncable(err) {
+		return nil
+	}
+	return err
+}
+
+// Hint returns what to do about an error of a disk; "" for any other error.
+func Hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EIO):
+		return "look for the disk's errors in dmesg"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "make room on the disk"
+	case errors.Is(err, syscall.EROFS):
+		return "mount the disk for writing"
+	}
+	return ""
+}
+
+// Explain returns the text of an error, with the hint if it is one of a disk: for records, which have no
+// place of their own for hints.
+func Explain(err error) string {
+	if hint := Hint(err); hint != "" {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}
+
+// SyncDir makes the names in a folder durable, and the removal of others.
+func SyncDir(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	return errors.Join(err, f.Close())
+}
+
+// SyncAll is SyncDir of a folder and of all folders below it. It does not sync files.
+func SyncAll(folder string) error {
+	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return SyncDir(path)
+	})
+}
+
+// SyncFileSystem makes all durable that is on the file system of a folder. Of thousands of files that is
+// quicker than each by itself.
+func SyncFileSystem(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	err = unix.Syncfs(int(f.Fd()))
+	return errors.Join(err, f.Close())
+}
+
+// mkdirAll syncs after each folder, before it makes the next: so at most the last one
+// that is there was not synced.
+func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
+	parent := filepath.Dir(path)
+	if isFolder(path) {
+		if err := sync(parent); err != nil && !isUnsyncable(err) {
+			return err
+		}
+		return nil
+	}
+	if parent != path {
+		if err := mkdirAll(parent, perm, sync); err != nil {
+			return err
+		}
+	}
+	err := os.Mkdir(path, perm)
+	if errors.Is(err, fs.ErrExist) && isFolder(path) { // another process was quicker
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return sync(parent)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// isUnsyncable reports whether a folder cannot be synced since this process may not change
+// it, or it is not on a disk: what is in it was not made here.
+func isUnsyncable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
+}
+
+// RemoveAllBut empties the folder except for the entry of that name; "" keeps none.
+func RemoveAllBut(dir, keep string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == keep {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

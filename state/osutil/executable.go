@@ -1,0 +1,53 @@
+// Package executable is for files that were just written and are to be executed. Linux
+// refuses that (ETXTBSY, "text file busy") while any process has the file open for writing;
+// a child that is forked meanwhile inherits the descriptor until it executes something
+// itself. The package imports nothing of bijou.
+package osutil
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const retryInterval = 5 * time.Millisecond
+
+// BlockForks keeps this process from forking until the function that it returns is called:
+// hold it while the file is open for writing, which should not be for long.
+func BlockForks() (unblock func()) {
+	syscall.ForkLock.RLock()
+	return syscall.ForkLock.RUnlock
+}
+
+// RetryBusy calls start, which starts a file, again for up to timeout while it fails since the
+// file is open for writing, maybe in a child of another process.
+func RetryBusy(timeout time.Duration, start func() error) error {
+	for end := time.Now().Add(timeout); ; time.Sleep(retryInterval) {
+		if err := start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// AwaitNoWriter blocks until nobody has the file open for writing, at most for timeout: for a file
+// that another program is to execute. The kernel grants a read lease only if there is no writer.
+func AwaitNoWriter(path string, timeout time.Duration) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(retryInterval) {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		if err == nil {
+			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+			return
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+	}
+}

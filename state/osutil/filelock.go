@@ -1,0 +1,85 @@
+// Package filelock is locks on files and folders. A lock lasts until the file that it
+// returns is closed, in this process and in each child that was given it: it ends with its
+// holders, however they end. The package imports nothing of bijou.
+package osutil
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is TryLockFile's error if another one has the lock.
+const ErrLocked = unix.EWOULDBLOCK
+
+// LockFile locks a folder or file that is there. It blocks as long as another one has the lock.
+func LockFile(path string) (*os.File, error) { return lock(path, os.O_RDONLY, unix.LOCK_EX) }
+
+// TryLockFile opens a file or folder with the flags of os.OpenFile, which may create it, and
+// locks it. ErrLocked: another one has the lock. fs.ErrNotExist: it, or the folder that it
+// is in, is not there or was removed meanwhile.
+func TryLockFile(path string, flag int) (*os.File, error) {
+	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
+}
+
+// TryShare is TryLockFile for a lock that several may have at a time, while nobody has it alone.
+func TryShare(path string, flag int) (*os.File, error) {
+	return lock(path, flag, unix.LOCK_SH|unix.LOCK_NB)
+}
+
+// Share opens a file with the flags of os.OpenFile, and has its lock together with others. It
+// blocks as long as another one has it alone.
+func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
+
+// TryAlone has a lock alone that is shared so far. ErrLocked: another one has it too, as
+// before.
+func TryAlone(f *os.File) error {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return nil
+	}
+
+	// The system has given up the shared lock to try for the other one.
+	if shareErr := ShareAgain(f); shareErr != nil {
+		return shareErr
+	}
+	return err
+}
+
+// ShareAgain lets others have a lock too that was had alone. It blocks as long as another one
+// has it alone.
+func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
+func lock(path string, flag, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = flock(f, how)
+	if err == nil && !isSameFile(f, path) {
+		err = fmt.Errorf("%s was removed meanwhile: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func isSameFile(f *os.File, path string) bool {
+	opened, errA := f.Stat()
+	named, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(opened, named)
+}

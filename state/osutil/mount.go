@@ -1,0 +1,170 @@
+// Package bind has folders be found where others look for them: by a bind mount, or, for who may
+// not mount, by a link. It imports nothing of bijou; everybody may import it.
+package osutil
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// isMount reports whether something is mounted on a folder. It reads mountinfo, since a folder that is
+// bound from the same file system looks like any other.
+func isMount(folder string) bool {
+	path, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == escaped {
+			return true
+		}
+	}
+	return false
+}
+
+// IsEmptyDir is true for a folder that is not there, too.
+func IsEmptyDir(folder string) (bool, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return len(entries) == 0, err
+}
+
+// MountTmpfs mounts a file system of that size in memory on a folder, unless there is one.
+func MountTmpfs(folder string, mib int64) error {
+	if isMount(folder) {
+		return nil
+	}
+	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=755,size=%dm", mib)); err != nil {
+		return fmt.Errorf("cannot mount a tmpfs on %s: %w", folder, err)
+	}
+	return nil
+}
+
+// BindMount has a folder be found at a location, an empty folder that may be missing. note is a link to the location that
+// says so, by which ReleaseMount finds it. It does nothing where that is so.
+func BindMount(folder, location, note string, readOnly bool) error {
+	if to, err := os.Readlink(note); err != nil || to != location {
+		if err := moveNote(note, location); err != nil {
+			return err
+		}
+	}
+	if !isSame(folder, location) {
+		if err := bindFolder(folder, location, readOnly); err != nil {
+			return err
+		}
+	}
+	if !readOnly {
+		return nil
+	}
+	if err := unix.Mount("", location, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("cannot make %s read-only: %w", location, err)
+	}
+	return nil
+}
+
+// moveNote releases what the note says, and then has it say that location.
+func moveNote(note, location string) error {
+	if err := ReleaseMount(note, false); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(note), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(location, note)
+}
+
+func isSame(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
+}
+
+func bindFolder(folder, location string, readOnly bool) error {
+	if to, err := os.Readlink(location); err == nil {
+		return fmt.Errorf("%s is a link to %s", location, to)
+	}
+	if isMount(location) {
+		return fmt.Errorf("another storage, or file system, is mounted on %s", location)
+	}
+	if err := os.MkdirAll(location, 0o755); err != nil {
+		return err
+	}
+	empty, err := IsEmptyDir(location)
+	if err == nil && !empty {
+		err = fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", location)
+	}
+	if err != nil {
+		return err
+	}
+	err = unix.Mount(folder, location, "", unix.MS_BIND, "")
+	if errors.Is(err, unix.EPERM) && !readOnly {
+		if err = os.Remove(location); err == nil {
+			err = os.Symlink(folder, location)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot bind %s at %s: %w", folder, location, err)
+	}
+	return nil
+}
+
+// ReleaseMount has nothing be found any more where the note leads to, and removes the note. What processes have open there
+// keeps it from that, unless it is to be done lazily: they keep what they have.
+func ReleaseMount(note string, lazily bool) error {
+	location, err := os.Readlink(note)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if to, linkErr := os.Readlink(location); linkErr == nil {
+		if strings.HasSuffix(to, filepath.Base(note)) { // and nobody else's
+			err = os.Remove(location)
+		}
+	} else {
+		err = Unmount(location, lazily)
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("processes use %s: end them", location)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot release %s: %w", location, err)
+	}
+	return os.Remove(note)
+}
+
+// Unmount unmounts a folder; lazily, it lets processes keep what they have open. It does nothing where nothing is
+// mounted.
+func Unmount(folder string, lazily bool) error {
+	flags := unix.UMOUNT_NOFOLLOW
+	if lazily {
+		flags |= unix.MNT_DETACH
+	}
+	if !isMount(folder) {
+		return nil
+	}
+	return unix.Unmount(folder, flags)
+}
+
+// RemoveAll removes a folder with all that it holds. It moves it aside first, so that nobody finds half of it.
+func RemoveAll(folder string) error {
+	aside := filepath.Join(filepath.Dir(folder), ".removing-"+filepath.Base(folder))
+	if err := Unmount(folder, true); err != nil {
+		return fmt.Errorf("cannot unmount %s: %w", folder, err)
+	}
+	if err := os.Rename(folder, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(aside)
+}

@@ -1,0 +1,106 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// Restored marks a unit whose records come from a backup, until its folder is known to
+// agree with them: a folder may have come further since, or not as far.
+type Restored struct {
+	Backup time.Time `json:"backup"` // when that was made
+	// Differs says what its agent has found to be otherwise; empty: it has not looked
+	// yet. The unit waits as long as the mark is there.
+	Differs string `json:"differs,omitempty"`
+	// Storage has the ids of the unit's storages whose folders its agent has not found. An
+	// operator's answer has them made again, empty.
+	Storage []string `json:"storage,omitempty"`
+	// Adopted: the folder counts as the backup says; only that of its storage must be there.
+	Adopted bool `json:"adopted,omitempty"`
+	// Accepted: an operator has answered before the agent has looked.
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// String returns the message in the status.
+func (r Restored) String() string {
+	what := "its agent has not yet compared its folder"
+	if r.Differs != "" {
+		what = r.Differs + "; look at it, then juju resolved"
+	}
+	if len(r.Storage) > 0 {
+		what += ", which makes storage " + strings.Join(r.Storage, ", ") + " again, empty"
+	}
+	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), what)
+}
+
+// Restored reads a unit's mark; ok is false if there is none (any more).
+func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
+	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
+}
+
+// SetRestoredDiffers records how a restored unit's folder differs from its records, and the
+// storages whose folders are not there; how is empty: it does not, and the mark goes, as it
+// does if an operator has answered already. Without a mark it changes nothing.
+func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
+	r, ok, err := tx.Restored(unit)
+	if err != nil || !ok {
+		return err
+	}
+	r.Differs, r.Storage = how, missing
+	if r.Accepted && how != "" {
+		return tx.endRestored(unit, r)
+	}
+	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
+}
+
+// acceptRestored is for an operator who has looked. If the unit's agent has not, and the unit has
+// storage, it looks first: nobody else knows which of that is there.
+func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
+	r, ok, err := tx.Restored(unit)
+	if err != nil || !ok {
+		return false, err
+	}
+	if r.Differs != "" {
+		return true, tx.endRestored(unit, r)
+	}
+	if r.Accepted {
+		return true, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
+	}
+
+	all, err := tx.UnitStorages(unit)
+	if err != nil {
+		return true, err
+	}
+	r.Accepted = true
+	return true, tx.keys.PutOrRemove(keys.Restored(unit), r, len(all) > 0)
+}
+
+// endRestored takes the unit's mark away: the unit goes on from its records, with its charm put in
+// place again, and what storage is not there made again.
+func (tx *Tx) endRestored(unit string, r Restored) error {
+	tx.keys.Remove(keys.Restored(unit))
+	all, err := tx.UnitStorages(unit)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if !slices.Contains(r.Storage, s.ID) {
+			continue
+		}
+		if err := tx.ReattachStorage(s.ID); err != nil {
+			return err
+		}
+	}
+
+	w, err := tx.Workflow(unit)
+	if err != nil || w.Charm == "" {
+		return err
+	}
+	w.Deploying = w.Charm
+	return tx.PutWorkflow(unit, w)
+}

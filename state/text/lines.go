@@ -1,0 +1,86 @@
+// Package lines cuts what programs write into lines. It imports nothing of bijou.
+package text
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// LineWriter hands on what is written to it in lines, without their ends, until it is closed. A line of
+// more than Max bytes is split, never lost. Several goroutines may write.
+type LineWriter struct {
+	Max  int
+	Emit func(line string)
+
+	mu      sync.Mutex
+	partial []byte // a line without its end
+	closed  bool
+}
+
+// Write never fails: whoever writes must not end because nobody listens.
+func (w *LineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return len(p), nil
+	}
+	w.partial = append(w.partial, p...)
+	for {
+		line, after, found := bytes.Cut(w.partial, []byte("\n"))
+		switch {
+		case len(line) > w.Max:
+			n := wholeRunesLen(line[:w.Max])
+			w.Emit(string(line[:n]))
+			w.partial = w.partial[n:]
+		case found:
+			w.Emit(string(bytes.TrimRight(line, "\r")))
+			w.partial = after
+		default:
+			return len(p), nil
+		}
+	}
+}
+
+// Close hands on the last line, which may have no end. What is written from now on is dropped.
+func (w *LineWriter) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.partial) > 0 && !w.closed {
+		w.Emit(string(w.partial))
+	}
+	w.partial, w.closed = nil, true
+}
+
+// wholeRunesLen returns how much of b can be cut off without splitting a character.
+func wholeRunesLen(b []byte) int {
+	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {
+		if utf8.RuneStart(b[n]) {
+			if utf8.FullRune(b[n:]) {
+				return len(b)
+			}
+			return n
+		}
+	}
+	return len(b)
+}
+
+// EscapeInvalid returns the text with what is not UTF-8 escaped as \xNN.
+func EscapeInvalid(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		} else {
+			b.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}

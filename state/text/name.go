@@ -1,0 +1,76 @@
+package text
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// IsSecret reports whether values of that name are secret, by the words of the name:
+// "dbPassword", "API_KEY", "tls.private-key". Names of errors are not: "KeyError".
+func IsSecret(name string) bool {
+	all := splitWords(name)
+	if len(all) == 0 {
+		return false
+	}
+
+	switch all[len(all)-1] {
+	case "error", "exception", "failure", "fault", "warning":
+		return false
+	case "authorization":
+		return true
+	case "pwd":
+		return len(all) > 1 // MYSQL_PWD; PWD alone is a shell's directory
+	}
+	return slices.ContainsFunc(all, func(word string) bool {
+		switch word {
+		case "pw", "secret", "token", "apikey", "credential", "dsn", "auth", "cert", "privatekey", "secretkey", "accesskey":
+			return true
+		case "key":
+			return !slices.Contains(all, "public") && !slices.Contains(all, "authorized")
+		}
+		return strings.HasPrefix(word, "pass") || strings.Contains(word, "password") || // PGPASSWORD
+			strings.HasSuffix(word, "token") // authtoken
+	})
+}
+
+// isErrorName reports whether a name before a colon is that of an error, which needs not end in
+// Error: TokenExpired, psycopg2.errors.InvalidPassword, SecretNotFound.
+func isErrorName(name string) bool {
+	return slices.ContainsFunc(splitWords(name), func(word string) bool {
+		return slices.Contains([]string{"error", "exception", "bad", "denied", "expired", "failed", "found", "incorrect", "invalid", "mismatch", "missing",
+			"rejected", "required", "unknown", "unsupported", "wrong"}, word)
+	})
+}
+
+// splitWords splits a name at what is no letter, and where a capital begins a word. The
+// words are in lower case, and in the singular.
+func splitWords(name string) (all []string) {
+	runes := []rune(name)
+	begin := 0
+	add := func(end int) {
+		if end > begin {
+			all = append(all, trimPlural(strings.ToLower(string(runes[begin:end]))))
+		}
+		begin = end
+	}
+	for i, r := range runes {
+		switch {
+		case !unicode.IsLetter(r):
+			add(i)
+			begin = i + 1
+		case i > begin && unicode.IsUpper(r) &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			add(i)
+		}
+	}
+	add(len(runes))
+	return all
+}
+
+func trimPlural(word string) string {
+	if strings.HasSuffix(word, "ss") {
+		return word
+	}
+	return strings.TrimSuffix(word, "s")
+}

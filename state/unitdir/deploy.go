@@ -1,0 +1,176 @@
+package unitdir
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/hookenv/tools"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/osutil"
+	"bijou/state/wrap"
+)
+
+// PutCharm has the folder hold that charm, with what hooks have made beside the old one's
+// files. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
+// new one, whole.
+func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
+	return wrap.Error(f.putCharm(ctx, st, url, fault), "cannot deploy charm %q", url)
+}
+
+func (f Folder) putCharm(ctx context.Context, st *state.State, url string, fault func(point string)) error {
+	c, err := state.Read(ctx, st, func(v *state.View) (state.Charm, error) { return v.Charm(url) })
+	if err != nil {
+		return err
+	}
+
+	fault("before-unpack")
+	if err := f.restoreOldCharm(); err != nil {
+		return err
+	}
+	if err := unpackBeside(ctx, st, c, f); err != nil {
+		return err
+	}
+
+	return f.replaceCharm(fault)
+}
+
+func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
+	var names []string
+	for _, t := range tools.All() {
+		names = append(names, t.Name)
+	}
+	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
+		return err
+	}
+	archive, err := downloadCharm(ctx, st, c.SHA256, f)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	info, err := archive.Stat()
+	if err != nil {
+		return err
+	}
+	return charm.Unpack(archive, info.Size(), f.Path("charm.new"), charm.UnpackOptions{
+		SHA256: c.SHA256, Tools: names, ToolsDir: f.ToolsPath(),
+	})
+}
+
+// downloadCharm removes the file's name at once, and always uses the same, so that a deploy
+// that was killed leaves at most one.
+func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
+	blob, err := st.OpenBlob(ctx, sum)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	file, err := os.OpenFile(f.Path("charm.zip"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := os.Remove(file.Name()); err != nil {
+		file.Close()
+		return nil, err
+	}
+	if _, err := io.Copy(file, blob); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// replaceCharm swaps charm.new with charm, and keeps the files that hooks have made in charm. As
+// long as either may be in place, the files of both count as brought by a charm: if the swap
+// fails, the list still names those of the old one.
+func (f Folder) replaceCharm(fault func(point string)) error {
+	fresh, err := f.unpackedFiles()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
+		fault("before-swap")
+		if err := f.writeCharmFileList(fresh); err != nil {
+			return err
+		}
+		return f.swapCharm(fault)
+	}
+
+	old, err := f.readCharmFileList()
+	if err != nil {
+		return err
+	}
+	if err := f.writeCharmFileList(old, fresh); err != nil {
+		return err
+	}
+	if err := f.preserveLocalFiles(old); err != nil {
+		return err
+	}
+
+	fault("before-swap")
+	if err := f.swapCharm(fault); err != nil {
+		return err
+	}
+	return f.writeCharmFileList(fresh)
+}
+
+func (f Folder) swapCharm(fault func(point string)) error {
+	fresh, old := f.Path("charm.new"), f.Charm()
+	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
+	switch {
+	case err == nil: // the old one is charm.new now
+		fault("after-exchange")
+		err = f.removeReplaced(fresh)
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.Rename(fresh, old)
+	default: // a file system that cannot exchange
+		err = f.swapByRename()
+	}
+	if err != nil {
+		return err
+	}
+	if err := osutil.SyncDir(string(f)); err != nil {
+		return err
+	}
+
+	fault("after-swap")
+	return nil
+}
+
+// swapByRename needs two renames. If the second fails it puts the old charm back. If it is
+// killed between them, the next deploy does so (restoreOldCharm).
+func (f Folder) swapByRename() error {
+	aside := f.Path("charm.old")
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Charm(), aside); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Path("charm.new"), f.Charm()); err != nil {
+		return errors.Join(err, f.restoreOldCharm())
+	}
+	return f.removeReplaced(aside)
+}
+
+// removeReplaced removes the old charm once it is certain that the new one stays in its place: with it goes
+// the only other name of what hooks have made.
+func (f Folder) removeReplaced(old string) error {
+	if err := osutil.SyncDir(string(f)); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+func (f Folder) restoreOldCharm() error {
+	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return wrap.Unless(os.Rename(f.Path("charm.old"), f.Charm()), fs.ErrNotExist)
+}

@@ -1,0 +1,314 @@
+// Package unitfolder is the folder of a unit on its machine: its place, its lock, the charm
+// in it, put there whole or not at all, and what hooks have made beside the charm's files.
+// Only the packages of agent import it.
+package unitdir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bijou/state"
+	"bijou/state/backoff"
+	"bijou/state/charm"
+	"bijou/state/osutil"
+	"bijou/state/wrap"
+)
+
+// Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
+//
+//	charm/       the charm, replaced as a whole but for what its hooks have made in it
+//	charm.files  the manifest of the files that charms have brought
+//	tools        a link to the hook tools of the agent that runs
+//	hook.json    which process runs the hook in flight
+//	hooks.log    what hooks have printed; hooks.log.1 is what came before
+//	lock         held by the agent that runs the unit
+//	hook.lock    held alone by that agent while a hook runs, else shared; see HookLock
+//	storage/     a link for each storage that is bound for the unit, to where it is
+//
+// Whatever else is in it belongs to the charm, and outlives upgrades. units/SERVICE-N, where
+// older binaries have it, is a link to it.
+type Folder string
+
+// Of returns the folder of a unit below its machine's.
+func Of(machineDir, unit string) Folder {
+	return Folder(filepath.Join(machineDir, "agents", "unit-"+strings.ReplaceAll(unit, "/", "-")))
+}
+
+// Legacy returns where older binaries have the folder: a path by which it is reached whichever
+// binary the unit's agent runs.
+func (f Folder) Legacy() Folder {
+	dir, name := filepath.Split(string(f))
+	return Folder(filepath.Join(dir, "..", "units", strings.TrimPrefix(name, "unit-")))
+}
+
+// Path returns the path of a file in the folder.
+func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
+
+// ToolsPath returns where the link to the hook tools is.
+func (f Folder) ToolsPath() string { return f.Path("tools") }
+
+// ProcessPath returns the file that says which process runs the hook in flight.
+func (f Folder) ProcessPath() string { return f.Path("hook.json") }
+
+// Charm returns the folder of the charm.
+func (f Folder) Charm() string { return f.Path("charm") }
+
+// Log returns the file with all that the unit's hooks have said.
+func (f Folder) Log() string { return f.Path("hooks.log") }
+
+// Lock makes the folder and locks it until the file is closed or the process ends. It
+// blocks while another agent holds the lock, which it logs once.
+func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
+	for said := false; ; {
+		lock, err := f.tryLock()
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+		}
+		if !said {
+			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
+			said = true
+		}
+		if err := backoff.Sleep(ctx, 500*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryLock makes the folder, or moves it here from its legacy path, and locks it, unless the
+// last holder of the lock has removed it.
+func (f Folder) tryLock() (*os.File, error) {
+	if err := f.moveFromLegacy(); err != nil {
+		return nil, err
+	}
+	if err := osutil.MkdirAll(string(f), 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := f.tryLockFile()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.linkFrom(string(f.Legacy())); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+func (f Folder) tryLockFile() (*os.File, error) {
+	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
+}
+
+// LinkTools has the folder's link to the hook tools lead to those.
+func (f Folder) LinkTools(tools string) error {
+	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
+		return nil
+	}
+	beside := f.ToolsPath() + ".new"
+	_ = os.Remove(beside)
+	err := os.Symlink(tools, beside)
+	if err == nil {
+		err = os.Rename(beside, f.ToolsPath())
+	}
+	return wrap.Error(err, "cannot link the hook tools")
+}
+
+// Remove removes the folder of a unit that is gone. It fails while an agent runs the unit.
+func (f Folder) Remove() error {
+	lock, err := f.tryLock()
+	if err != nil {
+		return fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+	}
+	defer lock.Close()
+	return f.RemoveAll()
+}
+
+// RemoveAll removes the folder before the link to it, so that a folder is never left
+// without its link.
+func (f Folder) RemoveAll() error {
+	if err := ReleaseUnit(string(f)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(string(f)); err != nil {
+		return err
+	}
+	return os.RemoveAll(string(f.Legacy()))
+}
+
+// moveFromLegacy moves the folder here from where an older binary has it. It fails while an
+// agent runs the unit there. It may be killed anywhere and run again: the folder is at one
+// place or the other, and both paths lead to it from the moment that it moves.
+func (f Folder) moveFromLegacy() error {
+	former := string(f.Legacy())
+	info, err := os.Lstat(former)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lock, err := f.Legacy().tryLockFile()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
+		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
+	}
+	// The link waits where the folder goes, so that they change places at once.
+	if err := f.linkFrom(string(f)); err != nil {
+		return err
+	}
+	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
+	if err != nil { // a file system that cannot exchange
+		err = f.replaceLinkBy(former)
+	}
+	if err != nil {
+		return err
+	}
+
+	if err := osutil.SyncDir(filepath.Dir(string(f))); err != nil {
+		return err
+	}
+	return osutil.SyncDir(filepath.Dir(former))
+}
+
+func (f Folder) replaceLinkBy(former string) error {
+	if err := os.Remove(string(f)); err != nil {
+		return err
+	}
+	return os.Rename(former, string(f))
+}
+
+// linkFrom makes the legacy path a link to the folder: older binaries find it there, and
+// hooks have written that path down.
+func (f Folder) linkFrom(path string) error {
+	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
+	return wrap.Unless(os.Symlink(to, path), fs.ErrExist)
+}
+
+// Storage is a storage on its machine: a folder, which a unit finds at Location.
+type Storage struct {
+	state.Storage
+	Folder string // with what it holds
+	Base   string // an operator's folder, which has Folder in it; empty: the machine's
+}
+
+// StorageOf returns where a storage of the unit is.
+func (f Folder) StorageOf(environment string, s state.Storage) Storage {
+	return StorageOf(f.machineDir(), environment, s)
+}
+
+func (f Folder) machineDir() string { return filepath.Dir(filepath.Dir(string(f))) }
+
+// StorageOf returns where a storage is below its machine's folder, or, in a pool of the operator's,
+// below that.
+func StorageOf(machineDir, environment string, s state.Storage) Storage {
+	name := strings.ReplaceAll(s.ID, "/", "-")
+	one := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}
+	if base, ok := strings.CutPrefix(s.Pool, charm.PoolHost+":"); ok {
+		one.Base, one.Folder = base, filepath.Join(base, environment+"-"+name)
+	}
+	one.Location = cmp.Or(s.Location, one.Folder)
+	return one
+}
+
+// CheckFree returns why the storage's folder cannot be made: there is something already, or the folder
+// that an operator's pool names is not there.
+func (s Storage) CheckFree() error {
+	if err := checkThere(s.Base); err != nil && s.Base != "" {
+		return err
+	}
+	empty, err := osutil.IsEmptyDir(s.Folder)
+	if err == nil && !empty {
+		err = fmt.Errorf("%s has files that are not this storage's: move them away", s.Folder)
+	}
+	return err
+}
+
+// RemoveAll removes the storage with all that it holds.
+func (s Storage) RemoveAll() error {
+	if err := checkThere(s.Base); err != nil && s.Base != "" {
+		return err
+	}
+	return osutil.RemoveAll(s.Folder)
+}
+
+func checkThere(folder string) error {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("the folder %s is not there", folder)
+	}
+	return nil
+}
+
+func (f Folder) notePath(id string) string {
+	return f.Path(filepath.Join(Notes, strings.ReplaceAll(id, "/", "-")))
+}
+
+// MissingStorage returns the ids of the storages that a unit had found, and whose folders are not there.
+// Memory is not looked for: nobody expects that to last.
+func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []string) {
+	for _, s := range all {
+		goes := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
+		if !s.Bound || goes || s.Pool == charm.PoolTmpFS {
+			continue
+		}
+		if checkThere(f.StorageOf(environment, s).Folder) != nil {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// BindStorage makes the storage's folder, and has the unit find it at its location. It does nothing
+// where that is so. A folder that is gone, with a disk that is not mounted for one, is not made again,
+// unless it was memory.
+func (f Folder) BindStorage(s Storage) error {
+	if err := checkThere(s.Folder); err != nil && s.Bound && s.Pool != charm.PoolTmpFS {
+		return err
+	}
+	if err := checkThere(s.Base); err != nil && s.Base != "" {
+		return err
+	}
+	if err := osutil.MkdirAll(s.Folder, 0o755); err != nil {
+		return err
+	}
+	if s.Pool == charm.PoolTmpFS {
+		if err := osutil.MountTmpfs(s.Folder, s.Size); err != nil {
+			return err
+		}
+	}
+	if s.Location == s.Folder {
+		return nil
+	}
+	err := osutil.BindMount(s.Folder, s.Location, f.notePath(s.ID), s.ReadOnly)
+	if err != nil && !isSameFolder(s.Folder, s.Location) {
+		// Another storage may be bound there: with the note, this one's release would take that away.
+		return errors.Join(err, wrap.Unless(os.Remove(f.notePath(s.ID)), fs.ErrNotExist))
+	}
+	return err
+}
+
+func isSameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(one, other)
+}
+
+// ReleaseStorage takes a storage away from where the unit finds it, unless processes use it.
+func (f Folder) ReleaseStorage(id string) error { return osutil.ReleaseMount(f.notePath(id), false) }

@@ -1,0 +1,27 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"bijou/state/osutil"
+)
+
+// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
+// when others may run the new version already.
+func holdFile(unit string) string {
+	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
+}
+
+func holdUnit(unit string) error {
+	file := holdFile(unit)
+	if err := osutil.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	text := "# neco-worker has stopped this unit for an update, and starts it again.\n[Unit]\nAssertPathExists=!%s\n"
+	return osutil.WriteFile(file, fmt.Appendf(nil, text, file), 0o644)
+}
+
+func unholdUnit(unit string) error {
+	return osutil.Remove(holdFile(unit))
+}

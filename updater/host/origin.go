@@ -1,0 +1,56 @@
+package host
+
+import (
+	"path/filepath"
+
+	"bijou/state/jsonfile"
+	"bijou/state/osutil"
+	"bijou/state/wrap"
+	"bijou/updater/release"
+)
+
+// origin is the release that a program was installed from.
+type origin struct {
+	Version string `json:"version"`
+	Sums    string `json:"sums"`              // the digest of the release's SHA256SUMS
+	Program string `json:"program,omitempty"` // the program's own; "": the package brings none
+}
+
+// maxOrigins is how many are kept: of the program that is being installed, and of the one
+// that runs until then.
+const maxOrigins = 2
+
+func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
+
+// keepOrigin is called before the program is put to use: whatever is killed then, the
+// program that runs finds out which of the origins is its own.
+func (h *Host) keepOrigin(p Package, program string) error {
+	all := []origin{{Version: p.Version, Sums: p.Sums}}
+	var before []origin
+	_, _ = jsonfile.Read(originsFile(h.dir), &before) // what cannot be read is replaced
+	var err error
+	if program != "" {
+		all[0].Program, _, err = osutil.DigestFile(program)
+	}
+	if all = append(all, before...); err == nil {
+		err = jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))])
+	}
+	return wrap.Error(err, "cannot write what is installed")
+}
+
+// InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed
+// by; "" if it was not installed by this worker or one before it.
+func InstalledSums(dir, program, version string) (string, error) {
+	var all []origin
+	_, err := jsonfile.Read(originsFile(dir), &all)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	own, _, err := osutil.DigestFile(program)
+	for _, o := range all {
+		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
+			return o.Sums, nil
+		}
+	}
+	return "", err
+}

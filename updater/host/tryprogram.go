@@ -1,0 +1,45 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"bijou/state/childenv"
+	"bijou/state/osutil"
+)
+
+// tryTimeout bounds one trial, also on a slow machine.
+const tryTimeout = 2 * time.Minute
+
+// tryProgram has the program show its plan, and its daemons their help, before it takes
+// anything's place: one for another architecture, or that cannot read the manifest beside
+// it, fails here, where nothing has to be undone.
+func tryProgram(ctx context.Context, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
+		if out, err := tryAs(ctx, program, trial); err != nil {
+			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
+		}
+	}
+	return nil
+}
+
+func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
+	err = osutil.RetryBusy(tryTimeout, func() (err error) {
+		c := exec.CommandContext(ctx, program)
+		c.Args, c.WaitDelay = args, killDelay
+		c.Env = childenv.New(os.Environ(), childenv.Program)
+		out, err = c.CombinedOutput()
+		return err
+	})
+	if isUnreadable(err) {
+		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
+	}
+	return out, err
+}

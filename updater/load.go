@@ -1,0 +1,92 @@
+package updater
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"bijou/state/keyspace"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+// LoadConfig reads the configuration.
+func LoadConfig(v *keyspace.View) (record.Config, error) {
+	kvs, err := v.List(keys.AllConfig)
+	stored := map[string]json.RawMessage{}
+	for _, kv := range kvs {
+		stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = kv.Value
+	}
+	return record.ReadConfig(stored), err
+}
+
+// LoadRequest reads the update that runs or ran last; nil if there is none.
+func LoadRequest(v *keyspace.View) (*record.Request, error) {
+	return ReadKey[record.Request](v, keys.Current)
+}
+
+// LoadWorkers reads all workers' records.
+func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
+	kvs, err := v.List(keys.Workers)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeByLRN[record.Status](kvs, keys.Workers)
+}
+
+// PeekServers reads what workers say of themselves below the prefix, by boot server. No
+// commit is conditional on it.
+func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
+	kvs, err := v.ListUnguarded(prefix)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeByLRN[T](kvs, prefix)
+}
+
+// ReadKey reads one key; nil if it is absent.
+func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
+	doc, ok, err := keyspace.Load[T](v, key)
+	if !ok {
+		return nil, err
+	}
+	return &doc, nil
+}
+
+// DecodeByLRN returns what was read below the prefix, by boot server.
+func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
+	found := map[int]T{}
+	for _, kv := range kvs {
+		lrn, ok := record.ParseServerKey(prefix, kv.Key)
+		if !ok {
+			continue
+		}
+		doc, err := keyspace.Decode[T](kv)
+		if err != nil {
+			return nil, err
+		}
+		found[lrn] = doc
+	}
+	return found, nil
+}
+
+// Proven reports whether the version that workers have installed in the place of their
+// servers' programs has shown that it works. A process that is to go over to it asks
+// after it has found it there: the request for which it was installed was there before.
+func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
+	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
+		r, err := LoadRequest(v)
+		if err != nil {
+			return false, err
+		}
+		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
+		if err != nil {
+			return false, err
+		}
+		gate, err := keyspace.LoadOrZero[record.Gate](v, keys.Gate)
+		if err != nil {
+			return false, err
+		}
+		return record.IsProven(r, gate, recovery), nil
+	})
+}

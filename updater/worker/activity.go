@@ -1,0 +1,36 @@
+package worker
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+// How long something takes before a worker reports it as its activity, and how often it
+// looks whether that has changed.
+const (
+	activityDelay    = time.Second
+	activityInterval = 5 * time.Second
+)
+
+// publishActivity does nothing about a failure: it is called again soon.
+func (w *worker) publishActivity(ctx context.Context) {
+	e, j := w.running, w.snapshot.Journal
+	if e == nil || w.clock.Now().Before(e.publishAt) {
+		return
+	}
+	e.publishAt = w.clock.Now().Add(activityInterval)
+	a, ok := e.log.Current(activityDelay)
+	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
+	a.Message = record.Shorten(a.Message, record.MaxMessage)
+	if !ok || reflect.DeepEqual(a, e.published) {
+		return
+	}
+	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
+	if written {
+		e.published = a
+	}
+}

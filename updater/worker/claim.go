@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bijou/state/backoff"
+	"bijou/state/keyspace"
+	"bijou/state/osutil"
+	"bijou/updater"
+	"bijou/updater/keys"
+	"bijou/updater/record"
+)
+
+// claimInterval is how often a worker whose LRN another server has looks at the claim,
+// besides being told.
+const claimInterval = time.Minute
+
+// takeClaim blocks while another server has the LRN: only an operator can say that that
+// one will not come back.
+func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
+	key := keys.Claim(o.LRN)
+	for said := false; ; {
+		err := retryStore(ctx, func() (err error) {
+			claim, err = o.Store.TakeClaim(ctx, keyspace.ClaimTarget{Key: key, Presence: keys.Presence(o.LRN)}, o.Claimant)
+			return err
+		})
+		if !errors.Is(err, keyspace.ErrClaimed) {
+			return claim, err
+		}
+		if !said {
+			if err := o.alertTwin(ctx, err); err != nil {
+				return nil, err
+			}
+			said = true
+		}
+		o.awaitClaim(ctx, key)
+	}
+}
+
+func (o Options) awaitClaim(ctx context.Context, key string) {
+	ctx, cancel := context.WithTimeout(ctx, claimInterval)
+	defer cancel()
+	revision, err := keyspace.Read(ctx, o.Store, (*keyspace.View).Revision)
+	if err == nil {
+		err = o.Store.Await(ctx, revision, keyspace.Below(key))
+	}
+	if err != nil {
+		_ = backoff.Sleep(ctx, updater.RetryInterval)
+	}
+}
+
+// alertTwin writes one alert for each pair of servers: its ID is made of both.
+func (o Options) alertTwin(ctx context.Context, why error) error {
+	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
+	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
+	o.reportReady()
+	return retryStore(ctx, func() error {
+		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
+			h, _, err := tx.ClaimHolder(keys.Claim(o.LRN))
+			if err != nil {
+				return err
+			}
+			a := record.Alert{
+				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
+				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
+			}
+			return tx.Put(keys.Alert(a.ID), a)
+		})
+	})
+}
+
+func hashHolder(h keyspace.Holder) string { return osutil.Digest([]byte(h.Host + ":" + h.Folder))[:12] }

@@ -11,6 +11,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
+	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/unitdir"
@@ -27,7 +28,7 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := unitdir.PutCharm(ctx, u.State, url, u.Folder, u.faultPoint); err != nil {
+	if err := unitdir.PutCharm(ctx, u.State, url, u.Folder, toolNames(), u.faultPoint); err != nil {
 		return err
 	}
 	u.Log.Info("charm deployed", "charm", url)
@@ -38,6 +39,14 @@ func (u *uniter) deployCharm(ctx context.Context, url string) error {
 		}
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { *w = decide.WithCharm(*w, url) })
 	})
+}
+
+func toolNames() []string {
+	var names []string
+	for _, t := range tools.All() {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {

@@ -1,4 +1,4 @@
-// Package archive is the file of a backup: a zip archive, which any unzip opens.
+// Package backupfile reads and writes the file of a backup: a zip archive, which any unzip opens.
 //
 //	keys.jsonl                       each key with its JSON, one a line
 //	blobs/SHA256                     charms, resources, and settings too large for a key
@@ -9,7 +9,6 @@
 //	SHA256SUMS                       the sums of all others, as sha256sum prints them
 //
 // It does not know what keys mean (package state does), nor how a backup is restored.
-// Everybody may import it; of bijou it imports state/durable only.
 package backupfile
 
 import (

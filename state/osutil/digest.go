@@ -1,4 +1,3 @@
-// Package digest is SHA-256 sums in hexadecimal digits. It imports nothing of bijou.
 package osutil
 
 import (

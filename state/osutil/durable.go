@@ -1,8 +1,3 @@
-// Package durable makes folders that survive a loss of power once they are made. A folder is a name
-// in its parent, and survives only if the parent was synced after the name was put there.
-//
-// It also writes whole files and links that survive: nobody else imports renameio, which leaves the
-// parent unsynced. It imports nothing of bijou.
 package osutil
 
 import (

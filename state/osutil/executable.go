@@ -1,7 +1,3 @@
-// Package executable is for files that were just written and are to be executed. Linux
-// refuses that (ETXTBSY, "text file busy") while any process has the file open for writing;
-// a child that is forked meanwhile inherits the descriptor until it executes something
-// itself. The package imports nothing of bijou.
 package osutil
 
 import (

@@ -1,6 +1,3 @@
-// Package filelock is locks on files and folders. A lock lasts until the file that it
-// returns is closed, in this process and in each child that was given it: it ends with its
-// holders, however they end. The package imports nothing of bijou.
 package osutil
 
 import (

@@ -1,5 +1,3 @@
-// Package bind has folders be found where others look for them: by a bind mount, or, for who may
-// not mount, by a link. It imports nothing of bijou; everybody may import it.
 package osutil
 
 import (

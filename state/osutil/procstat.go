@@ -1,5 +1,3 @@
-// Package procstat reads what /proc says of processes, by which one is told from another that has
-// its number. It imports nothing of bijou.
 package osutil
 
 import (

@@ -1,5 +1,3 @@
-// Package untar unpacks tar archives. Nothing is written outside of the folder, whatever an archive
-// says.
 package osutil
 
 import (

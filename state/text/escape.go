@@ -1,7 +1,7 @@
-// Package sanitize makes text from charms and settings safe to show and log: control
-// characters are escaped, secrets are hidden.
+// Package text makes text fit to be shown and logged: it cuts the output of programs into lines,
+// escapes control characters, and hides secrets.
 //
-// It does no I/O and imports nothing of bijou. Whoever prints or logs imports it.
+// It does no I/O and imports nothing of bijou.
 package text
 
 import (

@@ -1,4 +1,3 @@
-// Package lines cuts what programs write into lines. It imports nothing of bijou.
 package text
 
 import (

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/osutil"
@@ -17,13 +16,13 @@ import (
 )
 
 // PutCharm has the folder hold that charm, with what hooks have made beside the old one's
-// files. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
+// files. tools names the hook tools, which charms may hold as links. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
-func PutCharm(ctx context.Context, st *state.State, url string, f Folder, fault func(point string)) error {
-	return wrap.Error(f.putCharm(ctx, st, url, fault), "cannot deploy charm %q", url)
+func PutCharm(ctx context.Context, st *state.State, url string, f Folder, tools []string, fault func(point string)) error {
+	return wrap.Error(f.putCharm(ctx, st, url, tools, fault), "cannot deploy charm %q", url)
 }
 
-func (f Folder) putCharm(ctx context.Context, st *state.State, url string, fault func(point string)) error {
+func (f Folder) putCharm(ctx context.Context, st *state.State, url string, tools []string, fault func(point string)) error {
 	c, err := state.Read(ctx, st, func(v *state.View) (state.Charm, error) { return v.Charm(url) })
 	if err != nil {
 		return err
@@ -33,18 +32,14 @@ func (f Folder) putCharm(ctx context.Context, st *state.State, url string, fault
 	if err := f.restoreOldCharm(); err != nil {
 		return err
 	}
-	if err := unpackBeside(ctx, st, c, f); err != nil {
+	if err := unpackBeside(ctx, st, c, f, tools); err != nil {
 		return err
 	}
 
 	return f.replaceCharm(fault)
 }
 
-func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder) error {
-	var names []string
-	for _, t := range tools.All() {
-		names = append(names, t.Name)
-	}
+func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
 	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder)
 		return err
 	}
 	return charm.Unpack(archive, info.Size(), f.Path("charm.new"), charm.UnpackOptions{
-		SHA256: c.SHA256, Tools: names, ToolsDir: f.ToolsPath(),
+		SHA256: c.SHA256, Tools: tools, ToolsDir: f.ToolsPath(),
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package unitfolder is the folder of a unit on its machine: its place, its lock, the charm
-// in it, put there whole or not at all, and what hooks have made beside the charm's files.
-// Only the packages of agent import it.
+// Package unitdir is the directory of a unit on its machine: its place, its lock, the charm in it,
+// put there whole or not at all, the files that hooks have made beside the charm's, and the
+// storage that is bound for the unit.
 package unitdir
 
 import (

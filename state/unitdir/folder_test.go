@@ -29,7 +29,7 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 		if err := os.WriteFile(f.Path("charm.zip"), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := PutCharm(t.Context(), st, c.URL.String(), f, func(string) {}); err != nil {
+		if err := PutCharm(t.Context(), st, c.URL.String(), f, nil, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(f.Path("data"), nil, 0o644); err != nil {
@@ -94,7 +94,7 @@ func TestFailedSwapKeepsTheList(t *testing.T) {
 		charms = append(charms, statetest.AddCharm(t, st, files).URL.String())
 	}
 	none := func(string) {}
-	if err := PutCharm(t.Context(), st, charms[0], f, none); err != nil {
+	if err := PutCharm(t.Context(), st, charms[0], f, nil, none); err != nil {
 		t.Fatal(err)
 	}
 
@@ -105,14 +105,14 @@ func TestFailedSwapKeepsTheList(t *testing.T) {
 			}
 		}
 	}
-	if err := PutCharm(t.Context(), st, charms[1], f, cannotSwap); err == nil {
+	if err := PutCharm(t.Context(), st, charms[1], f, nil, cannotSwap); err == nil {
 		t.Fatal("the swap did not fail")
 	}
 	if _, err := os.Stat(f.Path("charm/old")); err != nil {
 		t.Errorf("the charm of before: %v", err)
 	}
 
-	if err := PutCharm(t.Context(), st, charms[2], f, none); err != nil {
+	if err := PutCharm(t.Context(), st, charms[2], f, nil, none); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"old": false, "failed": false, "fresh": true} {

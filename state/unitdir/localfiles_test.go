@@ -168,7 +168,7 @@ func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point 
 			panic(r)
 		}
 	}()
-	err := PutCharm(t.Context(), st, c.URL.String(), f, func(p string) {
+	err := PutCharm(t.Context(), st, c.URL.String(), f, nil, func(p string) {
 		if p == point {
 			panic(killed{})
 		}

@@ -1,5 +1,5 @@
-// Package secretkeys is the file of an environment's folder with the keys that seal its
-// secrets. The keys are in no store and no log. Whoever opens secrets imports it.
+// Package keyfile reads and writes secret-keys.yaml in an environment's directory, with the keys
+// that seal the environment's secrets. The keys are in no store and in no log.
 package keyfile
 
 import (

@@ -1,6 +1,6 @@
-// Package secrets is the secrets of an environment: their records, their sealed contents, and
-// whose they are. What a secret may become is decided in state/secret; keys are its callers'.
-// agent and multicall import it.
+// Package record keeps the secrets of an environment: their records, their sealed contents, and
+// who owns and reads them. Package secret decides what a secret may become; the keys that seal
+// contents are the callers'.
 package record
 
 import (

@@ -1,9 +1,8 @@
-// Package opener is the base of a store's handle in one process, whichever store it is:
-// its life, which ends with Close or with the store, the leases that it keeps alive, and
-// the index of its watchers.
+// Package handle is the base of a store's handle in one process, whichever store it is: its life,
+// which ends with Close or with the store, the leases that it keeps alive, and the index of its
+// watchers.
 //
-// It is no store and knows neither keys nor tables. Only the stores import it; of
-// bijou it imports package store only.
+// It is not a store, and knows neither keys nor tables.
 package handle
 
 import (

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"bijou/state"
-	"bijou/state/wrap"
 )
 
 // sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
@@ -92,7 +91,11 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode, "machine", a.Machine, "instance", a.Instance)
 	}
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
-		return wrap.Unless(tx.RemoveMachine(a.Machine), state.ErrInUse) // it has units again: the next plan knows
+		if err := tx.RemoveMachine(a.Machine); err != nil && !errors.Is(err, state.ErrInUse) {
+			return err
+		}
+
+		return nil // it has units again: the next plan knows
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // actionQueue lists a unit's actions by id.
@@ -52,7 +51,11 @@ func (v *View) actionParameters(a Action) (map[string]any, error) {
 		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", a.Unit, a.Name)
 	}
 	full, err := schema.Check(a.Parameters)
-	return full, wrap.Error(err, "cannot run action %q", a.Name)
+	if err != nil {
+		return full, fmt.Errorf("cannot run action %q: %w", a.Name, err)
+	}
+
+	return full, nil
 }
 
 func checkAction(a Action) error {
@@ -60,7 +63,11 @@ func checkAction(a Action) error {
 	if err == nil && len(data) > MaxActionText {
 		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
 	}
-	return wrap.Error(err, "cannot enqueue for unit %q", a.Unit)
+	if err != nil {
+		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
+	}
+
+	return nil
 }
 
 func (tx *Tx) enqueueAction(a Action) error {

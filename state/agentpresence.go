@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Trouble is a task at which an agent fails, and which it tries again.
@@ -31,7 +31,11 @@ type AgentPresence struct {
 // can. Announcing again is no error. ErrNotFound: the machine or unit is gone.
 func Announce(ctx context.Context, s *Session, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return tx.announce(s, agent) })
-	return wrap.Error(err, "cannot announce agent %q", agent)
+	if err != nil {
+		return fmt.Errorf("cannot announce agent %q: %w", agent, err)
+	}
+
+	return nil
 }
 
 func (tx *Tx) announce(s *Session, agent string) error {
@@ -51,7 +55,11 @@ const announceBatch = 50
 // over those whose machine or unit is gone.
 func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []string) error {
 	err := inBatchesOf(ctx, announceBatch, update, agents, func(tx *Tx, agent string) error { return tx.announce(s, agent) })
-	return wrap.Error(err, "cannot announce %d agents", len(agents))
+	if err != nil {
+		return fmt.Errorf("cannot announce %d agents: %w", len(agents), err)
+	}
+
+	return nil
 }
 
 // Report announces an agent as Announce does, with its trouble; nil: it has none (any
@@ -74,7 +82,11 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 		p.Trouble = t
 		return tx.keys.PutLeased(keys.Presence(agent), p, s)
 	})
-	return wrap.Error(IgnoreNotFound(err), "cannot tell of agent %q", agent)
+	if err := IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
+	}
+
+	return nil
 }
 
 func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v.keys.Get) }

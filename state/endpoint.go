@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"bijou/state/charm"
-	"bijou/state/wrap"
 )
 
 type charmEndpoint struct {
@@ -99,7 +98,11 @@ func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 
 // InferEndpoints is View.InferEndpoints for services that find finds by such texts.
 func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []Endpoint, err error) {
-	defer wrap.Result(&err, "cannot relate %q and %q", a, b)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
+		}
+	}()
 	var sides [2][]charmEndpoint
 	for i, text := range []string{a, b} {
 		r, err := find(text)

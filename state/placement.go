@@ -14,7 +14,6 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/progress"
-	"bijou/state/wrap"
 )
 
 // PlaceNew places a unit on a new machine.
@@ -73,7 +72,11 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 // AddUnit adds a unit to a service and puts it on a machine, a new one where
 // none fits. ErrNotFound (service, machine), ErrDead.
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
-	defer wrap.Result(&err, "cannot add unit to service %q", service)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot add unit to service %q: %w", service, err)
+		}
+	}()
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return Unit{}, err

@@ -12,7 +12,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Relation is one relation between two services, or among the units of one.
@@ -75,7 +74,11 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
 	}
-	defer wrap.Result(&err, "cannot add relation between %q and %q", eps[0], eps[1])
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot add relation between %q and %q: %w", eps[0], eps[1], err)
+		}
+	}()
 	a, aerr := tx.findEndpoint(eps[0])
 	b, berr := tx.findEndpoint(eps[1])
 	if err := errors.Join(aerr, berr); err != nil {

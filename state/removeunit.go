@@ -3,10 +3,10 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // DestroyUnit makes a unit dying, and its subordinates with it, for their agents to take them
@@ -121,7 +121,11 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for {
 		left, err := removeUnitBatch(ctx, update, name)
 		if err != nil {
-			return wrap.Error(IgnoreNotFound(err), "cannot remove unit %q", name)
+			if err := IgnoreNotFound(err); err != nil {
+				return fmt.Errorf("cannot remove unit %q: %w", name, err)
+			}
+
+			return nil
 		}
 		if left == 0 {
 			break

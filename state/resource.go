@@ -11,7 +11,6 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 const (
@@ -41,7 +40,11 @@ func (r Resource) Identity() any { return r.Version }
 // version of the resource, unless the content is the same. ErrNotFound (the
 // service, or its charm has no such resource), ErrDead.
 func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
-	defer wrap.Result(&err, "cannot give service %q resource %q", service, r.Name)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot give service %q resource %q: %w", service, r.Name, err)
+		}
+	}()
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return r, err

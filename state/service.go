@@ -11,7 +11,6 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Service is a charm that was deployed, with any number of units.
@@ -87,7 +86,11 @@ func (s Service) CheckMissing(c Charm) error {
 // relations. An empty series is the charm URL's; what the charm says of a service is as it says.
 // ErrExists, ErrNotFound (the charm).
 func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error) {
-	defer wrap.Result(&err, "cannot add service %q", s.Name)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot add service %q: %w", s.Name, err)
+		}
+	}()
 	if err := charm.CheckService(s.Name); err != nil {
 		return Service{}, err
 	}

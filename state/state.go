@@ -22,7 +22,6 @@ import (
 	"bijou/state/store"
 	"bijou/state/storeurl"
 	"bijou/state/text"
-	"bijou/state/wrap"
 )
 
 // State is one opened environment: its keys, blobs and watches, and over them views and
@@ -172,7 +171,13 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
-func IgnoreNotFound(err error) error { return wrap.Unless(err, ErrNotFound) }
+func IgnoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+
+	return err
+}
 
 // Truncate cuts a text to at most maxBytes, between two characters, and ends it with how many bytes
 // were cut off. Secrets in one that is too long are hidden first: nothing tells that half a URL holds

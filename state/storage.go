@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Storage is an instance of a storage: a folder of one machine, which one unit has at a time, or
@@ -154,7 +154,11 @@ func (tx *Tx) addServiceStorage(s Service, u Unit) error {
 // AddStorage gives a unit more of a storage of its charm: one, if the directive does not say how
 // many. It returns their ids. ErrNotFound, ErrDead, ErrNoStorage.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
-	defer wrap.Result(&err, "cannot add storage %q to unit %q", name, unit)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot add storage %q to unit %q: %w", name, unit, err)
+		}
+	}()
 	u, wants, has, err := tx.wantedStorage(unit, name)
 	if err == nil {
 		d, err = completeDirective(name, wants, d)

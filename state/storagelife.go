@@ -10,12 +10,15 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/keys"
-	"bijou/state/wrap"
 )
 
 // AttachStorage gives a unit a storage that no unit has, on the same machine. ErrNotFound, ErrInUse, ErrDead.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
-	defer wrap.Result(&err, "cannot attach storage %q to unit %q", id, unit)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot attach storage %q to unit %q: %w", id, unit, err)
+		}
+	}()
 	s, err := tx.Storage(id)
 	if err != nil {
 		return err

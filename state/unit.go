@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Resolved is an operator's answer to an error.
@@ -197,7 +197,11 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	if public {
 		address = m.Addresses.Public
 	}
-	return address, wrap.Error(err, "cannot find the address of unit %q", name)
+	if err != nil {
+		return address, fmt.Errorf("cannot find the address of unit %q: %w", name, err)
+	}
+
+	return address, nil
 }
 
 // PrefetchUnit brings, in one round trip, the records that a unit's next step is decided by,

@@ -14,7 +14,6 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/progress"
-	"bijou/state/wrap"
 )
 
 // unusedMachine is the record of a machine that no unit has done anything on: what must be known
@@ -184,5 +183,9 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) { return tx.AddMachine(m) })
-	return machines, wrap.Error(err, "cannot add machine")
+	if err != nil {
+		return machines, fmt.Errorf("cannot add machine: %w", err)
+	}
+
+	return machines, nil
 }

@@ -10,7 +10,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/wrap"
 )
 
 // Upgrade is a service's upgrade mark: its units are to go over to that charm. A unit
@@ -49,7 +48,11 @@ type UpgradeSpec struct {
 // Switch), one that does not support the service's series, drops or changes a relation
 // that is in use, or changes the type of an option that is set. ErrNotFound, ErrDead.
 func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
-	defer wrap.Result(&err, "cannot upgrade service %q to charm %q", name, spec.Charm)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot upgrade service %q to charm %q: %w", name, spec.Charm, err)
+		}
+	}()
 	s, err := tx.aliveService(name)
 	if err != nil {
 		return err

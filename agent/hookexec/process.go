@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // trampoline holds the hook's process back until it is recorded: it waits for a line on descriptor
@@ -157,7 +156,11 @@ func writeRecord(path, id string, pid int) error {
 		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
 		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	}
-	return wrap.Error(err, "cannot note the hook's process")
+	if err != nil {
+		return fmt.Errorf("cannot note the hook's process: %w", err)
+	}
+
+	return nil
 }
 
 func overwrite(path string, data []byte) error {

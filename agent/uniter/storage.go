@@ -6,13 +6,16 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
-	"bijou/state/wrap"
 )
 
 // bindStorage records before it makes a folder that there may be one, so that a folder that was
 // not made by it is never taken for the storage's.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
-	defer wrap.Result(&err, "cannot attach storage %q", s.ID)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
+		}
+	}()
 	bound := u.Folder.StorageOf(environment, s)
 	if !s.Made {
 		if err := bound.CheckFree(); err != nil {

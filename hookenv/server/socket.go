@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"bijou/state/wrap"
 )
 
 // maxSocketPath is the room in a unix socket's address, in bytes.
@@ -83,5 +81,9 @@ func removeStale(path string) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("cannot tell whether %q is served: %w", path, err)
 	}
-	return wrap.Error(os.Remove(path), "cannot remove the stale socket %q", path)
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("cannot remove the stale socket %q: %w", path, err)
+	}
+
+	return nil
 }

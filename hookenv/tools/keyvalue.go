@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"bijou/hookenv"
-	"bijou/state/wrap"
 )
 
 // withPairs returns the Prepare of a tool that takes KEY=VALUE or --file and nothing else, and is
@@ -104,12 +103,20 @@ func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map
 			changes[key] = nil
 		}
 	}
-	return wrap.Error(inv.Hook.SetLeaderSettings(ctx, changes), "cannot write leadership settings")
+	if err := inv.Hook.SetLeaderSettings(ctx, changes); err != nil {
+		return fmt.Errorf("cannot write leadership settings: %w", err)
+	}
+
+	return nil
 }
 
 func printLeadership(ctx context.Context, inv *hookenv.Invocation) error {
 	leads, err := inv.Hook.IsLeader(ctx)
-	return inv.PrintResult(leads, wrap.Error(err, "leadership status unknown"))
+	if err != nil {
+		err = fmt.Errorf("leadership status unknown: %w", err)
+	}
+
+	return inv.PrintResult(leads, err)
 }
 
 func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {

@@ -12,7 +12,6 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/state/secret"
-	"bijou/state/wrap"
 )
 
 func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -146,7 +145,11 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 		if inv.FormatFor(spec) != hookenv.FormatJSON {
 			spec = cloudSpecForYAML(spec)
 		}
-		return inv.PrintResult(spec, wrap.Error(err, "cannot access cloud credentials"))
+		if err != nil {
+			err = fmt.Errorf("cannot access cloud credentials: %w", err)
+		}
+
+		return inv.PrintResult(spec, err)
 	}
 }
 

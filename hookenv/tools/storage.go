@@ -11,7 +11,6 @@ import (
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
-	"bijou/state/wrap"
 )
 
 func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
@@ -68,7 +67,11 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 		}
 		counts[name] += max(count, 1)
 	}
-	return wrap.Error(inv.Hook.AddStorage(ctx, counts), "cannot add storage")
+	if err := inv.Hook.AddStorage(ctx, counts); err != nil {
+		return fmt.Errorf("cannot add storage: %w", err)
+	}
+
+	return nil
 }
 
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {

@@ -15,7 +15,6 @@ import (
 	"bijou/state"
 	"bijou/state/metrics"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 //go:embed help
@@ -69,7 +68,11 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	}
 	dir := cmp.Or(p.Dir, e.MachineDir(id))
 	err := osutil.MkdirAll(dir, 0o755)
-	return dir, wrap.Error(err, "cannot make the machine's folder")
+	if err != nil {
+		return dir, fmt.Errorf("cannot make the machine's folder: %w", err)
+	}
+
+	return dir, nil
 }
 
 // withState calls f with the environment's state. It waits for a store that is away: whoever started

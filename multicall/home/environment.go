@@ -14,7 +14,6 @@ import (
 
 	"bijou/state/osutil"
 	"bijou/state/secret/keyfile"
-	"bijou/state/wrap"
 )
 
 const recordFile = "environment.yaml"
@@ -75,7 +74,11 @@ func readRecord(dir string) (r Record, err error) {
 		return r, fmt.Errorf("cannot read the environment: %w", err)
 	}
 	err = yaml.Unmarshal(data, &r)
-	return r, wrap.Error(err, "cannot read %q", filepath.Join(dir, recordFile))
+	if err != nil {
+		return r, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
+	}
+
+	return r, nil
 }
 
 // Save writes environment.yaml, which makes the environment exist. Once Save has returned
@@ -90,7 +93,11 @@ func (e Environment) Save() error {
 	if err == nil {
 		err = osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
 	}
-	return wrap.Error(err, "cannot write the environment")
+	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+
+	return nil
 }
 
 // StateFile is where the store lies when --state was not given.
@@ -157,7 +164,11 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		}
 		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
 		err = osutil.WriteFile(kept, data, 0o600)
-		return kept, wrap.Error(err, "cannot keep the %s of the state's URL", option)
+		if err != nil {
+			return kept, fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
+		}
+
+		return kept, nil
 	})
 }
 

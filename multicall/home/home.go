@@ -21,7 +21,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 var (
@@ -54,7 +53,11 @@ func Find() (Home, error) {
 		dir = filepath.Join(user, ".bijou")
 	}
 	abs, err := filepath.Abs(dir)
-	return Home{Dir: abs}, wrap.Error(err, "cannot find the folder %q", dir)
+	if err != nil {
+		return Home{Dir: abs}, fmt.Errorf("cannot find the folder %q: %w", dir, err)
+	}
+
+	return Home{Dir: abs}, nil
 }
 
 // CheckName refuses what cannot be an environment's name: it becomes a folder,
@@ -124,9 +127,17 @@ func (h Home) Current() string {
 func (h Home) SetCurrent(name string) error {
 	path := filepath.Join(h.Dir, currentFile)
 	if name == "" {
-		return wrap.Error(wrap.Unless(os.Remove(path), os.ErrNotExist), "cannot remove %q", path)
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("cannot remove %q: %w", path, err)
+		}
+
+		return nil
 	}
-	return wrap.Error(osutil.WriteFile(path, []byte(name+"\n"), 0o644), "cannot write %q", path)
+	if err := osutil.WriteFile(path, []byte(name+"\n"), 0o644); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return nil
 }
 
 // FolderLock is the right to make or remove one environment's folder. It is a lock
@@ -199,7 +210,11 @@ func (l *FolderLock) Remove() error {
 	if err := l.Clear(); err != nil {
 		return err
 	}
-	return wrap.Error(os.Remove(l.dir.Name()), "cannot remove %q", l.dir.Name())
+	if err := os.Remove(l.dir.Name()); err != nil {
+		return fmt.Errorf("cannot remove %q: %w", l.dir.Name(), err)
+	}
+
+	return nil
 }
 
 // Release unlocks the folder.

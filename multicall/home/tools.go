@@ -11,7 +11,6 @@ import (
 
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir,
@@ -84,7 +83,11 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
-	return wrap.Error(err, "cannot remove old tools")
+	if err != nil {
+		return fmt.Errorf("cannot remove old tools: %w", err)
+	}
+
+	return nil
 }
 
 // toolsPattern ends the name of a folder of tools.
@@ -97,10 +100,18 @@ func linkApplets(folder string, applets []string) error {
 			links = append(links, filepath.Join(folder, a))
 		}
 	}
-	return wrap.Error(osutil.Symlink("bijou", links...), "cannot link the tools in %q", folder)
+	if err := osutil.Symlink("bijou", links...); err != nil {
+		return fmt.Errorf("cannot link the tools in %q: %w", folder, err)
+	}
+
+	return nil
 }
 
 // Symlink makes the link, replacing what has its name in one rename.
 func Symlink(target, link string) error {
-	return wrap.Error(osutil.Symlink(target, link), "cannot link %q", link)
+	if err := osutil.Symlink(target, link); err != nil {
+		return fmt.Errorf("cannot link %q: %w", link, err)
+	}
+
+	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/copying"
 	"bijou/state/progress"
-	"bijou/state/wrap"
 )
 
 type backupCmd struct {
@@ -126,7 +125,11 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	switch {
 	case err != nil:
-		return wrap.Unless(err, os.ErrNotExist)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+
+		return err
 	case !b.cmd.WithCredentials:
 		b.header.Lacks = append(b.header.Lacks, "the keys that open secrets (--with-credentials takes them along)")
 		return nil

@@ -12,7 +12,6 @@ import (
 	"bijou/state"
 	"bijou/state/copying"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 type migrateStateCmd struct {
@@ -45,7 +44,11 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if err == nil {
 		err = now.DropCredentials()
 	}
-	return wrap.Error(err, "environment %q has its state there, but cannot drop the credentials of the old store", e.Name)
+	if err != nil {
+		return fmt.Errorf("environment %q has its state there, but cannot drop the credentials of the old store: %w", e.Name, err)
+	}
+
+	return nil
 }
 
 func withMigrationHint(err error, e home.Environment) error {

@@ -2,18 +2,22 @@ package juju
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // writeOutput writes the data to where -o says. A regular file is replaced by rename, so
 // that no reader ever sees half of it; anything else (a pipe, a device) is written to. The
 // name of the process's own stdout or stderr means that stream.
 func writeOutput(o *operator, path string, data []byte) error {
-	return wrap.Error(replaceOrWrite(o, path, data), "cannot write %q", path)
+	if err := replaceOrWrite(o, path, data); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return nil
 }
 
 func replaceOrWrite(o *operator, path string, data []byte) error {

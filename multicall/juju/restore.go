@@ -22,7 +22,6 @@ import (
 	"bijou/state/secret/keyfile"
 	"bijou/state/secret/record"
 	"bijou/state/unitdir"
-	"bijou/state/wrap"
 )
 
 type restoreCmd struct {
@@ -75,7 +74,11 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	case lock.Bootstrapped() && !c.Replace:
 		done, derr := r.finishInterrupted(e.Dir)
 		if done || derr != nil {
-			return wrap.Error(derr, "cannot restore environment %q", e.Name)
+			if derr != nil {
+				return fmt.Errorf("cannot restore environment %q: %w", e.Name, derr)
+			}
+
+			return nil
 		}
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
 	case lock.Bootstrapped():
@@ -92,7 +95,11 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 			err = errors.Join(err, b.undo())
 		}
 	}
-	return wrap.Error(err, "cannot restore environment %q", e.Name)
+	if err != nil {
+		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
+	}
+
+	return nil
 }
 
 type restore struct {
@@ -398,7 +405,11 @@ func (a asideFolder) undo() error {
 	if a.link == "" {
 		return nil
 	}
-	return wrap.Unless(os.Symlink(a.to, a.link), fs.ErrExist)
+	if err := os.Symlink(a.to, a.link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+
+	return nil
 }
 
 // setAsideUnknown keeps the folders of units that are newer than the backup: agents remove

@@ -23,7 +23,6 @@ import (
 	"bijou/multicall/home"
 	"bijou/state/childenv"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // ExitFinished is the exit code of a daemon that has nothing to do any more, since its
@@ -88,7 +87,11 @@ func appendUnit(units []Unit, name, file, folder string, values map[string]any) 
 	if err == nil {
 		err = all.ExecuteTemplate(&text, file, values)
 	}
-	return append(units, Unit{Name: name, Text: text.String()}), wrap.Error(err, "cannot make unit file %q", name)
+	if err != nil {
+		return append(units, Unit{Name: name, Text: text.String()}), fmt.Errorf("cannot make unit file %q: %w", name, err)
+	}
+
+	return append(units, Unit{Name: name, Text: text.String()}), nil
 }
 
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
@@ -137,7 +140,11 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
 	}
 	err = osutil.WriteFile(path, []byte(u.Text), 0o644, osutil.ExactMode)
-	return true, wrap.Error(err, "cannot write %q", path)
+	if err != nil {
+		return true, fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return true, nil
 }
 
 // RemoveEnvironment ends and disables what Install has written into Dir for an environment

@@ -22,7 +22,6 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/childenv"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 //go:embed demo.txt
@@ -251,7 +250,11 @@ func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
 		return f, fmt.Errorf("cannot run neco status: %w", err)
 	}
-	return f, wrap.Error(json.Unmarshal(out, &f), "cannot read what neco status prints")
+	if err := json.Unmarshal(out, &f); err != nil {
+		return f, fmt.Errorf("cannot read what neco status prints: %w", err)
+	}
+
+	return f, nil
 }
 
 // progressLines has none for a server that has not begun.

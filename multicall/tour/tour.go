@@ -22,7 +22,6 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/tour/charms"
 	"bijou/state/childenv"
-	"bijou/state/wrap"
 )
 
 const environmentName = "quickstart"
@@ -137,7 +136,11 @@ func (t *tour) cleanUp(hurried bool) error {
 			return err
 		}
 	}
-	return wrap.Error(os.RemoveAll(t.home), "cannot remove the tour's folder")
+	if err := os.RemoveAll(t.home); err != nil {
+		return fmt.Errorf("cannot remove the tour's folder: %w", err)
+	}
+
+	return nil
 }
 
 // presenter prints a tour, and runs this binary's applets for it.
@@ -192,7 +195,11 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 	}
 	cmd := s.newCommand(ctx, applet, args...)
 	cmd.Stdout, cmd.Stderr = s.out, s.out
-	return wrap.Error(cmd.Run(), "cannot run %s %s", applet, args[0])
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("cannot run %s %s: %w", applet, args[0], err)
+	}
+
+	return nil
 }
 
 // newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run does.

@@ -21,7 +21,6 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/osutil"
 	"bijou/state/unitdir"
-	"bijou/state/wrap"
 )
 
 // idPrefix makes a machine's id an instance's.
@@ -63,7 +62,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
-	defer wrap.Result(&err, "cannot start machine %s", spec.Machine)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+		}
+	}()
 	dir := filepath.Join(p.options.Dir, spec.Machine)
 	if err = p.checkFit(dir, spec); err == nil {
 		err = osutil.MkdirAll(dir, 0o755)
@@ -122,7 +125,11 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err == nil {
 		err = provider.RemoveFolder(dir)
 	}
-	return wrap.Error(err, "cannot remove machine %s", machine)
+	if err != nil {
+		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
+	}
+
+	return nil
 }
 
 // Instances lists the folders with records; one whose record cannot be read belongs to the machine that it

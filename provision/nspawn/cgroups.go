@@ -15,7 +15,6 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/constraints"
-	"bijou/state/wrap"
 )
 
 // groupRoot is where the kernel's control groups are.
@@ -89,7 +88,11 @@ func (m *cgroupManager) isRunning(id string) (bool, error) {
 }
 
 func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
-	defer wrap.Result(&err, "cannot list the container's processes")
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot list the container's processes: %w", err)
+		}
+	}()
 	for _, f := range m.folders {
 		groups, err := listGroups(filepath.Join(f, id))
 		if err != nil {

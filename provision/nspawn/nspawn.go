@@ -29,7 +29,6 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Name is the provider's name.
@@ -77,7 +76,11 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 // Start boots the machine's container and returns once its systemd has come up, so
 // that the agent follows. Wherever an earlier Start was cut off, this one goes on.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
-	defer func() { err = wrap.Error(withAdvice(err), "cannot start machine %s", spec.Machine) }()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, withAdvice(err))
+		}
+	}()
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
@@ -115,7 +118,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 // Stop ends the container and removes its files; with the environment's last one
 // its network goes, too.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
-	defer wrap.Result(&err, "cannot stop instance %q", id)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot stop instance %q: %w", id, err)
+		}
+	}()
 	if !idForm.MatchString(id) {
 		return errors.New("that is no instance of this provider")
 	}
@@ -163,7 +170,11 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 // Instances lists the environment's containers, running or not, by machine.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	found, err := p.listInstances()
-	return found, wrap.Error(err, "cannot list instances")
+	if err != nil {
+		return found, fmt.Errorf("cannot list instances: %w", err)
+	}
+
+	return found, nil
 }
 
 func withAdvice(err error) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Prefix begins the name of each provider's executable.
@@ -88,5 +87,9 @@ func CheckSum(path, want string) error {
 // Sum returns the sha256 of a file, in hexadecimal digits.
 func Sum(path string) (string, error) {
 	sum, _, err := osutil.DigestFile(path)
-	return sum, wrap.Error(err, "cannot read the provider's executable")
+	if err != nil {
+		return sum, fmt.Errorf("cannot read the provider's executable: %w", err)
+	}
+
+	return sum, nil
 }

@@ -20,7 +20,6 @@ import (
 	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // ErrTransient marks a failed Start as worth another try by itself: wrap it
@@ -81,7 +80,11 @@ func (e Environment) ReadRecord(into any) error {
 	if err == nil {
 		err = yaml.Unmarshal(data, into)
 	}
-	return wrap.Error(err, "cannot read the environment's record")
+	if err != nil {
+		return fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+
+	return nil
 }
 
 // Spec describes the instance that is wanted.

@@ -13,8 +13,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
-
-	"bijou/state/wrap"
 )
 
 // loginMethods holds the keys and passwords to log in with.
@@ -180,5 +178,9 @@ func expandPath(path string) (string, error) {
 		return "", fmt.Errorf("cannot use file %q: want an absolute path, or ~/FILE", path)
 	}
 	home, err := os.UserHomeDir()
-	return filepath.Join(home, rest), wrap.Error(err, "cannot find %q", path)
+	if err != nil {
+		return filepath.Join(home, rest), fmt.Errorf("cannot find %q: %w", path, err)
+	}
+
+	return filepath.Join(home, rest), nil
 }

@@ -16,7 +16,6 @@ import (
 	"bijou/state/jsonfile"
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // mark lies on a host that is a machine, and says whose.
@@ -44,7 +43,11 @@ func readMark(text string) (m mark, err error) {
 	if err == nil && !(markWord.MatchString(m.Environment) && markWord.MatchString(m.Name) && markWord.MatchString(m.Machine)) {
 		err = errors.New("it names no machine of an environment")
 	}
-	return m, wrap.Error(err, "cannot read the host's mark %q", text)
+	if err != nil {
+		return m, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
+	}
+
+	return m, nil
 }
 
 // errTaken: the host is a machine already.
@@ -171,7 +174,11 @@ func (p *Provider) writeRecord(t target, machine, token string) error {
 	if err == nil {
 		err = jsonfile.Write(path, hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
 	}
-	return wrap.Error(err, "cannot write %q", path)
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return nil
 }
 
 // The operator gives a machine's host up, as gone for good, by emptying its record, since one that
@@ -187,8 +194,12 @@ func (p *Provider) removeRecord(t target, machine string) error {
 	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
 		return err
 	}
-	err = wrap.Unless(os.Remove(p.ledgerPath(machine)), fs.ErrNotExist)
-	return wrap.Error(err, "cannot forget that host %q was machine %s", t, machine)
+
+	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget that host %q was machine %s: %w", t, machine, err)
+	}
+
+	return nil
 }
 
 func writeFile(path string, data []byte) error {
@@ -196,5 +207,9 @@ func writeFile(path string, data []byte) error {
 	if err == nil {
 		err = osutil.WriteFile(path, data, 0o600)
 	}
-	return wrap.Error(err, "cannot write %q", path)
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return nil
 }

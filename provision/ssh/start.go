@@ -18,7 +18,6 @@ import (
 	"bijou/provision/provider"
 	"bijou/state/osutil"
 	"bijou/state/secret/keyfile"
-	"bijou/state/wrap"
 )
 
 // startRun is one start under way.
@@ -38,7 +37,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 	defer p.lockMachine(spec.Machine)()
-	defer wrap.Result(&err, "cannot start machine %s", spec.Machine)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
+		}
+	}()
 	l, err := p.newBundle(spec)
 	if err != nil {
 		return provider.Instance{}, err
@@ -116,7 +119,11 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return err
 	}
 	defer p.lockMachine(machine)()
-	defer wrap.Result(&err, "cannot stop machine %s", machine)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot stop machine %s: %w", machine, err)
+		}
+	}()
 	if t, err = p.withKnownKey(t, machine); err != nil {
 		return err
 	}
@@ -210,7 +217,11 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
 	l.sum, l.size, err = osutil.DigestFile(l.binary)
-	return l, wrap.Error(err, "cannot read the binary for the host")
+	if err != nil {
+		return l, fmt.Errorf("cannot read the binary for the host: %w", err)
+	}
+
+	return l, nil
 }
 
 // packCredentials returns the files that the state's URL names, and the URL as it is with them on

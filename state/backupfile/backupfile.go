@@ -25,7 +25,6 @@ import (
 
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Format is the version of the format that this code reads and writes.
@@ -181,5 +180,9 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if err := f(file); err != nil {
 		return err
 	}
-	return wrap.Error(file.Commit(), "cannot write %q", path)
+	if err := file.Commit(); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+
+	return nil
 }

@@ -17,8 +17,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"bijou/state/wrap"
 )
 
 // ArchiveOptions are options of Archive.
@@ -44,7 +42,11 @@ type ArchiveInfo struct {
 // (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
 // links that point outside of the charm, and what exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
-	defer wrap.Result(&err, "cannot archive charm %q", dir)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot archive charm %q: %w", dir, err)
+		}
+	}()
 	return archive(dir, w, opts, defaultLimits())
 }
 

@@ -20,8 +20,6 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/wrap"
 )
 
 // Charm is a charm that has been read and checked.
@@ -38,7 +36,11 @@ type Charm struct {
 // ReadDir reads the charm in the directory path. It does not look at files that it does
 // not need: a charm directory in use may hold sockets and anything else.
 func ReadDir(path string) (_ *Charm, err error) {
-	defer wrap.Result(&err, "cannot read charm %q", path)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot read charm %q: %w", path, err)
+		}
+	}()
 	return readDir(path)
 }
 
@@ -87,7 +89,11 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 // ReadArchive reads the charm in a zip archive of size bytes. The names in the
 // archive are checked; CheckArchive and Unpack check all the rest.
 func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
-	defer wrap.Result(&err, "cannot read charm archive")
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot read charm archive: %w", err)
+		}
+	}()
 	tree, err := openArchive(r, size, defaultLimits())
 	if err != nil {
 		return nil, err
@@ -110,7 +116,11 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 	if !c.hasFile(name) {
 		return false, nil
 	}
-	defer wrap.Result(&err, "%s", name)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}()
 	data, err := read(name)
 	if err != nil {
 		return true, err
@@ -120,7 +130,7 @@ func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse 
 
 // readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
 // each a part, and metadata.yaml has precedence; manifest.yaml has the bases of what was packed.
-func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
+func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
 	for _, name := range []string{"charmcraft.yaml", "metadata.yaml", "manifest.yaml"} {
@@ -135,9 +145,14 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) (err error) {
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
-	defer wrap.Result(&err, "%s", last)
-	c.Meta, err = raw.toMeta()
-	return err
+
+	meta, err := raw.toMeta()
+	c.Meta = meta
+	if err != nil {
+		return fmt.Errorf("%s: %w", last, err)
+	}
+
+	return nil
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {

@@ -11,7 +11,6 @@ import (
 
 	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // invalidError is of a caller's argument that is no name or value of its kind.
@@ -228,5 +227,9 @@ func WriteRevision(dir string, n int) error {
 	}
 	name := filepath.Join(dir, "revision")
 	err := osutil.WriteFile(name, revisionText(n), 0o644)
-	return wrap.Error(err, "cannot write revision of charm %q", dir)
+	if err != nil {
+		return fmt.Errorf("cannot write revision of charm %q: %w", dir, err)
+	}
+
+	return nil
 }

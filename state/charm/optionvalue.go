@@ -13,8 +13,6 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/wrap"
 )
 
 // ParseText converts a value that an operator gave as text (`set title=Hello`) to the option's
@@ -30,7 +28,11 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 		return nil, err
 	}
 	value, err := to(opt)
-	return value, wrap.Error(err, "option %q", name)
+	if err != nil {
+		return value, fmt.Errorf("option %q: %w", name, err)
+	}
+
+	return value, nil
 }
 
 // ParseYAML reads the values of an operator's file: options by name or, if the file's only

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"bijou/state/wrap"
 )
 
 // Repository is a directory of charms, as SERIES/CHARM or CHARM. A charm's name is in its
@@ -175,7 +173,11 @@ func ParseRef(s string) (_ Ref, err error) {
 		}
 		rest = after
 	}
-	defer wrap.Result(&err, "invalid charm URL %q", s)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("invalid charm URL %q: %w", s, err)
+		}
+	}()
 	var ref Ref
 	if series, name, ok := strings.Cut(rest, "/"); ok {
 		if err := CheckSeries(series); err != nil {

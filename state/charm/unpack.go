@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // UnpackOptions are options of Unpack.
@@ -32,14 +31,22 @@ var ErrChecksum = errors.New("checksum differs")
 // are not; folders stay open to their owner), and everything is synced when it returns,
 // unless it is scratch. After an error dir is removed.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
-	defer wrap.Result(&err, "cannot unpack charm into %q", dir)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
+		}
+	}()
 	return unpack(r, size, dir, opts, defaultLimits())
 }
 
 // CheckArchive returns the error that Unpack would, as far as can be found without
 // unpacking. Tools are the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
-	defer wrap.Result(&err, "cannot use charm archive")
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot use charm archive: %w", err)
+		}
+	}()
 	_, _, err = checkArchive(r, size, tools, defaultLimits())
 	return err
 }
@@ -84,7 +91,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 		return err
 	}
 	if err := unpackInto(dir, t, res, opts); err != nil {
-		return errors.Join(wrap.InFolder(err, dir), os.RemoveAll(dir))
+		return errors.Join(osutil.InFolder(err, dir), os.RemoveAll(dir))
 	}
 	return nil
 }
@@ -112,7 +119,11 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	if opts.Scratch || u.syncEach {
 		return nil
 	}
-	return wrap.Error(osutil.SyncFileSystem(dir), "cannot sync")
+	if err := osutil.SyncFileSystem(dir); err != nil {
+		return fmt.Errorf("cannot sync: %w", err)
+	}
+
+	return nil
 }
 
 // maxSyncedFiles is how many files are synced one by one. More of them take longer than to sync the

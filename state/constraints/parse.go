@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"bijou/state/lazyregexp"
-	"bijou/state/wrap"
 )
 
 // Parse reads constraints as operators write them: NAME=VALUE, separated by
@@ -44,7 +43,11 @@ func (v *Value) parsePair(part string) error {
 	if _, twice := f.format(); twice {
 		return fmt.Errorf("bad %q constraint: already set", name)
 	}
-	return wrap.Error(f.set(text), "bad %q constraint", name)
+	if err := f.set(text); err != nil {
+		return fmt.Errorf("bad %q constraint: %w", name, err)
+	}
+
+	return nil
 }
 
 // firstSize returns the name of the first constraint that v asks for and an instance type

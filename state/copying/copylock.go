@@ -13,7 +13,6 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // copyLock is the right to copy what is in a store, or to copy to it.
@@ -65,8 +64,12 @@ var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err := wrap.Unless(l.session.Close(ctx), store.ErrStoreGone)
-	return wrap.Error(err, "cannot let go of the environment; it is free in %s", state.SessionTTL)
+
+	if err := l.session.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
+		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", state.SessionTTL, err)
+	}
+
+	return nil
 }
 
 // occupantPrefixes are below which those who work on an environment write.

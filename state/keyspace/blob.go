@@ -10,7 +10,6 @@ import (
 	"bijou/state/carry"
 	"bijou/state/osutil"
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 const (
@@ -57,7 +56,11 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 		return "", 0, err
 	}
 	_, err = s.writeBlob(ctx, sum, memoryContent(data))
-	return sum, int64(len(data)), wrap.Error(err, "cannot store blob")
+	if err != nil {
+		return sum, int64(len(data)), fmt.Errorf("cannot store blob: %w", err)
+	}
+
+	return sum, int64(len(data)), nil
 }
 
 func readBlob(r io.Reader) (data []byte, sum string, err error) {

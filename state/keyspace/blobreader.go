@@ -14,7 +14,6 @@ import (
 	"bijou/state/osutil"
 	"bijou/state/progress"
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // OpenBlob returns a reader of a blob by its sha256. The reader gets it chunk by chunk
@@ -155,7 +154,11 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
 	}
 	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
-	return sum, size, wrap.Error(err, "cannot store blob")
+	if err != nil {
+		return sum, size, fmt.Errorf("cannot store blob: %w", err)
+	}
+
+	return sum, size, nil
 }
 
 func sumFile(r io.ReaderAt) (sum string, size int64, err error) {

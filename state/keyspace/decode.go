@@ -3,10 +3,10 @@ package keyspace
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // Encode makes the JSON of a key. It leaves HTML's characters as they are, for whoever reads the store with its own
@@ -16,7 +16,11 @@ func Encode(key string, doc any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(doc)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), wrap.Error(err, "cannot encode %q", key)
+	if err != nil {
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n")), fmt.Errorf("cannot encode %q: %w", key, err)
+	}
+
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // Decode reads the JSON of a key; the error names the key.
@@ -81,7 +85,11 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 
 // DecodeInto is Decode into a document.
 func DecodeInto(kv store.KV, doc any) error {
-	return wrap.Error(json.Unmarshal(kv.Value, doc), "cannot decode %q", kv.Key)
+	if err := json.Unmarshal(kv.Value, doc); err != nil {
+		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
+	}
+
+	return nil
 }
 
 // GetAt is Get into a document without the condition, and returns at which revision the key was

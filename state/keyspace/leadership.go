@@ -2,9 +2,8 @@ package keyspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"bijou/state/wrap"
 )
 
 // Leadership is the right of one session to do something alone, as long as the session
@@ -129,7 +128,11 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	close(l.resigned)
 	<-l.done
 	l.session.unregisterCampaign(l.key)
-	return wrap.Error(wrap.Unless(err, ErrSessionLost), "cannot resign from %q", l.key)
+	if err != nil && !errors.Is(err, ErrSessionLost) {
+		return fmt.Errorf("cannot resign from %q: %w", l.key, err)
+	}
+
+	return nil
 }
 
 // SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // SessionTTL is how long a process may be silent before its leased keys vanish, and its
@@ -61,7 +60,11 @@ func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()
 	s.tasks.Wait()
-	return wrap.Error(err, "cannot end session")
+	if err != nil {
+		return fmt.Errorf("cannot end session: %w", err)
+	}
+
+	return nil
 }
 
 // markClosed lets no task begin any more.
@@ -220,5 +223,9 @@ func (p *SharedSession) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	return wrap.Error(s.Close(ctx), "cannot end the process's session")
+	if err := s.Close(ctx); err != nil {
+		return fmt.Errorf("cannot end the process's session: %w", err)
+	}
+
+	return nil
 }

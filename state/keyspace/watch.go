@@ -2,12 +2,12 @@ package keyspace
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // Scope names what a watcher watches: keys, and all keys below prefixes.
@@ -134,7 +134,11 @@ func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
 		defer w.Close()
 		_, err = w.Next(ctx)
 	}
-	return wrap.Unless(err, ErrHistoryLost)
+	if errors.Is(err, ErrHistoryLost) {
+		return nil
+	}
+
+	return err
 }
 
 // Feed turns what watchers deliver into a channel, for loops that wait beside other things:

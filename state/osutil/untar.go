@@ -11,8 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"bijou/state/wrap"
 )
 
 // Untar unpacks a tar archive into a folder, which is there and empty. It may hold files, folders and
@@ -24,7 +22,7 @@ func Untar(ctx context.Context, dir string, archive io.Reader, own bool) error {
 		return err
 	}
 	defer root.Close()
-	return wrap.InFolder(unpackAll(ctx, root, archive, own), dir)
+	return InFolder(unpackAll(ctx, root, archive, own), dir)
 }
 
 func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) error {

@@ -3,6 +3,7 @@ package unitdir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,14 +13,17 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // PutCharm has the folder hold that charm, with what hooks have made beside the old one's
 // files. tools names the hook tools, which charms may hold as links. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
 func PutCharm(ctx context.Context, st *state.State, url string, f Folder, tools []string, fault func(point string)) error {
-	return wrap.Error(f.putCharm(ctx, st, url, tools, fault), "cannot deploy charm %q", url)
+	if err := f.putCharm(ctx, st, url, tools, fault); err != nil {
+		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
+	}
+
+	return nil
 }
 
 func (f Folder) putCharm(ctx context.Context, st *state.State, url string, tools []string, fault func(point string)) error {
@@ -167,5 +171,9 @@ func (f Folder) restoreOldCharm() error {
 	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return wrap.Unless(os.Rename(f.Path("charm.old"), f.Charm()), fs.ErrNotExist)
+	if err := os.Rename(f.Path("charm.old"), f.Charm()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
 }

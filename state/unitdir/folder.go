@@ -21,7 +21,6 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/charm"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
@@ -122,7 +121,11 @@ func (f Folder) LinkTools(tools string) error {
 	if err == nil {
 		err = os.Rename(beside, f.ToolsPath())
 	}
-	return wrap.Error(err, "cannot link the hook tools")
+	if err != nil {
+		return fmt.Errorf("cannot link the hook tools: %w", err)
+	}
+
+	return nil
 }
 
 // Remove removes the folder of a unit that is gone. It fails while an agent runs the unit.
@@ -199,7 +202,11 @@ func (f Folder) linkFrom(path string) error {
 		return err
 	}
 	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
-	return wrap.Unless(os.Symlink(to, path), fs.ErrExist)
+	if err := os.Symlink(to, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+
+	return nil
 }
 
 // Storage is a storage on its machine: a folder, which a unit finds at Location.
@@ -296,11 +303,18 @@ func (f Folder) BindStorage(s Storage) error {
 	if s.Location == s.Folder {
 		return nil
 	}
-	err := osutil.BindMount(s.Folder, s.Location, f.notePath(s.ID), s.ReadOnly)
-	if err != nil && !isSameFolder(s.Folder, s.Location) {
-		// Another storage may be bound there: with the note, this one's release would take that away.
-		return errors.Join(err, wrap.Unless(os.Remove(f.notePath(s.ID)), fs.ErrNotExist))
+
+	note := f.notePath(s.ID)
+	err := osutil.BindMount(s.Folder, s.Location, note, s.ReadOnly)
+	if err == nil || isSameFolder(s.Folder, s.Location) {
+		return err
 	}
+
+	// Another storage may be bound there: with the note, this one's release would take that away.
+	if removeErr := os.Remove(note); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+		return errors.Join(err, removeErr)
+	}
+
 	return err
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"bijou/state/jsonfile"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // fileSet is a set of slash-separated paths below the unit's charm folder.
@@ -47,7 +46,11 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 			m.Files = append(m.Files, name)
 		}
 	}
-	return wrap.Error(jsonfile.Write(f.charmFileListPath(), m), "cannot note what the charm has brought")
+	if err := jsonfile.Write(f.charmFileListPath(), m); err != nil {
+		return fmt.Errorf("cannot note what the charm has brought: %w", err)
+	}
+
+	return nil
 }
 
 func (f Folder) unpackedFiles() (fileSet, error) {
@@ -72,12 +75,12 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	defer root.Close()
 	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
 	if err := m.preserveDir("."); err != nil {
-		return fmt.Errorf("cannot take along what the charm has made: %w", wrap.InFolder(err, string(f)))
+		return fmt.Errorf("cannot take along what the charm has made: %w", osutil.InFolder(err, string(f)))
 	}
 	if err := m.syncDirs(); err != nil {
-		return wrap.InFolder(err, string(f))
+		return osutil.InFolder(err, string(f))
 	}
-	return wrap.InFolder(m.restoreDirModes(), string(f))
+	return osutil.InFolder(m.restoreDirModes(), string(f))
 }
 
 // preserver links hook-made files from the old charm folder to the new one.
@@ -96,7 +99,11 @@ func newPath(name string) string { return path.Join("charm.new", name) }
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
 	if err != nil {
-		return wrap.Unless(err, fs.ErrNotExist)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+
+		return err
 	}
 	entries, err := f.ReadDir(-1)
 	f.Close()
@@ -138,7 +145,11 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 		return err
 	}
 	p.changedDirs[path.Dir(name)] = true
-	return wrap.Unless(p.linkOrCopy(name, e.Type()), fs.ErrNotExist)
+	if err := p.linkOrCopy(name, e.Type()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
 }
 
 func (p *preserver) ensureDir(dir string) error {

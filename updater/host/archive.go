@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -62,7 +61,11 @@ func switchTo(f release.File) error {
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
 		err := osutil.SyncDir(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
-		return wrap.Error(err, "cannot switch %s", f.To)
+		if err != nil {
+			return fmt.Errorf("cannot switch %s: %w", f.To, err)
+		}
+
+		return nil
 	}
 	if err := replaceLink(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -89,7 +88,11 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 		sum, _, _ := strings.Cut(name, ".")
 		return wanted[sum]
 	})
-	return wrap.Error(err, "cannot remove old downloads")
+	if err != nil {
+		return fmt.Errorf("cannot remove old downloads: %w", err)
+	}
+
+	return nil
 }
 
 func runEngine(ctx context.Context, args ...string) error {
@@ -105,7 +108,11 @@ func pullImage(ctx context.Context, image string) error {
 	if runEngine(ctx, "image", "inspect", image) == nil {
 		return nil
 	}
-	return wrap.Error(runEngine(ctx, "pull", image), "cannot pull %s", image)
+	if err := runEngine(ctx, "pull", image); err != nil {
+		return fmt.Errorf("cannot pull %s: %w", image, err)
+	}
+
+	return nil
 }
 
 // writeImageEnv tells the component's unit which image it is:
@@ -113,5 +120,9 @@ func pullImage(ctx context.Context, image string) error {
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
 	err := osutil.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644)
-	return wrap.Error(err, "cannot say which image %s is", component)
+	if err != nil {
+		return fmt.Errorf("cannot say which image %s is: %w", component, err)
+	}
+
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bijou/state/jsonfile"
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/release"
 )
@@ -33,12 +32,20 @@ func (h *Host) componentFile(name string) string {
 // readRecord returns the zero record of a component that was never touched.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
-	return c, wrap.Error(err, "cannot read what is installed of %s", name)
+	if err != nil {
+		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
+	}
+
+	return c, nil
 }
 
 func (h *Host) writeRecord(name string, c componentRecord) error {
 	err := jsonfile.Write(h.componentFile(name), c)
-	return wrap.Error(err, "cannot write what is installed of %s", name)
+	if err != nil {
+		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
+	}
+
+	return nil
 }
 
 // NeedsUpdate reports whether the component has to be updated here: its artifact is another one, a

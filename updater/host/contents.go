@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/release"
 )
@@ -194,7 +193,11 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	if err == nil {
 		err = json.Unmarshal(body, into)
 	}
-	return true, wrap.Error(err, "cannot ask sabakan for %s", path)
+	if err != nil {
+		return true, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
+	}
+
+	return true, nil
 }
 
 // maxAnswer bounds what sabakan answers, in bytes.
@@ -226,7 +229,11 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 
 // putFile does not mind if somebody else has uploaded that meanwhile.
 func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
-	defer wrap.Result(&err, "cannot upload %s to sabakan", path)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
+		}
+	}()
 	f, err := os.Open(file)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"bijou/state/backoff"
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
 
@@ -29,7 +28,11 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
 	}
 	err := h.runDpkg(ctx, d)
-	return wrap.Error(err, "cannot install the package of %s", name)
+	if err != nil {
+		return fmt.Errorf("cannot install the package of %s: %w", name, err)
+	}
+
+	return nil
 }
 
 // tryDeb tries the program that the package will put in place of the executable, if it

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -98,7 +97,11 @@ func checkVersion(manifest, version string) error {
 	if err == nil && !release.Same(says, version) {
 		err = fmt.Errorf("its manifest.yaml says that it is version %q, not %s", says, version)
 	}
-	return wrap.Error(err, "cannot install the release")
+	if err != nil {
+		return fmt.Errorf("cannot install the release: %w", err)
+	}
+
+	return nil
 }
 
 func installFile(from, to string, mode fs.FileMode) error {
@@ -106,11 +109,19 @@ func installFile(from, to string, mode fs.FileMode) error {
 	if err == nil {
 		err = osutil.WriteFile(to, data, mode)
 	}
-	return wrap.Error(err, "cannot install %s", filepath.Base(from))
+	if err != nil {
+		return fmt.Errorf("cannot install %s: %w", filepath.Base(from), err)
+	}
+
+	return nil
 }
 
 // RemoveOtherReleases removes the files of a folder that are not of that version.
 func RemoveOtherReleases(dir, version string) error {
 	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
-	return wrap.Error(err, "cannot remove old releases")
+	if err != nil {
+		return fmt.Errorf("cannot remove old releases: %w", err)
+	}
+
+	return nil
 }

@@ -1,11 +1,11 @@
 package host
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"bijou/state/jsonfile"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/release"
 )
 
@@ -35,7 +35,11 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	if all = append(all, before...); err == nil {
 		err = jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
-	return wrap.Error(err, "cannot write what is installed")
+	if err != nil {
+		return fmt.Errorf("cannot write what is installed: %w", err)
+	}
+
+	return nil
 }
 
 // InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed

@@ -13,7 +13,6 @@ import (
 
 	"bijou/state/childenv"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Services controls the units of components. Each call is idempotent.
@@ -83,7 +82,11 @@ type ServiceCommand struct{ Path string }
 // call does not wait for children of the program that hold its output: it may have
 // started a daemon. They are killed with it when it is cancelled.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
-	return wrap.Error(runCommand(ctx, []string{s.Path, verb, unit}), "cannot %s %s", verb, unit)
+	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
+	}
+
+	return nil
 }
 
 // Start starts the unit.

@@ -13,7 +13,6 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"bijou/state/backoff"
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
 
@@ -31,7 +30,11 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 		_ = backoff.Sleep(ctx, maxPollInterval)
 		err = callOnce(ctx, do)
 	}
-	return wrap.Error(err, "cannot %s %s", verb, unit)
+	if err != nil {
+		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
+	}
+
+	return nil
 }
 
 func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {

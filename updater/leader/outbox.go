@@ -15,7 +15,6 @@ import (
 
 	"bijou/state/keyspace"
 	"bijou/state/metrics"
-	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"
@@ -202,7 +201,9 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
-		err = wrap.Error(err, "cannot send to %s", p.name)
+		if err != nil {
+			err = fmt.Errorf("cannot send to %s: %w", p.name, err)
+		}
 	}()
 	a.Cluster = config.Cluster
 	body, err := json.Marshal(p.body(a))

@@ -15,7 +15,6 @@ import (
 	"bijou/state/keyspace"
 	"bijou/state/metrics"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater"
 	"bijou/updater/decide"
 	"bijou/updater/keys"
@@ -173,7 +172,11 @@ func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Co
 		}
 		return f(tx)
 	})
-	return wrap.Unless(err, errQueryChanged)
+	if errors.Is(err, errQueryChanged) {
+		return nil
+	}
+
+	return err
 }
 
 // checkResult is the result of a look for releases.

@@ -16,7 +16,6 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 )
 
@@ -47,7 +46,11 @@ type permanentError struct{ error }
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
-	return wrap.Error(d.retryUntilDone(ctx), "cannot download %s", d.URL)
+	if err := d.retryUntilDone(ctx); err != nil {
+		return fmt.Errorf("cannot download %s: %w", d.URL, err)
+	}
+
+	return nil
 }
 
 func (d Download) retryUntilDone(ctx context.Context) error {

@@ -13,7 +13,6 @@ import (
 
 	"bijou/state/backoff"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/record"
 )
 
@@ -127,7 +126,11 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 		}
 		gap *= 2
 	}
-	return data, wrap.Error(err, "cannot download %s", asset.URL)
+	if err != nil {
+		return data, fmt.Errorf("cannot download %s: %w", asset.URL, err)
+	}
+
+	return data, nil
 }
 
 func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {

@@ -12,7 +12,6 @@ import (
 	"path"
 	"runtime"
 
-	"bijou/state/wrap"
 	"bijou/updater/record"
 )
 
@@ -158,7 +157,11 @@ func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err 
 	default:
 		data, err = readManifestAt(file)
 	}
-	return data, wrap.Error(err, "cannot read %q", path.Base(file))
+	if err != nil {
+		return data, fmt.Errorf("cannot read %q: %w", path.Base(file), err)
+	}
+
+	return data, nil
 }
 
 func readTarballPlan(file string) ([]byte, error) {

@@ -16,7 +16,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/record"
 )
 
@@ -365,7 +364,11 @@ func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, er
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return 0, wrap.Error(err, "cannot ask for %s", url)
+		if err != nil {
+			return 0, fmt.Errorf("cannot ask for %s: %w", url, err)
+		}
+
+		return 0, nil
 	}
 	defer resp.Body.Close()
 

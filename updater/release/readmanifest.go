@@ -16,8 +16,6 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/wrap"
 )
 
 // ReadManifest reads a manifest and puts its components into the order in which they are
@@ -54,7 +52,11 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
 	err := yaml.Unmarshal(data, &m)
-	return m.Version, wrap.Error(err, "cannot read the manifest")
+	if err != nil {
+		return m.Version, fmt.Errorf("cannot read the manifest: %w", err)
+	}
+
+	return m.Version, nil
 }
 
 // manifestReader knows the file and its lines, for errors.

@@ -18,7 +18,6 @@ import (
 
 	"bijou/state/jsonfile"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 	"bijou/updater/activity"
 	"bijou/updater/record"
 	"bijou/updater/release"
@@ -118,7 +117,11 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 
 func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
-		return wrap.Error(w.o.Install(ctx, request, conf), "cannot install %s", t.Version)
+		if err := w.o.Install(ctx, request, conf); err != nil {
+			return fmt.Errorf("cannot install %s: %w", t.Version, err)
+		}
+
+		return nil
 	}
 	c := t.Step.Component
 	switch {
@@ -194,11 +197,19 @@ func journalFile(dir string) string { return filepath.Join(dir, "journal.json") 
 
 func readJournal(dir string) (j Journal, err error) {
 	_, err = jsonfile.Read(journalFile(dir), &j)
-	return j, wrap.Error(err, "cannot read the journal")
+	if err != nil {
+		return j, fmt.Errorf("cannot read the journal: %w", err)
+	}
+
+	return j, nil
 }
 
 func writeJournal(dir string, j Journal) error {
-	return wrap.Error(jsonfile.Write(journalFile(dir), j), "cannot write the journal")
+	if err := jsonfile.Write(journalFile(dir), j); err != nil {
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+
+	return nil
 }
 
 // lockFolder makes this process the folder's only worker, until it ends.
@@ -210,5 +221,9 @@ func lockFolder(dir string) (*os.File, error) {
 	if errors.Is(err, osutil.ErrLocked) {
 		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)
 	}
-	return f, wrap.Error(err, "cannot lock the worker's folder")
+	if err != nil {
+		return f, fmt.Errorf("cannot lock the worker's folder: %w", err)
+	}
+
+	return f, nil
 }

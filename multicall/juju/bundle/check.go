@@ -12,7 +12,6 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/wrap"
 
 	"gopkg.in/yaml.v3"
 )
@@ -119,7 +118,9 @@ func (c *Comparison) CheckSecrets(v *state.View) error {
 		w := c.wanted[name]
 		for _, option := range slices.Sorted(maps.Keys(w.options)) {
 			if value := w.options[option]; w.Config.Options[option].Secret && value != w.have.Options[option] {
-				errs = append(errs, wrap.Error(v.CheckSecretOption(name, option, value, !w.isThere), "application %q", name))
+				if err := v.CheckSecretOption(name, option, value, !w.isThere); err != nil {
+					errs = append(errs, fmt.Errorf("application %q: %w", name, err))
+				}
 			}
 		}
 	}

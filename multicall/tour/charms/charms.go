@@ -5,11 +5,10 @@ package charms
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"bijou/state/wrap"
 )
 
 //go:embed mysql wordpress
@@ -26,5 +25,9 @@ func Write(dir string) error {
 			err = os.Chmod(filepath.Join(dir, hook), 0o755)
 		}
 	}
-	return wrap.Error(err, "cannot write example charms")
+	if err != nil {
+		return fmt.Errorf("cannot write example charms: %w", err)
+	}
+
+	return nil
 }

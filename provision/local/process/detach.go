@@ -6,6 +6,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +16,6 @@ import (
 	"bijou/state/backoff"
 	"bijou/state/childenv"
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // Detached describes a process that is to outlive its starter.
@@ -81,7 +81,11 @@ func sendSignal(i Identity, s syscall.Signal) error {
 	if !i.Alive() {
 		return nil
 	}
-	return wrap.Error(wrap.Unless(syscall.Kill(i.PID, s), syscall.ESRCH), "cannot stop process %d", i.PID)
+	if err := syscall.Kill(i.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("cannot stop process %d: %w", i.PID, err)
+	}
+
+	return nil
 }
 
 // It polls, since only a parent is told.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // ErrHeld: another living process runs the machine of that folder.
@@ -130,5 +129,9 @@ func lockFile(dir string) (*os.File, error) {
 	if errors.Is(err, osutil.ErrLocked) {
 		err = ErrHeld
 	}
-	return lock, wrap.Error(err, "cannot lock the machine's folder %q", dir)
+	if err != nil {
+		return lock, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
+	}
+
+	return lock, nil
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"bijou/state/osutil"
-	"bijou/state/wrap"
 )
 
 // ErrGone: that process does not live (any more).
@@ -68,7 +67,11 @@ func (i Identity) isExiting() bool {
 
 // WriteFile writes the identity to a pid file, at once.
 func (i Identity) WriteFile(path string) error {
-	return wrap.Error(osutil.WriteFile(path, []byte(i.String()+"\n"), 0o644), "cannot write the pid file")
+	if err := osutil.WriteFile(path, []byte(i.String()+"\n"), 0o644); err != nil {
+		return fmt.Errorf("cannot write the pid file: %w", err)
+	}
+
+	return nil
 }
 
 // ReadFile reads a pid file. One that is missing is an os.ErrNotExist.
@@ -82,7 +85,11 @@ func ReadFile(path string) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot read the pid file %q: want PID START, got %q", path, data)
 	}
 	pid, err := strconv.Atoi(fields[0])
-	return Identity{PID: pid, Start: fields[1]}, wrap.Error(err, "cannot read the pid file %q", path)
+	if err != nil {
+		return Identity{PID: pid, Start: fields[1]}, fmt.Errorf("cannot read the pid file %q: %w", path, err)
+	}
+
+	return Identity{PID: pid, Start: fields[1]}, nil
 }
 
 // Linux sets this flag on what is ending (PF_EXITING).

@@ -13,7 +13,6 @@ import (
 
 	"bijou/state/osutil"
 	"bijou/state/secret"
-	"bijou/state/wrap"
 )
 
 // FileName is the file's, below the environment's folder.
@@ -84,5 +83,9 @@ func (f File) Write(ring secret.Keyring) error {
 	if err == nil {
 		err = osutil.WriteFile(string(f), data, 0o600)
 	}
-	return wrap.Error(err, "cannot write the keys for secrets")
+	if err != nil {
+		return fmt.Errorf("cannot write the keys for secrets: %w", err)
+	}
+
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // formatVersion is the format of the keys below a store's prefix.
@@ -35,7 +34,11 @@ func Create(ctx context.Context, url string) error {
 		}
 		return d.writeMarker(ctx)
 	})
-	return wrap.Error(err, "cannot create store %q", url)
+	if err != nil {
+		return fmt.Errorf("cannot create store %q: %w", url, err)
+	}
+
+	return nil
 }
 
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
@@ -136,7 +139,11 @@ func Remove(ctx context.Context, url string) error {
 		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
 		return d.storeError(ctx, err)
 	})
-	return wrap.Error(wrap.Unless(err, store.ErrNoStore), "cannot remove store %q", url)
+	if err != nil && !errors.Is(err, store.ErrNoStore) {
+		return fmt.Errorf("cannot remove store %q: %w", url, err)
+	}
+
+	return nil
 }
 
 // keyCodec maps the store's keys to etcd's. They are below the root as they are, so that

@@ -40,7 +40,6 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/handle"
-	"bijou/state/wrap"
 )
 
 // db is one process's handle of a store.
@@ -137,7 +136,11 @@ const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/
 // parseURL does not use net/url for the whole: that knows one host only. Its
 // errors quote no user data that could be a password.
 func parseURL(raw string) (_ config, err error) {
-	defer wrap.Result(&err, "invalid state URL")
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("invalid state URL: %w", err)
+		}
+	}()
 	raw, query, _ := strings.Cut(raw, "?")
 	options, err := parseOptions(query)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/handle"
-	"bijou/state/wrap"
 )
 
 // Lease grants a lease of etcd's, which counts in whole seconds and may keep it a
@@ -48,7 +47,11 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, id)
-		return wrap.Unless(err, rpctypes.ErrLeaseNotFound)
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil
+		}
+
+		return err
 	})
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // storeFile is a store's absolute path, and which file was there when it was opened.
@@ -64,7 +64,11 @@ func findStoreFile(path string) (storeFile, error) {
 		return storeFile{}, errors.New("it is not a regular file")
 	}
 	err = unix.Access(path, unix.R_OK|unix.W_OK)
-	return storeFile{path, id}, wrap.Error(err, "it cannot be read and written")
+	if err != nil {
+		return storeFile{path, id}, fmt.Errorf("it cannot be read and written: %w", err)
+	}
+
+	return storeFile{path, id}, nil
 }
 
 // isUnchanged reports whether the path still leads to the file. As long as SQLite has that

@@ -11,7 +11,6 @@ import (
 
 	"bijou/state/osutil"
 	"bijou/state/store"
-	"bijou/state/wrap"
 )
 
 // applicationID marks the file as bijou's ("bijo"); file(1) shows it.
@@ -29,15 +28,21 @@ var schema string
 // there is a file already, it returns ErrExists. Beside the file the store keeps PATH-wal
 // and PATH-shm (SQLite's) and PATH-bell (the doorbell).
 func Create(ctx context.Context, path string) (err error) {
-	defer wrap.Result(&err, "cannot create store %q", path)
-	path, err = filepath.Abs(path)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot create store %q: %w", path, err)
+		}
+	}()
+
+	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(absolute); err == nil {
 		return store.ErrExists
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), ".bijou-store-*") // mode 0600
+
+	draft, err := os.CreateTemp(filepath.Dir(absolute), ".bijou-store-*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -46,7 +51,8 @@ func Create(ctx context.Context, path string) (err error) {
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
 	}
-	return publishDraft(draft.Name(), path)
+
+	return publishDraft(draft.Name(), absolute)
 }
 
 func writeSchema(ctx context.Context, path string) error {

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/lazyregexp"
 )
 
 // ProviderLocal is the provider whose machines are folders of this host; units
@@ -147,7 +148,7 @@ func (e Environment) UnknownSettings() []string {
 // isProviderSetting reports whether the provider alone says what the key means.
 func (e Environment) isProviderSetting(key string) bool {
 	name, own := strings.CutPrefix(key, e.Provider+".")
-	return own && settingNamePattern.MatchString(name)
+	return own && settingNamePattern().MatchString(name)
 }
 
 // SetTools records which binary agents are to run from now on.
@@ -193,7 +194,7 @@ func (e Environment) checkSetting(key, value string) error {
 		n, err := strconv.Atoi(value)
 		ok, want = err == nil && n > 0, "a number from 1"
 	case ProviderSHA256:
-		ok, want = sha256Pattern.MatchString(value), "64 hexadecimal digits"
+		ok, want = sha256Pattern().MatchString(value), "64 hexadecimal digits"
 	case HarvestMode:
 		ok, want = slices.Contains(harvestModes(), value), strings.Join(harvestModes(), ", ")
 	case "name", "uuid", "provider", "default-series":
@@ -207,10 +208,14 @@ func (e Environment) checkSetting(key, value string) error {
 	return nil
 }
 
-var sha256Pattern = lazyregexp.New(`^[0-9a-f]{64}$`)
+var sha256Pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{64}$`)
+})
 
 // settingNamePattern is of what follows the provider's name and a dot.
-var settingNamePattern = lazyregexp.New(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
+var settingNamePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
+})
 
 func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {

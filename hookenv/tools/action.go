@@ -3,16 +3,19 @@ package tools
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"bijou/hookenv"
-	"bijou/state/lazyregexp"
 	"bijou/state/text"
 )
 
 // resultKey matches one part of a key.
-var resultKey = lazyregexp.New(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+var resultKey = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+})
 
 func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 	results, err := parseResults(inv.Args)
@@ -37,7 +40,7 @@ func parseResults(words []string) (map[string]any, error) {
 		if slices.Contains([]string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}, keys[0]) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
 		}
-		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey.MatchString(key) }); i >= 0 {
+		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey().MatchString(key) }); i >= 0 {
 			return nil, hookenv.UsageErrorf("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
 		}
 		putNested(results, keys, value)

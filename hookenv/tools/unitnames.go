@@ -3,26 +3,31 @@ package tools
 import (
 	"cmp"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"bijou/hookenv/hookapi"
-	"bijou/state/lazyregexp"
 )
 
 var (
-	serviceName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	unitName    = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*/(0|[1-9][0-9]*)$`)
+	serviceName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	})
+	unitName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*/(0|[1-9][0-9]*)$`)
+	})
 )
 
 // isService reports whether a name can be a service's: words of lower-case letters and digits
 // joined by single dashes, a letter first ("mysql", "blog-0").
-func isService(name string) bool { return serviceName.MatchString(name) }
+func isService(name string) bool { return serviceName().MatchString(name) }
 
 // isUnit reports whether a name can be a unit's: a service, a slash, a number without leading
 // zeros.
-func isUnit(name string) bool { return unitName.MatchString(name) }
+func isUnit(name string) bool { return unitName().MatchString(name) }
 
 // serviceOf also takes a service's name, which it returns.
 func serviceOf(name string) string {

@@ -11,12 +11,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"rsc.io/script"
 
 	"bijou/multicall/author/isolation"
-	"bijou/state/lazyregexp"
 )
 
 var (
@@ -92,7 +92,9 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 	return out, fmt.Errorf("after %s it does not", limit)
 }
 
-var hookLine = lazyregexp.New(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \()([^")]+)["\)] (?:begins(?:, in [^,\n]+)?(?:, about ([^,\n]+))?|(failed)(?: after [^:\n]+)?(: .*))`)
+var hookLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \()([^")]+)["\)] (?:begins(?:, in [^,\n]+)?(?:, about ([^,\n]+))?|(failed)(?: after [^:\n]+)?(: .*))`)
+})
 
 // printJournal prints the hooks that have begun, in their order, and those that failed, each as
 // UNIT HOOK [REMOTE].
@@ -106,7 +108,7 @@ func printJournal(s *script.State, units []string) (journal string, err error) {
 
 	seen := map[string]bool{}
 	for _, line := range lines {
-		m := hookLine.Compiled().FindStringSubmatch(line)
+		m := hookLine().FindStringSubmatch(line)
 		if m == nil || len(units) > 0 && !slices.Contains(units, m[1]) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/sys/unix"
-
-	"bijou/state/lazyregexp"
 )
 
 // ErrHelped means that help was asked for and printed; nothing else is to be done.
@@ -108,7 +107,9 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 }
 
 // innerCapital is where kong sets a dash in a field's name.
-var innerCapital = lazyregexp.New("(.)([A-Z])")
+var innerCapital = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(.)([A-Z])")
+})
 
 // commandOptions has the command that is called, or all if args do not begin with one: kong looks at
 // every option of every command before it parses one, which is most of what a command line costs.
@@ -119,7 +120,7 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	commands := reflect.ValueOf(c.Commands).Elem()
 	for i := range commands.NumField() {
 		f := commands.Type().Field(i)
-		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital.Compiled().ReplaceAllString(f.Name, "$1-$2")))
+		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital().ReplaceAllString(f.Name, "$1-$2")))
 		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(), string(f.Tag))
 		if len(args) > 0 && slices.Contains(append(strings.Split(f.Tag.Get("aliases"), ","), name), args[0]) {
 			return []kong.Option{command}

@@ -16,10 +16,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"bijou/state/charm"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -32,7 +33,9 @@ var (
 	ErrBusy = errors.New("another process is at work on it")
 )
 
-var namePattern = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+var namePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+})
 
 // currentFile holds the name of the environment in use; no environment has its name.
 const currentFile = "current"
@@ -63,7 +66,7 @@ func Find() (Home, error) {
 // CheckName refuses what cannot be an environment's name: it becomes a folder,
 // and a part of commands that operators copy.
 func CheckName(name string) error {
-	if name == currentFile || len(name) > 63 || !namePattern.MatchString(name) {
+	if name == currentFile || len(name) > 63 || !namePattern().MatchString(name) {
 		return charm.Invalidf("%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most", name)
 	}
 	return nil

@@ -6,10 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -79,7 +80,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 
 	for _, entry := range entries {
 		folder := filepath.Join(e.Dir, "tools", entry.Name())
-		if !slices.Contains(keep, entry.Name()) && toolsPattern.MatchString(entry.Name()) && !pinned(folder) {
+		if !slices.Contains(keep, entry.Name()) && toolsPattern().MatchString(entry.Name()) && !pinned(folder) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
@@ -91,7 +92,9 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 }
 
 // toolsPattern ends the name of a folder of tools.
-var toolsPattern = lazyregexp.New(`-[0-9a-f]{8}$`)
+var toolsPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-[0-9a-f]{8}$`)
+})
 
 func linkApplets(folder string, applets []string) error {
 	var links []string

@@ -10,9 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"bijou/state"
-	"bijou/state/lazyregexp"
 )
 
 // jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
@@ -20,10 +20,17 @@ import (
 const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
 
 var (
-	jujudPattern = lazyregexp.New(regexp.QuoteMeta(jujudFolder))
-	snapPattern  = lazyregexp.New(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
-		`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
-	snapFilePattern = lazyregexp.New(`\blayer:snap\b|filename: *\S+\.snap\b`) // in YAML, where builds install some
+	jujudPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(regexp.QuoteMeta(jujudFolder))
+	})
+	snapPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
+			`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
+	})
+	// snapFilePattern is for YAML, where builds install some.
+	snapFilePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\blayer:snap\b|filename: *\S+\.snap\b`)
+	})
 )
 
 // noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
@@ -44,7 +51,7 @@ func (o *operator) noteCalls(charmDir string) {
 
 // findInCode returns the names of up to maxFiles files in which the pattern is found, in YAML inYAML,
 // and with each what was found. Hidden folders and those of the names without are left out.
-func findInCode(charmDir string, pattern, inYAML lazyregexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
+func findInCode(charmDir string, pattern, inYAML func() *regexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
 	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case len(names) == maxFiles:
@@ -62,7 +69,7 @@ func findInCode(charmDir string, pattern, inYAML lazyregexp.Regexp, maxFiles int
 		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 			wanted = inYAML
 		}
-		if found := wanted.Compiled().Find(data); found != nil {
+		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
 		}

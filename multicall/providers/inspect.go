@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,6 @@ import (
 	"bijou/provision/provider"
 	"bijou/provision/ssh"
 	"bijou/state"
-	"bijou/state/lazyregexp"
 )
 
 // Access returns how to get onto a machine that has an instance, or is machine 0.
@@ -233,7 +233,9 @@ func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err e
 }
 
 // providerName is strict, since the name is a part of a file's.
-var providerName = lazyregexp.New(`^[a-z][a-z0-9-]*$`)
+var providerName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+})
 
 // Inspect asks the provider that an environment is to have what it can do: one
 // inside the binary in this process.
@@ -298,7 +300,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 
 func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
-	if providerName.MatchString(e.Provider) {
+	if providerName().MatchString(e.Provider) {
 		path, err := plugin.Find(e.Provider, folders)
 		if _, missing := errors.AsType[*plugin.NotFoundError](err); !missing {
 			return path, err

@@ -8,11 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 	"bijou/state/text"
 )
@@ -187,7 +188,9 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 }
 
 // controls matches what a terminal would not print.
-var controls = lazyregexp.New("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
+var controls = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
+})
 
 // console follows what a container prints while it boots.
 type console struct {
@@ -221,7 +224,7 @@ func (c *console) close() { _ = c.f.Close() }
 func (c *console) readOn() { _, _ = io.Copy(&c.lines, c.f) }
 
 func (c *console) addLine(w io.Writer, line string) {
-	line = strings.TrimSpace(controls.Compiled().ReplaceAllString(line, ""))
+	line = strings.TrimSpace(controls().ReplaceAllString(line, ""))
 	if line == "" {
 		return
 	}

@@ -19,15 +19,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"bijou/provision/provider"
 	"bijou/state/backoff"
 	"bijou/state/constraints"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -123,7 +124,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 			err = fmt.Errorf("cannot stop instance %q: %w", id, err)
 		}
 	}()
-	if !idForm.MatchString(id) {
+	if !idForm().MatchString(id) {
 		return errors.New("that is no instance of this provider")
 	}
 	dir := filepath.Join(p.dir, id)
@@ -239,7 +240,9 @@ func tryLock(path string) (*os.File, error) {
 const pollInterval = 10 * time.Millisecond
 
 // idForm matches an instance's id: it is the container's name and its folder's.
-var idForm = lazyregexp.New(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
+var idForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
+})
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
@@ -297,7 +300,7 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 	}
 	var found []provider.Instance
 	for _, e := range entries {
-		if !idForm.MatchString(e.Name()) {
+		if !idForm().MatchString(e.Name()) {
 			continue
 		}
 		i, err := p.readInstance(e.Name())

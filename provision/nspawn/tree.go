@@ -10,15 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
 
 	"bijou/provision/provider"
 	"bijou/state/childenv"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -36,7 +37,7 @@ func (p *Provider) extraPackages() ([]string, error) {
 	names := strings.FieldsFunc(p.env.Config["packages"], isSeparator)
 	slices.Sort(names)
 	for _, name := range names {
-		if !nameForm.MatchString(name) {
+		if !nameForm().MatchString(name) {
 			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, as in git,jq", name)
 		}
 	}
@@ -44,7 +45,9 @@ func (p *Provider) extraPackages() ([]string, error) {
 }
 
 // nameForm matches a series and a package: one plain word, since it becomes a path.
-var nameForm = lazyregexp.New(`\A[a-z0-9][a-z0-9._+-]*\z`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
+})
 
 // ensureTree returns the folder that the machine boots from. A machine that has booted stays with
 // its own, since its files lie over that. It makes the host's own series, once for all environments
@@ -53,7 +56,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
 		return given, checkTree(given, series)
 	}
-	if !nameForm.MatchString(series) {
+	if !nameForm().MatchString(series) {
 		return "", fmt.Errorf("%q is no series", series)
 	}
 	added, err := p.extraPackages()

@@ -13,12 +13,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/constraints"
 	"bijou/state/jsonfile"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -105,12 +106,14 @@ type Spec struct {
 	Instance string
 }
 
-var machineID = lazyregexp.New(`\A[1-9][0-9]{0,8}\z`)
+var machineID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[1-9][0-9]{0,8}\z`)
+})
 
 // CheckMachine refuses what is not the id of a machine that can be started: instances' names and
 // folders are made of it.
 func CheckMachine(id string) error {
-	if !machineID.MatchString(id) {
+	if !machineID().MatchString(id) {
 		return fmt.Errorf("%q is not the id of a machine that can be started", id)
 	}
 	return nil

@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
 	"bijou/state/jsonfile"
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -36,11 +37,13 @@ func (m mark) String() string {
 }
 
 // Operators copy the words of a mark.
-var markWord = lazyregexp.New(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+var markWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
+})
 
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
-	if err == nil && !(markWord.MatchString(m.Environment) && markWord.MatchString(m.Name) && markWord.MatchString(m.Machine)) {
+	if err == nil && !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) && markWord().MatchString(m.Machine)) {
 		err = errors.New("it names no machine of an environment")
 	}
 	if err != nil {

@@ -20,10 +20,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -67,7 +68,9 @@ const (
 )
 
 // fileNamePattern is of a backup's files but headerFile and sumsFile.
-var fileNamePattern = lazyregexp.New(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/(units|storage)/[a-z][a-z0-9-]*\.tar)$`)
+var fileNamePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/(units|storage)/[a-z][a-z0-9-]*\.tar)$`)
+})
 
 // BlobName returns the name of the file of a backup that has the blob.
 func BlobName(sum string) string { return "blobs/" + sum }
@@ -109,7 +112,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 
 // Add adds a file with what content writes.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
-	if !fileNamePattern.MatchString(name) {
+	if !fileNamePattern().MatchString(name) {
 		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)
 	}
 	return w.addFile(name, content)

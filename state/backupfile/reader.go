@@ -177,7 +177,7 @@ func (r *Reader) checkSums() error {
 	wanted := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || name != headerFile && !fileNamePattern.MatchString(name) || wanted[name] != "" {
+		if !ok || name != headerFile && !fileNamePattern().MatchString(name) || wanted[name] != "" {
 			return damagedError("%s has the line %q", sumsFile, line)
 		}
 		wanted[name] = sum

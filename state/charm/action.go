@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
-
-	"bijou/state/lazyregexp"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -30,11 +30,13 @@ type actionYAML struct {
 }
 
 // actionName is strict since an action's name is a file's.
-var actionName = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
+var actionName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
+})
 
 // CheckAction returns an error unless the name can be an action's.
 func CheckAction(name string) error {
-	if len(name) > maxName || !actionName.MatchString(name) {
+	if len(name) > maxName || !actionName().MatchString(name) {
 		return fmt.Errorf("invalid action name %q: want letters, digits, '-', '_' and '.', a letter first", name)
 	}
 	return nil

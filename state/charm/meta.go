@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/lazyregexp"
 )
 
 // Meta is a charm's metadata.yaml (or charmcraft.yaml, with the same keys). Keys that are
@@ -214,7 +214,9 @@ type Resource struct {
 }
 
 // resourceName is strict since a resource's name is a folder's.
-var resourceName = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
+var resourceName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
+})
 
 // ResourceFile returns the name of a resource's file on the units. It is an error if the
 // charm has no resource of that name, or it is not a file.
@@ -235,7 +237,7 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 
 func (m *Meta) checkResources() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
-		if err := checkName("resource", name, resourceName.MatchString, `letters, digits, dots, dashes and underscores`); err != nil {
+		if err := checkName("resource", name, resourceName().MatchString, `letters, digits, dots, dashes and underscores`); err != nil {
 			return err
 		}
 		file := m.Resources[name].Filename

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
-	"bijou/state/lazyregexp"
 	"bijou/state/osutil"
 )
 
@@ -26,8 +27,12 @@ func Invalidf(format string, args ...any) error { return invalidError{fmt.Errorf
 const maxName = 128
 
 var (
-	relationID    = lazyregexp.New(`^relation-[0-9]+$`)
-	interfaceName = lazyregexp.New(`^[a-zA-Z0-9]([a-zA-Z0-9._+-]*[a-zA-Z0-9])?$`)
+	relationID = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^relation-[0-9]+$`)
+	})
+	interfaceName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._+-]*[a-zA-Z0-9])?$`)
+	})
 )
 
 // isCharmName wants a letter after every dash, so that what follows the last dash of a
@@ -80,7 +85,7 @@ func CheckService(name string) error {
 // CheckRelation returns an error unless name can be a relation's. "relation-7" cannot: it
 // would be taken for the id of a relation.
 func CheckRelation(name string) error {
-	if relationID.MatchString(name) {
+	if relationID().MatchString(name) {
 		return fmt.Errorf("invalid relation name %q: it looks like a relation id", name)
 	}
 	return checkName("relation", name, isRelationName, `lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
@@ -88,7 +93,7 @@ func CheckRelation(name string) error {
 
 // CheckInterface returns an error unless name can be the interface's of a relation.
 func CheckInterface(name string) error {
-	return checkName("interface", name, interfaceName.MatchString, `letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
+	return checkName("interface", name, interfaceName().MatchString, `letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
 }
 
 // CheckSeries returns an error unless name can be a series' ("precise").

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/lazyregexp"
 )
 
 // Unsupported returns what a charm asks for and this version of bijou does not have: what the
@@ -39,7 +39,9 @@ type Assumption struct {
 	AllOf []Assumption `json:"all-of,omitempty" yaml:"all-of"`
 }
 
-var assumptionPattern = lazyregexp.New(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
+var assumptionPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
+})
 
 // UnmarshalYAML reads a feature, with a bound of its version or without, or a dictionary of one list.
 func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
@@ -49,7 +51,7 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	} else if err := n.Decode((*lists)(a)); err != nil {
 		return err
 	}
-	if assumptionPattern.MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
+	if assumptionPattern().MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
 		return nil
 	}
 	return fmt.Errorf("line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some", n.Line, n.Value)
@@ -69,7 +71,7 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 }
 
 func isFeatureMet(text, jujuVersion string) bool {
-	parts := assumptionPattern.Compiled().FindStringSubmatch(text)
+	parts := assumptionPattern().FindStringSubmatch(text)
 	if len(parts) == 0 || parts[1] != "juju" {
 		return false
 	}
@@ -177,7 +179,7 @@ func (s Storage) unsupported() string {
 
 func (m *Meta) checkStorage() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
-		if err := checkName("storage", name, storageName.MatchString, `lower-case letters, digits and dashes, a letter first`); err != nil {
+		if err := checkName("storage", name, storageName().MatchString, `lower-case letters, digits and dashes, a letter first`); err != nil {
 			return err
 		}
 	}
@@ -220,12 +222,14 @@ const (
 // maxDirectiveCount bounds how many storages of one name an operator gives a unit at once.
 const maxDirectiveCount = 50
 
-var countPattern = lazyregexp.New(`^[0-9]{1,9}$`)
+var countPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]{1,9}$`)
+})
 
 // ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", in any order.
 func ParseDirective(text string) (name string, d Directive, err error) {
 	name, rest, given := strings.Cut(text, "=")
-	if !storageName.MatchString(name) {
+	if !storageName().MatchString(name) {
 		return "", d, Invalidf("invalid storage name %q", name)
 	}
 	if !given {
@@ -234,7 +238,7 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	for word := range strings.SplitSeq(rest, ",") {
 		size, sizeErr := parseSize(word)
 		switch kind, folder, _ := strings.Cut(word, ":"); {
-		case countPattern.MatchString(word) && d.Count == 0 && word != "0":
+		case countPattern().MatchString(word) && d.Count == 0 && word != "0":
 			d.Count, _ = strconv.Atoi(word)
 		case sizeErr == nil && size > 0 && d.Size == 0:
 			d.Size = size
@@ -268,13 +272,17 @@ func (d Directive) String() string {
 }
 
 var (
-	storageName = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*$`)
-	sizePattern = lazyregexp.New(`^([0-9]{1,9}(?:\.[0-9]{1,3})?)([MGTP])(?:i?B)?$`)
+	storageName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*$`)
+	})
+	sizePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([0-9]{1,9}(?:\.[0-9]{1,3})?)([MGTP])(?:i?B)?$`)
+	})
 )
 
 // parseSize returns a size in MiB: "512M", "1.5G", "2TiB".
 func parseSize(text string) (int64, error) {
-	parts := sizePattern.Compiled().FindStringSubmatch(text)
+	parts := sizePattern().FindStringSubmatch(text)
 	if parts == nil {
 		return 0, fmt.Errorf("invalid size %q", text)
 	}

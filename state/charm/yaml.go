@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
-
-	"bijou/state/lazyregexp"
 )
 
 // unmarshalCharm reads a file of a charm. Of a key that a dictionary has twice, the last
@@ -144,7 +144,7 @@ func shortenError(err error) error {
 	if !ok {
 		return err
 	}
-	text := typeMismatch.Compiled().ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
+	text := typeMismatch().ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 	}
@@ -153,11 +153,13 @@ func shortenError(err error) error {
 
 // typeMismatch is yaml.v3's error about a value of the wrong kind: its tag, the
 // beginning of a scalar, and Go's name of the type that is wanted.
-var typeMismatch = lazyregexp.New("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
+var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
+})
 
 // describeMismatch says the same as Option.typeError would.
 func describeMismatch(complaint string) string {
-	part := typeMismatch.Compiled().FindStringSubmatch(complaint)
+	part := typeMismatch().FindStringSubmatch(complaint)
 	given, goType := strconv.Quote(part[2]), part[3]
 	switch part[1] {
 	case "seq":

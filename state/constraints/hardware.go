@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-
-	"bijou/state/lazyregexp"
+	"sync"
 )
 
 // Hardware describes a machine, as far as it is known. An empty or zero field is not known,
@@ -104,14 +104,16 @@ func (v Value) Satisfies(asked Value) bool {
 }
 
 // sizePattern is of a float with a suffix; no suffix is M.
-var sizePattern = lazyregexp.New(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
+var sizePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
+})
 
 // maxSize is the greatest number of MB that a float holds exactly.
 const maxSize = 1 << 53
 
 // parseSize reads "1.5G" as MB, rounded up: 1536.
 func parseSize(text string) (uint64, error) {
-	parts := sizePattern.Compiled().FindStringSubmatch(text)
+	parts := sizePattern().FindStringSubmatch(text)
 	if parts == nil {
 		return 0, errors.New("must be a non-negative float with optional M/G/T/P suffix")
 	}

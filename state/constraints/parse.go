@@ -9,11 +9,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"bijou/state/lazyregexp"
+	"sync"
 )
 
 // Parse reads constraints as operators write them: NAME=VALUE, separated by
@@ -181,10 +181,12 @@ func parseArch(text string) (string, error) {
 
 // wordPattern is of a provider's names, which go to terminals and into programs' arguments
 // as they are.
-var wordPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
+var wordPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
+})
 
 func parseWord(text string) (string, error) {
-	if !wordPattern.MatchString(text) {
+	if !wordPattern().MatchString(text) {
 		return "", fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
 	}
 	return text, nil

@@ -165,7 +165,7 @@ func putCharm(ctx context.Context, j job) error {
 		return err
 	}
 	defer lock.Close()
-	return unitdir.PutCharm(ctx, st, j.Charms[j.Version], f, func(string) {})
+	return unitdir.PutCharm(ctx, st, j.Charms[j.Version], f, nil, func(string) {})
 }
 
 // inspectRelease looks at the release as an updater does, again and again until it is known what it is.

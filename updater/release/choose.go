@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"bijou/state/lazyregexp"
 	"bijou/updater/record"
 )
 
@@ -139,13 +140,15 @@ const maxVersion = 64
 
 // ParseVersion reads a version.
 func ParseVersion(s string) (Version, error) {
-	if len(s) > maxVersion || !versionPattern.MatchString(s) {
+	if len(s) > maxVersion || !versionPattern().MatchString(s) {
 		return Version{}, fmt.Errorf("cannot take %q for a version: it is numbers with dots between them, and perhaps a hyphen and a number, as in 2018.11.07-1", s)
 	}
 	return Version{s}, nil
 }
 
-var versionPattern = lazyregexp.New(`\A[0-9]+(\.[0-9]+)*(-[0-9]+)?\z`)
+var versionPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\A[0-9]+(\.[0-9]+)*(-[0-9]+)?\z`)
+})
 
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }

@@ -6,11 +6,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"bijou/multicall/console"
-	"bijou/state/lazyregexp"
 )
 
 // checkPrograms looks at what is run of the charm: its hooks and actions, or one program in their place.
@@ -42,7 +43,9 @@ func (p *proofer) hookNames() []string {
 	return p.rules.Hooks(append(p.declared(files, "provides", "requires", "peers"), "juju-info"), p.declared(files, "storage"))
 }
 
-var ofRelation = lazyregexp.New(`-(relation|storage)-[a-z]+$`)
+var ofRelation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-(relation|storage)-[a-z]+$`)
+})
 
 // checkFolder returns which of the names have files in the folder. What is nearly called so is
 // named, unless one of those is a link to it.
@@ -57,7 +60,7 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	for _, e := range entries {
 		name, file := e.Name(), path.Join(folder, e.Name())
 		meant := console.NearestWord(name, names)
-		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 || ofRelation.MatchString(name)
+		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 || ofRelation().MatchString(name)
 		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
 			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
 		}

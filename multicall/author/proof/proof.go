@@ -9,15 +9,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
 	"bijou/state/charm"
-	"bijou/state/lazyregexp"
 )
 
 // Level is how bad it is what was found.
@@ -111,8 +112,12 @@ func (p *proofer) checkDeploy() {
 }
 
 var (
-	lineNumber = lazyregexp.New(`\bline (\d+): `)
-	quotedWord = lazyregexp.New(`"([^"]+)"`)
+	lineNumber = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bline (\d+): `)
+	})
+	quotedWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`"([^"]+)"`)
+	})
 )
 
 // addLocated adds a finding about the file, or that with which the message begins: in the line that
@@ -122,11 +127,11 @@ func (p *proofer) addLocated(level Level, file, message string) {
 		file, message = name, rest
 	}
 	message, line := strings.TrimPrefix(message, "yaml: "), 0
-	if n := lineNumber.Compiled().FindStringSubmatch(message); n != nil {
+	if n := lineNumber().FindStringSubmatch(message); n != nil {
 		line, _ = strconv.Atoi(n[1])
 		message = strings.Replace(message, n[0], "", 1)
 	}
-	for _, word := range quotedWord.Compiled().FindAllStringSubmatch(message, -1) {
+	for _, word := range quotedWord().FindAllStringSubmatch(message, -1) {
 		if node := findScalar(p.documents[file], word[1]); line == 0 && node != nil {
 			line = node.Line
 		}

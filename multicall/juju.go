@@ -47,11 +47,16 @@ func jujuParts() juju.Parts {
 		Version:   applet.Version,
 		Applets:   appletNames(),
 		HookTools: hookToolNames(),
-		Agents:    localAgents{},
+		Processes: processes{},
+		Claims:    claims{},
 		Services:  services{},
 		Hooks:     hooks{},
 		Providers: providers.All{},
-		OpenFleet: openFleet,
+
+		Owed:        agent.Owed,
+		SweepTools:  agents.SweepTools,
+		RemoveFiles: removeAgentFiles,
+		OpenFleet:   openFleet,
 	}
 }
 
@@ -63,10 +68,10 @@ func openFleet(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
 	return neco.OpenFleet(ctx, s, parts)
 }
 
-// localAgents implements juju.Agents.
-type localAgents struct{}
+// processes implements juju.Processes.
+type processes struct{}
 
-func (localAgents) Start(e home.Environment) (alive func() bool, err error) {
+func (processes) Start(e home.Environment) (alive func() bool, err error) {
 	if systemd.Manages(e) {
 		err := console.Hint(systemd.Start(e), "as root: systemctl start "+systemd.MachineUnitName(e))
 		return func() bool { return systemd.IsActive(e) }, err
@@ -75,7 +80,7 @@ func (localAgents) Start(e home.Environment) (alive func() bool, err error) {
 	return i.Alive, err
 }
 
-func (localAgents) Halt(ctx context.Context, dir string, grace time.Duration) error {
+func (processes) Halt(ctx context.Context, dir string, grace time.Duration) error {
 	for _, i := range findAgents(dir) {
 		if err := process.Stop(ctx, i, grace); err != nil {
 			return err
@@ -84,20 +89,17 @@ func (localAgents) Halt(ctx context.Context, dir string, grace time.Duration) er
 	return local.Halt(ctx, dir, grace)
 }
 
-func (localAgents) Holder(dir string) (state.Holder, error) { return daemon.HolderOf(dir) }
+// claims implements juju.Claims.
+type claims struct{}
 
-func (localAgents) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
+func (claims) Holder(dir string) (state.Holder, error) { return daemon.HolderOf(dir) }
 
-func (localAgents) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
+func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 
-func (localAgents) SweepTools(e home.Environment, keep ...string) error {
-	return agents.SweepTools(e, keep...)
-}
-
-func (localAgents) Owed(v *state.View, unit string) (string, error) { return agent.Owed(v, unit) }
+func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
 // Unit files that this user may not remove are harmless: their service finds no environment.
-func (localAgents) RemoveFiles(e home.Environment) error {
+func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
@@ -114,7 +116,7 @@ func (localAgents) RemoveFiles(e home.Environment) error {
 	return errors.Join(err, removed)
 }
 
-func (localAgents) Running(dir string) (pid int, err error) {
+func (processes) Running(dir string) (pid int, err error) {
 	i, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
 		return 0, nil
@@ -122,7 +124,7 @@ func (localAgents) Running(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
-func (a localAgents) Process(dir string) (pid int, err error) {
+func (a processes) Process(dir string) (pid int, err error) {
 	if pid, err = a.Running(dir); pid != 0 || err != nil {
 		return pid, err
 	}

@@ -29,7 +29,7 @@ const (
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		mark := logSize(e)
-		alive, err := o.parts.Agents.Start(e)
+		alive, err := o.parts.Processes.Start(e)
 		if err != nil {
 			tail := readLogTail(e, mark)
 			return errors.Join(err, tail)
@@ -61,10 +61,10 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
 	for {
-		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); pid != 0 || err != nil {
+		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); pid != 0 || err != nil {
 			return pid, err
 		}
-		other, err := o.parts.Agents.Process(e.MachineDir("0"))
+		other, err := o.parts.Processes.Process(e.MachineDir("0"))
 		if other == 0 || err != nil {
 			return 0, err
 		}
@@ -83,7 +83,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	defer cancel()
 	for {
 		lives := alive()
-		if pid, err = o.parts.Agents.Running(e.MachineDir("0")); err != nil {
+		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
 		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
@@ -93,7 +93,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		case err != nil || ready && pid != 0:
 			return pid, err
 		case !lives && pid == 0:
-			if other, err := o.parts.Agents.Process(e.MachineDir("0")); other == 0 || err != nil { // or that one comes up
+			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil { // or that one comes up
 				return 0, cmp.Or(err, errors.New("the background process has ended"))
 			}
 		}

@@ -254,7 +254,7 @@ func (b *bootstrap) restoreState() error {
 func (b *bootstrap) undo() error {
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
-	if err := b.o.parts.Agents.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
+	if err := b.o.parts.Processes.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
 		return err
 	}
 	if b.createdStore {

@@ -50,5 +50,5 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
 	kind, _, _ := strings.Cut(e.State, ":")
-	return &dashboard.Environment{Name: e.Name, Version: o.parts.Version, Store: kind, State: s, Explain: unitMessage, Owed: o.parts.Agents.Owed}, err
+	return &dashboard.Environment{Name: e.Name, Version: o.parts.Version, Store: kind, State: s, Explain: unitMessage, Owed: o.parts.Owed}, err
 }

@@ -100,7 +100,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	}
 	o.note("ending the processes of environment %q", e.Name)
 	for _, dir := range dirs {
-		if err := o.parts.Agents.Halt(ctx, dir, haltTimeout); err != nil {
+		if err := o.parts.Processes.Halt(ctx, dir, haltTimeout); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
 		return err
 	}
-	if err := o.parts.Agents.RemoveFiles(e); err != nil {
+	if err := o.parts.RemoveFiles(e); err != nil {
 		return err
 	}
 	if err := storeurl.Remove(ctx, e.State); err != nil {
@@ -140,7 +140,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 		w := &settleWaiter{o: o, state: s, until: untilGone, drains: true, timeout: c.Timeout}
 		left, err := state.Read(o.ctx, s, w.readSettlement)
 		if err == nil && len(left.pending) > 0 {
-			pid, err := o.parts.Agents.Running(e.MachineDir("0"))
+			pid, err := o.parts.Processes.Running(e.MachineDir("0"))
 			if err == nil && pid == 0 { // without it nobody runs the stop hooks
 				o.note("starting the background process of environment %q, for its units' stop hooks", e.Name)
 				err = o.startBackground(e)

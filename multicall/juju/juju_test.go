@@ -107,7 +107,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("said %q", errs)
 	}
 	dir := filepath.Join(w.home.Dir, "default", "machines", "0")
-	if err := w.parts.Agents.Halt(t.Context(), dir, 0); err != nil {
+	if err := w.parts.Processes.Halt(t.Context(), dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, errs := w.run("", "status"); !strings.Contains(errs, "hint: start it again with: juju start -e default") {

@@ -24,7 +24,7 @@ func (o *operator) checkStopped(e home.Environment) error {
 	}
 
 	for _, dir := range dirs {
-		pid, err := o.parts.Agents.Process(dir)
+		pid, err := o.parts.Processes.Process(dir)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil // there is no folder, or hosts that share a store have each its own
 	}
-	here, err := o.parts.Agents.Holder(e.MachineDir("0"))
+	here, err := o.parts.Claims.Holder(e.MachineDir("0"))
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func relocateState(e home.Environment) (home.Environment, error) {
 // claimMachine waits for the end of a process of this host that ran the machine from
 // another folder.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
-	here, err := o.parts.Agents.Holder(e.MachineDir(id))
+	here, err := o.parts.Claims.Holder(e.MachineDir(id))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 			return err
 		}
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
-		if held && o.parts.Agents.IsAlive(old) && isStateInside {
+		if held && o.parts.Claims.IsAlive(old) && isStateInside {
 			_, hint := o.describeHolder(old)
 			return console.Hint(fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old), hint, "then juju start --moved again")
 		}
@@ -141,7 +141,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
-	for o.parts.Agents.IsAlive(old) && !o.parts.Agents.IsStopped(old) {
+	for o.parts.Claims.IsAlive(old) && !o.parts.Claims.IsStopped(old) {
 		if backoff.Sleep(ctx, processPollInterval) == nil {
 			continue
 		}
@@ -150,7 +150,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 		}
 		break
 	}
-	if !o.parts.Agents.IsAlive(old) {
+	if !o.parts.Claims.IsAlive(old) {
 		return nil
 	}
 
@@ -161,7 +161,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 }
 
 func (o *operator) describeHolder(old state.Holder) (state, hint string) {
-	if o.parts.Agents.IsStopped(old) {
+	if o.parts.Claims.IsStopped(old) {
 		return "was stopped, and cannot end", fmt.Sprintf("kill -9 %d ends it; kill -CONT %[1]d lets it go on", old.PID)
 	}
 	return "does not end", fmt.Sprintf("kill %d ends it, or kill -9 %[1]d", old.PID)

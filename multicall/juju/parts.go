@@ -15,18 +15,28 @@ type Parts struct {
 	Version   string   // bijou's
 	Applets   []string // links to make in the tools folder
 	HookTools []string // the hook tools among them, which charms may hold as links
-	Agents    Agents
+	Processes Processes
+	Claims    Claims
 	Services  Services
 	Hooks     Hooks
 	Providers Providers
+
+	// Owed returns what a unit's agent would do now, as the state is; "" if it would wait for
+	// something to change. That update-status comes every few minutes does not count.
+	Owed func(v *state.View, unit string) (string, error)
+	// SweepTools removes the tools that nobody runs any more, but for those named and
+	// the environment's own.
+	SweepTools func(e home.Environment, keep ...string) error
+	// RemoveFiles removes what the agents of the environment keep outside of its folder.
+	RemoveFiles func(e home.Environment) error
 	// OpenFleet opens what a page shows of boot servers; nil: there are none.
 	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
 	// Fault, unless it is nil, is called at named points, for tests.
 	Fault func(point string)
 }
 
-// Agents are the processes that run machines on this host.
-type Agents interface {
+// Processes run machines on this host.
+type Processes interface {
 	// Start starts the environment's background process (machine 0, with the
 	// provisioner) and does not wait for it; alive reports whether it still lives.
 	Start(e home.Environment) (alive func() bool, err error)
@@ -38,20 +48,16 @@ type Agents interface {
 	// Halt ends the process that runs the local machine of that folder, or is about to, and
 	// returns when none does.
 	Halt(ctx context.Context, dir string, grace time.Duration) error
+}
+
+// Claims tell who holds the claim of a machine.
+type Claims interface {
 	// Holder returns a folder of this host, as machines' claims name it.
 	Holder(dir string) (state.Holder, error)
 	// IsAlive reports whether a claim's holder is a live process of this host.
 	IsAlive(h state.Holder) bool
 	// IsStopped reports whether a live holder was stopped (SIGSTOP), so that it cannot end by itself.
 	IsStopped(h state.Holder) bool
-	// SweepTools removes the tools that nobody runs any more, but for those named and
-	// the environment's own.
-	SweepTools(e home.Environment, keep ...string) error
-	// Owed returns what a unit's agent would do now, as the state is; "" if it would wait for
-	// something to change. That update-status comes every few minutes does not count.
-	Owed(v *state.View, unit string) (string, error)
-	// RemoveFiles removes what the agents of the environment keep outside of its folder.
-	RemoveFiles(e home.Environment) error
 }
 
 // Services are systemd's services of this host.

@@ -33,7 +33,7 @@ func (c showUnitCmd) Run(o *operator) error {
 			if _, err := v.Unit(name); err != nil {
 				return nil, err
 			}
-			d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Agents.Owed)
+			d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
 			if err != nil {
 				return nil, fmt.Errorf("cannot show unit %q: %w", name, err)
 			}

@@ -27,7 +27,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		return 0, err
 	}
 	for _, dir := range dirs {
-		pid, err := o.parts.Agents.Process(dir)
+		pid, err := o.parts.Processes.Process(dir)
 		if err != nil {
 			return stopped, err
 		}
@@ -38,7 +38,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 			err = o.parts.Services.Stop(service)
 		}
 		if err == nil {
-			err = o.parts.Agents.Halt(o.ctx, dir, haltTimeout)
+			err = o.parts.Processes.Halt(o.ctx, dir, haltTimeout)
 		}
 		if err != nil {
 			return stopped, err

@@ -43,11 +43,11 @@ func newTestEnv(t *testing.T) *testEnv {
 	w := &testEnv{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, backgrounds: map[string]*background{}}
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
-		Agents: testAgents{w}, Services: noServices{}, Hooks: testHooks{w: w}, Providers: testProviders{},
+		Processes: testAgents{w}, Claims: testAgents{w}, Owed: testAgents{w}.Owed, SweepTools: testAgents{w}.SweepTools, RemoveFiles: testAgents{w}.RemoveFiles, Services: noServices{}, Hooks: testHooks{w: w}, Providers: testProviders{},
 	}
 	t.Cleanup(func() {
 		for dir := range w.backgrounds {
-			if err := w.parts.Agents.Halt(context.Background(), dir, 0); err != nil {
+			if err := w.parts.Processes.Halt(context.Background(), dir, 0); err != nil {
 				t.Error(err)
 			}
 		}

@@ -47,7 +47,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 		if err := c.awaitAgents(o, s, e.Tools); err != nil {
 			return err
 		}
-		return o.parts.Agents.SweepTools(e, before)
+		return o.parts.SweepTools(e, before)
 	})
 }
 

@@ -208,7 +208,7 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 		return nil
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		owed, err := w.o.parts.Agents.Owed(v, name)
+		owed, err := w.o.parts.Owed(v, name)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}

@@ -36,20 +36,20 @@ func TestAgentThatComesUp(t *testing.T) {
 		return cmd
 	}
 	start("2")
-	if pid, err := (localAgents{}).Process(dir); pid != 0 || err != nil {
+	if pid, err := (processes{}).Process(dir); pid != 0 || err != nil {
 		t.Errorf("before its start: process %d, error %v", pid, err)
 	}
 	cmd := start("1")
-	if pid, err := (localAgents{}).Process(dir); pid != cmd.Process.Pid || err != nil {
+	if pid, err := (processes{}).Process(dir); pid != cmd.Process.Pid || err != nil {
 		t.Errorf("process %d, error %v: want %d", pid, err, cmd.Process.Pid)
 	}
-	if pid, err := (localAgents{}).Running(dir); pid != 0 || err != nil {
+	if pid, err := (processes{}).Running(dir); pid != 0 || err != nil {
 		t.Errorf("it runs already: process %d, error %v", pid, err)
 	}
-	if err := (localAgents{}).Halt(t.Context(), dir, time.Minute); err != nil {
+	if err := (processes{}).Halt(t.Context(), dir, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if pid, err := (localAgents{}).Process(dir); pid != 0 || err != nil {
+	if pid, err := (processes{}).Process(dir); pid != 0 || err != nil {
 		t.Errorf("after its end: process %d, error %v", pid, err)
 	}
 }

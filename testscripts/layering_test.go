@@ -102,9 +102,9 @@ func laws() []law {
 			}},
 		{"leaves import nothing of bijou", "stores, state/charm, hookenv (never hookenv/client) and all roles may import them, so they may stand on nothing",
 			func(p pkg, imp string) bool { return isLeaf(p.ImportPath) && ours(imp) }},
-		{"stores import state/store, its opener and leaves only", "a store knows keys and values, no entities, and no other store",
+		{"stores import state/store, its handle and leaves only", "a store knows keys and values, no entities, and no other store",
 			func(p pkg, imp string) bool {
-				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/opener" && !isLeaf(imp)
+				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/handle" && !isLeaf(imp)
 			}},
 		{"only packages of state import stores", "everything durable goes through state, or the key-value layer",
 			func(p pkg, imp string) bool {
@@ -117,7 +117,7 @@ func laws() []law {
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing; charms alone are files, too, and may use leaves",
 			func(p pkg, imp string) bool {
-				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/sanitize", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
+				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/text", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
 		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",
@@ -133,9 +133,9 @@ func laws() []law {
 		{"SQLite only in state/store/sqlite", "one importer keeps it replaceable", onlyIn("modernc.org/sqlite", "bijou/state/store/sqlite")},
 		{"script only in multicall/author", "one importer keeps it replaceable", onlyIn("rsc.io/script", "bijou/multicall/author")},
 		{"testscript is for tests only", "it links go/build and testing, which every start of the binary would initialise", onlyIn("github.com/rogpeppe/go-internal", "bijou/testscripts")},
-		{"renameio only in state/durable", "it leaves the folder unsynced: a file that is to last is written by the one function that syncs that, too",
+		{"renameio only in state/osutil", "it leaves the folder unsynced: a file that is to last is written by the one function that syncs that, too",
 			func(p pkg, imp string) bool {
-				return onlyIn("github.com/google/renameio", "bijou/state/durable")(p, imp) && !isForTests(p)
+				return onlyIn("github.com/google/renameio", "bijou/state/osutil")(p, imp) && !isForTests(p)
 			}},
 		{"kong only where commands and flags are", "everything else takes values, not flags",
 			onlyIn("github.com/alecthomas/kong", "bijou/multicall")},
@@ -189,8 +189,8 @@ func TestLawsCanFail(t *testing.T) {
 		"unsafe only in hookenv/client/early":                                             {"bijou/hookenv/client", "unsafe"},
 		"hookenv/amp imports strconv only":                                                {"bijou/hookenv/amp", "errors"},
 		"state imports no role":                                                           {"bijou/state", "bijou/provision"},
-		"leaves import nothing of bijou":                                                  {"bijou/state/backoff", "bijou/state/sanitize"},
-		"stores import state/store, its opener and leaves only":                           {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
+		"leaves import nothing of bijou":                                                  {"bijou/state/backoff", "bijou/state/keys"},
+		"stores import state/store, its handle and leaves only":                           {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
 		"only packages of state import stores":                                            {"bijou/agent", "bijou/state/store"},
 		"the key-value layer is imported by state, the updater and what makes them only":  {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                           {"bijou/state/charm", "bijou/state"},
@@ -201,7 +201,7 @@ func TestLawsCanFail(t *testing.T) {
 		"SQLite only in state/store/sqlite":                                               {"bijou/state", "modernc.org/sqlite"},
 		"script only in multicall/author":                                                 {"bijou/multicall/juju", "rsc.io/script"},
 		"testscript is for tests only":                                                    {"bijou/multicall/author", "github.com/rogpeppe/go-internal/testscript"},
-		"renameio only in state/durable":                                                  {"bijou/provision/nspawn", "github.com/google/renameio/v2"},
+		"renameio only in state/osutil":                                                   {"bijou/provision/nspawn", "github.com/google/renameio/v2"},
 		"kong only where commands and flags are":                                          {"bijou/agent", "github.com/alecthomas/kong"},
 		"leader and worker of an update never import one another":                         {"bijou/updater/worker", "bijou/updater/leader"},
 		"what is decided of an update knows the records only":                             {"bijou/updater/decide", "bijou/updater/leader"},
@@ -259,7 +259,8 @@ func roleOf(importPath string) string {
 
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
-	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/bind", "bijou/state/carry", "bijou/state/childenv", "bijou/state/digest", "bijou/state/durable", "bijou/state/executable", "bijou/state/filelock", "bijou/state/lazyregexp", "bijou/state/lines", "bijou/state/procstat", "bijou/state/secret", "bijou/state/wrap"}, importPath)
+	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/carry", "bijou/state/childenv", "bijou/state/osutil",
+		"bijou/state/secret", "bijou/state/text"}, importPath)
 }
 
 // compositionRoot lists what multicall and its rooms import of roles: they make them and

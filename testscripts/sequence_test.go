@@ -50,22 +50,22 @@ func cleanUps() map[string]string {
 		"os.RemoveAll":                   "it removes the scratch directory of the step that failed",
 		"bijou/multicall/home.removeAll": "it is os.RemoveAll for directories that a charm made read-only",
 
-		"bijou/agent.RemoveSockets":                       "it removes the sockets of processes that have ended",
-		"(bijou/agent/unitfolder.Folder).restoreOldCharm": "it puts the charm back that was set aside",
-		"(bijou/multicall/juju.asideFolder).undo":         "it puts back what was set aside",
-		"(bijou/multicall/juju.asideFolders).undo":        "it puts back what was set aside",
-		"(*bijou/multicall/tour.tour).cleanUp":            "it removes the tour's environment",
-		"(*bijou/multicall/home.FolderLock).Remove":       "it removes the directory of an environment that was not made",
-		"(*bijou/multicall/juju.bootstrap).undo":          "it undoes a bootstrap",
-		"(*bijou/multicall/juju.operator).cancelQueued":   "it cancels the actions that were queued before the failure",
-		"(bijou/provision/nspawn.launch).abort":           "it ends a container that did not come up",
-		"(*bijou/provision/ssh.Provider).removeRecord":    "it takes back the record of a host that was not claimed",
-		"bijou/state/osutil.ReleaseMount":                 "it unbinds a directory",
-		"bijou/state/unitdir.ReleaseUnit":                 "it unbinds the directories of a unit",
-		"bijou/state/bind.unmount":                        "it unbinds a directory",
-		"(*bijou/state/copying.copyLock).release":         "it gives the environment back",
-		"(*bijou/testscripts/etcdtest.Cluster).Stop":      "it ends the processes of a test",
-		"(*bijou/testscripts/etcdtest.Member).Kill":       "it ends a process of a test",
+		"bijou/agent.RemoveSockets":                     "it removes the sockets of processes that have ended",
+		"(bijou/state/unitdir.Folder).restoreOldCharm":  "it puts the charm back that was set aside",
+		"(bijou/multicall/juju.asideFolder).undo":       "it puts back what was set aside",
+		"(bijou/multicall/juju.asideFolders).undo":      "it puts back what was set aside",
+		"(*bijou/multicall/tour.tour).cleanUp":          "it removes the tour's environment",
+		"(*bijou/multicall/home.FolderLock).Remove":     "it removes the directory of an environment that was not made",
+		"(*bijou/multicall/juju.bootstrap).undo":        "it undoes a bootstrap",
+		"(*bijou/multicall/juju.operator).cancelQueued": "it cancels the actions that were queued before the failure",
+		"(bijou/provision/nspawn.launch).abort":         "it ends a container that did not come up",
+		"(*bijou/provision/ssh.Provider).removeRecord":  "it takes back the record of a host that was not claimed",
+		"bijou/state/osutil.ReleaseMount":               "it unbinds a directory",
+		"bijou/state/unitdir.ReleaseUnit":               "it unbinds the directories of a unit",
+		"bijou/state/osutil.Unmount":                    "it unbinds a directory",
+		"(*bijou/state/copying.copyLock).release":       "it gives the environment back",
+		"(*bijou/testscripts/etcdtest.Cluster).Stop":    "it ends the processes of a test",
+		"(*bijou/testscripts/etcdtest.Member).Kill":     "it ends a process of a test",
 	}
 }
 
@@ -93,23 +93,22 @@ func pureCalls() []string {
 // each with its functions that do more, or that tell the time.
 func purePackages() map[string][]string {
 	return map[string][]string{
-		"bijou/state/lazyregexp": nil, // what it compiles at the first call is the same at each
-		"cmp":                    nil,
-		"encoding/hex":           nil,
-		"errors":                 nil,
-		"maps":                   nil,
-		"math":                   nil,
-		"net/netip":              nil,
-		"net/url":                nil,
-		"path":                   nil,
-		"path/filepath":          {"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"},
-		"regexp":                 nil,
-		"slices":                 nil,
-		"strconv":                nil,
-		"strings":                nil,
-		"time":                   {"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"},
-		"unicode":                nil,
-		"unicode/utf8":           nil,
+		"cmp":           nil,
+		"encoding/hex":  nil,
+		"errors":        nil,
+		"maps":          nil,
+		"math":          nil,
+		"net/netip":     nil,
+		"net/url":       nil,
+		"path":          nil,
+		"path/filepath": {"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"},
+		"regexp":        nil,
+		"slices":        nil,
+		"strconv":       nil,
+		"strings":       nil,
+		"time":          {"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"},
+		"unicode":       nil,
+		"unicode/utf8":  nil,
 	}
 }
 
@@ -121,7 +120,8 @@ type program struct {
 
 	packages  []checkedPackage
 	functions map[string]function
-	pure      map[string]bool // by full name; what is not there was not asked for
+	once      map[string]function // package variables made by sync.OnceValue, by path and name
+	pure      map[string]bool     // by full name; what is not there was not asked for
 
 	looked  int             // calls of errors.Join and cmp.Or
 	cleaned map[string]bool // the clean-ups among their arguments, by full name
@@ -144,7 +144,8 @@ type checkedPackage struct {
 
 // function is one function with a body, and the meaning of the names in it.
 type function struct {
-	decl *ast.FuncDecl
+	decl ast.Node
+	body *ast.BlockStmt
 	info *types.Info
 }
 
@@ -194,6 +195,7 @@ func newProgram(t *testing.T, patterns ...string) *program {
 func (p *program) forget() {
 	p.packages = nil
 	p.functions = map[string]function{}
+	p.once = map[string]function{}
 	p.pure = map[string]bool{}
 	p.cleaned = map[string]bool{}
 }
@@ -250,7 +252,27 @@ func (p *program) add(t *testing.T, importPath string, sources map[string]string
 	for _, file := range files {
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
-				p.functions[info.Defs[f.Name].(*types.Func).FullName()] = function{f, info}
+				p.functions[info.Defs[f.Name].(*types.Func).FullName()] = function{f, f.Body, info}
+			}
+			if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.VAR {
+				p.addOnce(importPath, d, info)
+			}
+		}
+	}
+}
+
+// addOnce adds the package variables that sync.OnceValue makes of a function literal. Nobody assigns
+// to a package variable, so that a call of one is a call of that literal.
+func (p *program) addOnce(importPath string, d *ast.GenDecl, info *types.Info) {
+	for _, s := range d.Specs {
+		spec := s.(*ast.ValueSpec)
+		for i, value := range spec.Values {
+			call, ok := value.(*ast.CallExpr)
+			if !ok || calledName(info, call) != "sync.OnceValue" {
+				continue
+			}
+			if literal, ok := call.Args[0].(*ast.FuncLit); ok {
+				p.once[importPath+"."+spec.Names[i].Name] = function{literal, literal.Body, info}
 			}
 		}
 	}
@@ -310,7 +332,7 @@ func (p *program) firstWork(info *types.Info, scope, syntax ast.Node, allowed fu
 					found = f.FullName()
 				}
 			case *types.Var:
-				if isFunction(object) && !(scope.Pos() <= object.Pos() && object.Pos() < scope.End()) {
+				if isFunction(object) && !(scope.Pos() <= object.Pos() && object.Pos() < scope.End()) && !p.isPureOnce(object) {
 					found = object.Name()
 				}
 			}
@@ -356,17 +378,34 @@ func (p *program) isPure(f *types.Func) bool {
 			return !slices.Contains(except, f.Name())
 		}
 	}
-	if pure, ok := p.pure[name]; ok {
-		return pure
-	}
 	of, ok := p.functions[name]
 	if !ok {
 		return false
 	}
 
+	return p.judge(name, of)
+}
+
+// isPureOnce reports whether a package variable was made by sync.OnceValue of a function that only
+// computes: what it computes at the first call is the same at each.
+func (p *program) isPureOnce(v *types.Var) bool {
+	if v.Pkg() == nil {
+		return false
+	}
+	name := v.Pkg().Path() + "." + v.Name()
+	of, ok := p.once[name]
+	return ok && p.judge(name, of)
+}
+
+// judge reports whether a function only computes, and remembers that by its name.
+func (p *program) judge(name string, of function) bool {
+	if pure, ok := p.pure[name]; ok {
+		return pure
+	}
+
 	p.pure[name] = true
 	none := func(*types.Func) bool { return false }
-	if p.firstWork(of.info, of.decl, of.decl.Body, none) == "" {
+	if p.firstWork(of.info, of.decl, of.body, none) == "" {
 		return true
 	}
 	maps.DeleteFunc(p.pure, func(_ string, pure bool) bool { return pure }) // some may rest on this one
@@ -477,7 +516,7 @@ func calledName(info *types.Info, call *ast.CallExpr) string {
 func TestSequenceLawFindsWork(t *testing.T) {
 	const declarations = `package planted
 
-import ("cmp"; other "errors"; "fmt"; "io"; "os"; "slices"; "strings")
+import ("cmp"; other "errors"; "fmt"; "io"; "os"; "slices"; "strings"; "sync")
 
 var _ = other.New
 var _ = fmt.Errorf
@@ -486,6 +525,9 @@ var _ = strings.Cut
 var _ = cmp.Compare[int]
 
 var count int
+
+var computed = sync.OnceValue(func() string { return strings.ToUpper("a") })
+var removed = sync.OnceValue(func() string { os.Remove("f"); return "" })
 
 type counter struct { n int; then func() error }
 
@@ -514,7 +556,7 @@ func planted(err error, errs []error, f *os.File, c *counter, names []string, va
 	return %s
 }
 `
-	p := newProgram(t, "cmp", "errors", "fmt", "io", "os", "slices", "strings")
+	p := newProgram(t, "cmp", "errors", "fmt", "io", "os", "slices", "strings", "sync")
 	for _, test := range []struct{ expression, calls string }{ // calls: "" is none
 		{`other.Join(err, write())`, "planted.write"},
 		{`other.Join(write(), err)`, "planted.write"},
@@ -540,6 +582,7 @@ func planted(err error, errs []error, f *os.File, c *counter, names []string, va
 		{`other.Join(err, table["a"]())`, `table["a"]`},
 		{`other.Join(err, send(to))`, "planted.send"},
 		{`cmp.Or(<-to, 1)`, "a channel"},
+		{`cmp.Or(removed(), "a")`, "removed"},
 		{`cmp.Or(slices.IndexFunc(names, isGone), 1)`, "planted.isGone"},
 		{`other.Join(other.Join(err, write()), err)`, "planted.write"},
 
@@ -548,6 +591,7 @@ func planted(err error, errs []error, f *os.File, c *counter, names []string, va
 		{`other.Join(fmt.Errorf("no: %w", err), f.Close(), os.Remove(f.Name()))`, ""},
 		{`other.Join(err, w.Close())`, ""},
 		{`cmp.Or(check("a"), check("b"), even(3))`, ""},
+		{`cmp.Or(computed(), "a")`, ""},
 		{`other.Join(err, func() error { n := 1; n++; return even(n) }())`, ""},
 		{`other.Join(err, c.added())`, ""},
 		{`cmp.Or(os.Getenv("A"), strings.ToUpper("b"), string(names[0]))`, ""},

@@ -1,7 +1,7 @@
 // Package local is the provider for which a machine is a folder and a machine agent's process on
 // this host: no isolation, for laptops, charm authors and tests.
 //
-// It imports provision/provider, provision/local/process and state/durable only;
+// It imports provision/provider, provision/local/process and state/osutil only;
 // multicall chooses it.
 package local
 

@@ -7,7 +7,7 @@
 // is found by its control groups, or as systemd's unit where systemd manages the host.
 //
 // It is no provisioner, and knows nothing of what is in the state. It imports
-// provision/provider and state/durable only; multicall chooses it.
+// provision/provider and state/osutil only; multicall chooses it.
 package nspawn
 
 import (

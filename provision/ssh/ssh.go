@@ -4,7 +4,7 @@
 // It never makes hosts, and never trusts one whose key nobody has vouched for. A host is one
 // machine's at a time: a mark on the host itself says whose, so that no two environments, and no
 // two provisioners, share one by accident. It imports provision/provider, state/constraints and
-// state/durable only; multicall chooses it.
+// state/osutil only; multicall chooses it.
 package ssh
 
 import (

@@ -4,7 +4,7 @@
 // servers. A Source asks GitHub's API what is published, and gets files; all else is pure.
 //
 // It runs and installs nothing. The updater's packages may import it; it imports
-// updater/record and state/durable only.
+// updater/record and state/osutil only.
 package release
 
 import (

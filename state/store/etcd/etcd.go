@@ -2,7 +2,7 @@
 //
 // It is no general client of etcd and manages no cluster: members, compaction, quotas and users are
 // their operator's. Only package state imports it (and it alone imports etcd's client); of bijou it
-// imports store and store/opener only. It wants etcd 3.4.25, 3.5.8, 3.6 or newer: before those,
+// imports store and store/handle only. It wants etcd 3.4.25, 3.5.8, 3.6 or newer: before those,
 // watches tell of their progress too early.
 //
 // How it works, file by file: dial (connection, password and certificates, which are read again for

@@ -2,7 +2,7 @@
 //
 // It is no server and no general SQL layer: it knows four tables and the
 // operations of store.Store. Only package state imports it (and it alone
-// imports SQLite); of bijou it imports store and store/opener only.
+// imports SQLite); of bijou it imports store and store/handle only.
 //
 // How it works, file by file: conn (connections and their pragmas), schema (tables, Create and
 // the format check), guard (whether the files, and what they hold, are still those that were opened),

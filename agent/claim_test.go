@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestClaimLostInMidHook has an operator give the machine to another place while a hook

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestHookConcurrencyFollowsTheEnvironment(t *testing.T) {

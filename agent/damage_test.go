@@ -8,7 +8,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // hiding is a store that does not show one key, as a damaged one would not.

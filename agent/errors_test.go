@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // manual switches automatic retries off.

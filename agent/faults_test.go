@@ -13,8 +13,8 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // faulty is a store whose commits, snapshots and watches fail or stall as a test

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestFloodOfOneUnit has a hook say 15 MB: all of it is in the unit's files, what

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestHub has one hook of a hub write in all of its relations: all of it is one

@@ -11,7 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/text"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // pair deploys mysql/0, whose joined hook sets a user, and wordpress/0, whose

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // many deploys so many units of a trivial charm, and waits until all are started:

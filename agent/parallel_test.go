@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // crowd is a hook that calls its tools from many processes at once, several

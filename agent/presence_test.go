@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestLostSessionIsReplacedAndAgentsAnnouncedAgain(t *testing.T) {

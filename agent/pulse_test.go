@@ -9,7 +9,7 @@ import (
 	"bijou/agent/pulse"
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // stuck is a store whose transactions never end once it is told to be.

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestKilledAtEveryPoint(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/unitdir"
-	"bijou/testscripts/await"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/statetest"
 )
 
 // rig is one environment with a machine agent, in this process. This test binary

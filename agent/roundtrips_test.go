@@ -11,7 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // countingStore counts what would be round trips if it were far away: a commit, a list, what

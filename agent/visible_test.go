@@ -12,7 +12,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // witness is a store that remembers what is read and written through it.

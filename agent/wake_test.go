@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestUnitIsWokenByItsOwnKeysOnly counts what is read of the store: once a

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/await"
-	"bijou/testscripts/dummy"
-	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/fakes/dummy"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/await"
 )
 
 // BenchmarkMachines is from a provisioner's start until the instances of so many

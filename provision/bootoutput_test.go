@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/testscripts/dummy"
+	"bijou/testscripts/fakes/dummy"
 )
 
 // logged returns the lines in the log of machine 1.

@@ -12,7 +12,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
-	"bijou/testscripts/dummy"
+	"bijou/testscripts/fakes/dummy"
 )
 
 func TestRunLeavesFailedMachinesToTheOperator(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
-	"bijou/testscripts/dummy"
+	"bijou/testscripts/fakes/dummy"
 )
 
 func TestRunStartsAndRecords(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/await"
-	"bijou/testscripts/dummy"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
+	"bijou/testscripts/fakes/dummy"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // TestMain makes this binary a provisioner over the dummy, too.

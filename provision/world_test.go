@@ -15,8 +15,8 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state"
-	"bijou/testscripts/dummy"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/dummy"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // world is an environment with a provisioner at work.

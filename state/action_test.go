@@ -11,7 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 var noon = time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)

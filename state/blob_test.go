@@ -14,7 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/keyspace"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestBlobs(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // hub is mysql related to n services, mysql/0 in every relation.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // first is a process of one place; the others differ from it by what their names say.

@@ -8,7 +8,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestConfig(t *testing.T) {

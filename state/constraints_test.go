@@ -9,7 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/constraints"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func parsed(t testing.TB, text string) constraints.Value {

@@ -8,8 +8,8 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestHookRunsAreSmall has a hook say a megabyte. Its unit's status is as ever, and what is remembered of the

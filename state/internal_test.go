@@ -7,7 +7,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/memstore"
 )
 
 func testEnvironment() Environment {

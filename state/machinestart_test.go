@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestSetStarted of a machine whose start was said to have failed: its agent, once it

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestOpen(t *testing.T) {

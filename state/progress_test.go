@@ -7,7 +7,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/progress"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestProgress(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestRehearse: what is written in a rehearsal is seen by what comes after it there, and by nobody else; an

@@ -13,7 +13,7 @@ import (
 	"bijou/state"
 	"bijou/state/keyspace"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // give stores a file and makes it a service's resource.

@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/constraints"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestServiceComesWithItsPeerRelation(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func leaderOf(t *testing.T, st *state.State, service string) string {

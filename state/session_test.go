@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestPresence(t *testing.T) {

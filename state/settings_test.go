@@ -9,7 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestMergeSettings(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 
 	"bijou/state"
-	"bijou/testscripts/memstore"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/memstore"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestProcessHasOneSession has two roles share it: who campaigns waits until who

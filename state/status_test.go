@@ -13,7 +13,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/status"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // blogs is two blogs and a database, in several states of health.

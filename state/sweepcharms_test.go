@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // revisions are those of mysql that the environment has, and whether their archives are there.

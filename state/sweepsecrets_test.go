@@ -12,7 +12,7 @@ import (
 	"bijou/state/secret"
 	"bijou/state/secret/record"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // keysOfSecrets lists what the store has of secrets, contents included.

@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/keyspace"
 	"bijou/state/sweep"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestTools(t *testing.T) {

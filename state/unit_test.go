@@ -10,7 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestPlacement(t *testing.T) {

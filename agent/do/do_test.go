@@ -14,7 +14,7 @@ import (
 	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // pair is an environment with mysql/0 and wordpress/0 in relation 0, and the

@@ -11,8 +11,8 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestConformance(t *testing.T) { hookapitest.Run(t, open) }

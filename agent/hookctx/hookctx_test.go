@@ -11,7 +11,7 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/text"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func ptr(s string) *string { return &s }

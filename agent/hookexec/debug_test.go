@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // A hook that is interrupted while tmux makes its window leaves none.

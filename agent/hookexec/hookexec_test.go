@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state/osutil"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // charm is a charm folder under test, and the output of its hooks.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // event has one thing happen.

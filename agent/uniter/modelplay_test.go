@@ -16,8 +16,8 @@ import (
 	"bijou/agent/unitlog"
 	"bijou/state"
 	"bijou/state/unitdir"
-	"bijou/testscripts/judge"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/judge"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestModel plays random lives of a unit, and holds each step of its agent against

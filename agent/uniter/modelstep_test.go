@@ -8,7 +8,7 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/server"
 	"bijou/state"
-	"bijou/testscripts/judge"
+	"bijou/testscripts/kit/judge"
 )
 
 // step has the agent do what is next; a hook in flight ends.

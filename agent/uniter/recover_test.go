@@ -9,7 +9,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestFailCrashedIsListed has two hooks fail of which nobody knows how they ended: each is

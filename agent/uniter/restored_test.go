@@ -9,7 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/unitdir"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestCompareRestored holds folders against records that come from a backup: of two hooks,

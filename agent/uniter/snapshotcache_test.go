@@ -8,7 +8,7 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestPartialReadLeavesTheCacheInvalid: a view that fails may be begun again, and must

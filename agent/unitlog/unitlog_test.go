@@ -17,7 +17,7 @@ import (
 	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func open(t *testing.T, st *state.State) *Log {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestFallenBehind: a loop that took nothing for too long needs a fresh snapshot, and its watch

@@ -12,7 +12,7 @@ import (
 
 	"bijou/hookenv/amp"
 	"bijou/hookenv/hookapi"
-	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/conformance/hookapitest"
 )
 
 // testTimeout bounds the wait for what should come at once.

@@ -14,9 +14,9 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
 	"bijou/hookenv/tools"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/conformance/recorded"
+	"bijou/testscripts/kit/need"
 )
 
 // socketPath is a path short enough for a socket, in a folder of its own.

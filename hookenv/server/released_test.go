@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"bijou/hookenv/tools"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/recorded"
-	"bijou/testscripts/versions"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/conformance/recorded"
+	"bijou/testscripts/hosts/versions"
+	"bijou/testscripts/kit/need"
 )
 
 // TestRecordedByReleasedBinary calls the tools of the binary as it is released, in which they do their

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"bijou/hookenv/amp"
-	"bijou/testscripts/await"
+	"bijou/testscripts/kit/await"
 )
 
 // startStrict returns a server whose limits a test can reach.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv/hookapi"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/recorded"
 )
 
 // modernHook is a running hook, its log and the tools' way to it.

@@ -9,7 +9,7 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/tools"
-	"bijou/testscripts/hookapitest"
+	"bijou/testscripts/conformance/hookapitest"
 )
 
 // newAction is a hook that is an action, and its world.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"bijou/hookenv/hookapi"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/recorded"
 )
 
 // An operator writes for any unit, whatever the dialect; without a unit of its

@@ -10,8 +10,8 @@ import (
 	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/tools"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/conformance/recorded"
 )
 
 // direct runs tools in this process.

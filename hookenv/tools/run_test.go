@@ -12,8 +12,8 @@ import (
 	"bijou/hookenv/client/wire"
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/tools"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/conformance/recorded"
 )
 
 // failing is a hook whose every read of settings fails.

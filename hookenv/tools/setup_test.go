@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bijou/hookenv/hookapi"
-	"bijou/testscripts/hookapitest"
-	"bijou/testscripts/recorded"
+	"bijou/testscripts/conformance/hookapitest"
+	"bijou/testscripts/conformance/recorded"
 )
 
 func step(argv ...string) recorded.Step { return recorded.Step{Argv: argv} }

@@ -8,7 +8,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // A binary that does not work is none to go over to; one that hangs does not

@@ -14,8 +14,8 @@ import (
 	"bijou/provision/provider"
 	"bijou/state"
 	"bijou/state/store"
-	"bijou/testscripts/await"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/statetest"
 )
 
 // recordingStore is a store that notes in which order leases are made, and presence and

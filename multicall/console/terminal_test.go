@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/testscripts/terminal"
+	"bijou/testscripts/kit/terminal"
 )
 
 func openTerminal(t *testing.T, s Size) (outer, inner *os.File) {

@@ -23,7 +23,7 @@ import (
 	"bijou/state"
 	"bijou/state/status"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // explainPlainly has the words of tests: those of juju are its own.

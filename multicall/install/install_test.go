@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/multicall/console"
-	"bijou/testscripts/terminal"
+	"bijou/testscripts/kit/terminal"
 )
 
 // On a terminal it asks, and takes only a yes.

@@ -16,7 +16,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/text"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 
 	"github.com/google/go-cmp/cmp"
 )

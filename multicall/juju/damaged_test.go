@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/store"
 	"bijou/state/storeurl"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // readers are commands that only read, of the environment that populate makes.

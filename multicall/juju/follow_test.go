@@ -15,7 +15,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // runningCommand is a command that goes on until it is stopped.

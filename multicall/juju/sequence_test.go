@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestServiceStaysWithItsStorage destroys a service with its storage, which cannot be told to go:

@@ -14,7 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/status"
 	"bijou/state/store"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestScopeShowsTheSame holds what is read for patterns against all of the status, from

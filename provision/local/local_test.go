@@ -15,7 +15,7 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
-	"bijou/testscripts/providertest"
+	"bijou/testscripts/conformance/providertest"
 )
 
 // TestMain makes this binary a machine agent that only holds its folder.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/await"
+	"bijou/testscripts/kit/await"
 )
 
 // starter is where a test binary that is only to start machine 1 finds the

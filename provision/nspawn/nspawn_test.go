@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/await"
-	"bijou/testscripts/fleet"
-	"bijou/testscripts/need"
-	"bijou/testscripts/providertest"
+	"bijou/testscripts/conformance/providertest"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/fleet"
+	"bijou/testscripts/kit/need"
 )
 
 // testTree is the tree that test hosts boot from, and its series.

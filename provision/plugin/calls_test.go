@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 func TestStartCrosses(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
-	"bijou/testscripts/providertest"
+	"bijou/testscripts/conformance/providertest"
 )
 
 // TestMain makes this binary a provider, or a machine agent that only holds its

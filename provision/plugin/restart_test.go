@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // TestKilledIsStartedAgain also has the folder of its socket gone, as when somebody clears

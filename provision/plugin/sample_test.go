@@ -10,8 +10,8 @@ import (
 
 	"bijou/provision/local/process"
 	"bijou/provision/provider"
-	"bijou/testscripts/need"
-	"bijou/testscripts/providertest"
+	"bijou/testscripts/conformance/providertest"
+	"bijou/testscripts/kit/need"
 )
 
 // TestSample holds the sample provider, a program that shares no code with bijou,
@@ -20,7 +20,7 @@ func TestSample(t *testing.T) {
 	need.Whole(t)
 	path := filepath.Join(t.TempDir(), Prefix+"sample")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = "../../testscripts/sampleprovider"
+	build.Dir = "../../testscripts/fakes/sampleprovider"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the sample provider: %v\n%s", err, out)
 	}

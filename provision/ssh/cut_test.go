@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // TestCutAnywhere ends the connection between any two commands of a start, and starts

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // hook starts what a hook of one of the environment's machines may have left running.

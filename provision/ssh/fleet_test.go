@@ -11,9 +11,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/fleet"
-	"bijou/testscripts/providertest"
-	"bijou/testscripts/versions"
+	"bijou/testscripts/conformance/providertest"
+	"bijou/testscripts/hosts/versions"
+	"bijou/testscripts/kit/fleet"
 )
 
 // world is hosts of their own, with OpenSSH's server and systemd, and a provider

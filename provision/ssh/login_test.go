@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // hangingAgent is an ssh-agent that takes connections and says nothing; asked gets

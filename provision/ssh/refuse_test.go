@@ -13,7 +13,7 @@ import (
 
 	"bijou/provision/provider"
 	"bijou/state/constraints"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // refusal is a start that must not succeed.

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
-	"bijou/testscripts/providertest"
+	"bijou/testscripts/conformance/providertest"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // fake is a make-believe bijou: it installs itself, and its agent waits.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"bijou/provision/provider"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // takeover has machine 1 started, and a provisioner on another host take over, which

@@ -16,8 +16,8 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/memstore"
+	"bijou/testscripts/kit/statetest"
 )
 
 // dumpStore reads all keys of a store, blobs included.

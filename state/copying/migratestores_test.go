@@ -14,9 +14,9 @@ import (
 	"bijou/state"
 	"bijou/state/copying"
 	"bijou/state/progress"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestMigrateThousandUnits takes an environment of a thousand units, which are

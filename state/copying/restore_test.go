@@ -22,8 +22,8 @@ import (
 	"bijou/state/keyspace"
 	"bijou/state/status"
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/memstore"
+	"bijou/testscripts/kit/statetest"
 )
 
 // newWithHistory is an environment with units, one in a relation that is dying, an action that

@@ -17,9 +17,9 @@ import (
 	"bijou/state"
 	"bijou/state/backupfile"
 	"bijou/state/copying"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/statetest"
 )
 
 // backUp is a backup of an environment.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/memstore"
 )
 
 func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {

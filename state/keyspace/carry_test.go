@@ -11,8 +11,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/storeurl"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // newerRecord is what a newer binary stores.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // compactingStore is a store that drops the revision of the first snapshots after one

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bijou/state/storeurl"
-	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/fakes/etcdtest"
 )
 
 const testPrefix = "/neco/"

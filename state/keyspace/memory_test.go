@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"bijou/state/store"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // countedReads is a store that counts the keys which are read one by one, and may be away for them.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // readsOnce is a store whose second read fails, and of which nothing is read after that.

@@ -11,7 +11,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/status"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // TestReadUnit wants to be told why a unit is as it is, and what to do.

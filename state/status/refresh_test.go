@@ -11,7 +11,7 @@ import (
 	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/status"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 // Whatever changes, a status that was brought up to date is the one that is read anew.

@@ -1,7 +1,7 @@
 // Package store is the interface of the key-value stores that hold everything durable,
 // and the types that cross it.
 //
-// It is not a store itself: sqlite, etcd and mem lie below it, and testscripts/storetest
+// It is not a store itself: sqlite, etcd and mem lie below it, and testscripts/conformance/storetest
 // states what each of them must do (nothing else may be relied on). What two of them do
 // alike is in opener. Only they and package state import it.
 package store

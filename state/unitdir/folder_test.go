@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bijou/state"
-	"bijou/testscripts/statetest"
+	"bijou/testscripts/kit/statetest"
 )
 
 func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"bijou/multicall/tour/charms"
 	"bijou/state/charm"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // examples writes the embedded charms and returns where.

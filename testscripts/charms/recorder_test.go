@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // record is a line of the recorder's log.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // newRedis is a play with servers; they are stopped when the test ends, however.

@@ -1,6 +1,6 @@
 package decide
 
-import "bijou/testscripts/updatertest"
+import "bijou/testscripts/kit/updatertest"
 
 // The records of one update, which began at t0.
 var (

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 	"bijou/updater/activity"
 	"bijou/updater/host"
 	"bijou/updater/release"

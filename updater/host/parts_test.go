@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 	"bijou/updater/host"
 	"bijou/updater/release"
 )

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/await"
-	"bijou/testscripts/fleet"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/fleet"
+	"bijou/testscripts/kit/need"
 	"bijou/updater/host"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/github"
-	"bijou/testscripts/need"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/fakes/github"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"

@@ -3,7 +3,7 @@ package record_test
 import (
 	"testing"
 
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater/record"
 )
 

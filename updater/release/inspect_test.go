@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bijou/testscripts/github"
+	"bijou/testscripts/fakes/github"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/testscripts/github"
+	"bijou/testscripts/fakes/github"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )

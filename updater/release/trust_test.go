@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/blake2b"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // A public key, and signatures over "test" that minisign itself made with it,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater"
 	"bijou/updater/decide"
 	"bijou/updater/keys"

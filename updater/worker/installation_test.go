@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"bijou/testscripts/need"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater/record"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/need"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater"
 	"bijou/updater/clock"
 	"bijou/updater/decide"

@@ -1,6 +1,6 @@
 package worker
 
-import "bijou/testscripts/updatertest"
+import "bijou/testscripts/kit/updatertest"
 
 // The records of one update, which began at t0.
 var (

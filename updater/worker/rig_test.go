@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater/clock"
 	"bijou/updater/keys"
 	"bijou/updater/leader"

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/need"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 	"bijou/updater/release"

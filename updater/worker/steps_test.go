@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"

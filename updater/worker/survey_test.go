@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"bijou/state/keyspace"
-	"bijou/testscripts/updatertest"
+	"bijou/testscripts/kit/updatertest"
 	"bijou/updater"
 	"bijou/updater/keys"
 	"bijou/updater/record"

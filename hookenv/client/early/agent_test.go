@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"bijou/hookenv/amp"
-	"bijou/testscripts/versions"
+	"bijou/testscripts/hosts/versions"
 )
 
 // ordinary sends a hook tool the ordinary road: the early client leaves GODEBUG to Go.

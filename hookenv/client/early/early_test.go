@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"testing"
 
-	"bijou/testscripts/need"
-	"bijou/testscripts/versions"
+	"bijou/testscripts/hosts/versions"
+	"bijou/testscripts/kit/need"
 )
 
 // program is the thin client and nothing else, linked as what is released.
-const program = "./testscripts/hooktool"
+const program = "./testscripts/cmd/hooktool"
 
 // TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary, for amd64 the whole
 // one that is released: all lead to functions of this package, and out only to where Go programs begin.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/hookenv/amp"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // road is one way of a call.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // prepare makes what a command gets from its caller; finish returns what of it can be seen afterwards.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bijou/testscripts/await"
+	"bijou/testscripts/kit/await"
 )
 
 func TestIdentityOfReusedID(t *testing.T) {

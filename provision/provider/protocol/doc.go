@@ -5,4 +5,4 @@
 // provision/plugin imports it; providers written elsewhere copy provider.proto.
 package protocol
 
-//go:generate go -C ../../../testscripts/protocolgenerator run . ../../provision/provider/protocol ../sampleprovider/protocol
+//go:generate go -C ../../../testscripts/cmd/protocolgenerator run . ../../../provision/provider/protocol ../../fakes/sampleprovider/protocol

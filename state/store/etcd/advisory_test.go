@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"bijou/state/store/etcd"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 func TestAdvisories(t *testing.T) {

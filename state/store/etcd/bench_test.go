@@ -8,7 +8,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
+	"bijou/testscripts/fakes/etcdtest"
 )
 
 // clusterOptions are the clusters that figures are taken of.

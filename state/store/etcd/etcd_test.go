@@ -14,9 +14,9 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
-	"bijou/testscripts/storetest"
+	"bijou/testscripts/conformance/storetest"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
 )
 
 // clusterPool is the clusters that tests use one after the other: a revision counts

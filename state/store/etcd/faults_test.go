@@ -14,8 +14,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
 )
 
 // TestStorms has watchers follow writers while something happens to the

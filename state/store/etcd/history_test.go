@@ -5,7 +5,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // TestHistory says which answers end an epoch, in whatever order they come.

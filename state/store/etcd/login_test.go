@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // A refused password is tried again later and later, another one at once; an empty file

@@ -9,7 +9,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 func TestURLs(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
 )
 
 // mayRestore reports whether the test restores clusters: of all others no store may find that

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
 )
 
 // One member is silent: it accepts connections and calls, and never answers, as one does

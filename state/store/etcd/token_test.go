@@ -10,7 +10,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/handle"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // TestUnknownToken has members that are behind not know a log-in yet: reads and

@@ -7,7 +7,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // TestLimits fills transactions with what costs etcd most.

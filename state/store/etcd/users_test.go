@@ -11,8 +11,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/etcd"
-	"bijou/testscripts/etcdtest"
-	"bijou/testscripts/need"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
 )
 
 // writeSecret writes a file with the mode, and returns its path for a URL.

@@ -14,7 +14,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 func TestCreate(t *testing.T) {

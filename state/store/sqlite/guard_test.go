@@ -12,8 +12,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 // execSQL has another program change the file, which knows no generation.

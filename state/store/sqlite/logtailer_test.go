@@ -8,7 +8,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/handle"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // newTestTailer has a watcher of "a" that joined at revision 5.

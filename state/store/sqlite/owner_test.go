@@ -8,8 +8,8 @@ import (
 
 	"bijou/state/osutil"
 	"bijou/state/store"
-	"bijou/testscripts/await"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/need"
 )
 
 func TestDeadFor(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // TestReadersShareConnections has many readers at once, as when an agent of many units begins.

@@ -12,7 +12,7 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/testscripts/need"
+	"bijou/testscripts/kit/need"
 )
 
 // long is a poll that never comes in a test's life.

@@ -7,8 +7,8 @@ import (
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
-	"bijou/testscripts/need"
-	"bijou/testscripts/storetest"
+	"bijou/testscripts/conformance/storetest"
+	"bijou/testscripts/kit/need"
 )
 
 func TestConformance(t *testing.T) {

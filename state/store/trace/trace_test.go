@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"bijou/state/store"
-	"bijou/testscripts/memstore"
-	"bijou/testscripts/storetest"
+	"bijou/testscripts/conformance/storetest"
+	"bijou/testscripts/fakes/memstore"
 )
 
 // A traced store is a store like any other.

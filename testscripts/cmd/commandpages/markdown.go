@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const head = `# Commands
+
+Every command of this binary with its options, as ` + "`--help`" + ` has them. This page is made from the program itself, by
+` + "`go run ./testscripts/cmd/commandpages markdown`" + `; a test there holds it. The hook tools are in [hook-tools.md](hook-tools.md).
+
+Options may stand anywhere before two dashes. Exit codes: 0 done, 1 it failed, 2 wrong usage and nothing was tried, 127 no such name. What a
+command says else stands with it. Data goes to stdout, all else to stderr; NO_COLOR takes colours off.
+`
+
+// markdownPage is the page of all programs.
+func markdownPage(all []program) string {
+	var b strings.Builder
+	b.WriteString(head)
+	for _, p := range all {
+		fmt.Fprintf(&b, "\n## %s\n\n", p.name)
+		writeCommand(&b, p.command)
+		for _, c := range p.commands {
+			fmt.Fprintf(&b, "### %s\n\n", strings.NewReplacer("<", `\<`, "[", `\[`).Replace(c.usage))
+			if len(c.also) > 0 {
+				fmt.Fprintf(&b, "Also called `%s`.\n\n", strings.Join(c.also, "`, `"))
+			}
+			writeCommand(&b, c)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+func writeCommand(b *strings.Builder, c command) {
+	for _, p := range c.text {
+		if p.verbatim {
+			fmt.Fprintf(b, "```text\n%s\n```\n\n", p.text)
+			continue
+		}
+		fmt.Fprintf(b, "%s\n\n", escape(p.text))
+	}
+	entries := append(c.args[:len(c.args):len(c.args)], c.flags...)
+	for i, e := range entries {
+		if i == 0 {
+			b.WriteString("| word or option | |\n| --- | --- |\n")
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", strings.ReplaceAll(e.name, "|", `\|`), escape(e.help))
+	}
+	if len(entries) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+// escape keeps Markdown from reading signs in a sentence.
+func escape(text string) string {
+	return strings.NewReplacer("*", `\*`, "<", `\<`, "|", `\|`, "_", `\_`).Replace(text)
+}

@@ -1,0 +1,39 @@
+package etcdtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bijou/testscripts/kit/need"
+)
+
+// Version is the server's that the nested module testscripts/fakes/etcdserver pins.
+const Version = "3.6.16"
+
+// Binary is the server to run: what BIJOU_ETCD names, or else what
+// testscripts/fakes/etcdserver/build has built into the user's cache folder.
+func Binary() (string, error) {
+	path := os.Getenv("BIJOU_ETCD")
+	if path == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(cache, "bijou-test", "etcd-"+Version)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no etcd server at %s: testscripts/fakes/etcdserver/build makes it", path)
+	}
+	return path, nil
+}
+
+// Need skips the test with one line if there is no server to run, or fails it
+// if BIJOU_TEST_REQUIRE names etcd.
+func Need(t testing.TB) {
+	t.Helper()
+	if _, err := Binary(); err != nil {
+		need.Skip(t, "etcd", err)
+	}
+}

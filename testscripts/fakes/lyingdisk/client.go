@@ -1,0 +1,144 @@
+package lyingdisk
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/kit/need"
+)
+
+// Disk is a disk that a process of its own serves.
+type Disk struct {
+	Path string     // where it is mounted
+	Dice *rand.Rand // thrown by the disk's seed, for what the test chooses itself
+
+	t       testing.TB
+	orders  io.WriteCloser
+	answers *bufio.Reader
+}
+
+// New mounts a disk for the test, or skips it where there is no FUSE.
+func New(t testing.TB) *Disk {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Getuid() != 0 {
+		need.Skip(t, "fuse", "cannot mount a file system: it takes root and /dev/fuse")
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	seed := chooseSeed(t)
+	d := &Disk{Path: t.TempDir(), Dice: rand.New(rand.NewPCG(seed, 1)), t: t}
+	cmd := exec.Command(executable)
+	cmd.Args = []string{Program, d.Path, t.TempDir(), strconv.FormatUint(seed, 10)}
+	cmd.Stderr = os.Stderr
+	if d.orders, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.answers = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = d.orders.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the disk: %v", err)
+		}
+	})
+	d.await("ready")
+	return d
+}
+
+// chooseSeed takes the seed of BIJOU_TEST_SEED, or any, and prints it. It repeats what a cut forgets, as
+// far as moments can be repeated.
+func chooseSeed(t testing.TB) uint64 {
+	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	fmt.Printf("lying disk: %s: BIJOU_TEST_SEED=%d\n", t.Name(), seed)
+	return seed
+}
+
+func (d *Disk) await(want string) {
+	d.t.Helper()
+	answer, err := d.answers.ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != want {
+		d.t.Fatalf("the disk says %q (%v), want %q", answer, err, want)
+	}
+}
+
+func (d *Disk) order(want, format string, args ...any) {
+	d.t.Helper()
+	if _, err := fmt.Fprintf(d.orders, format+"\n", args...); err != nil {
+		d.t.Fatal(err)
+	}
+	d.await(want)
+}
+
+// Fail has "read", "write" or "sync" fail with EIO from now on.
+func (d *Disk) Fail(what ...string) {
+	d.t.Helper()
+	d.order("done", "fail %s", strings.Join(what, " "))
+}
+
+// FailAt has the n-th "read", "write" or "sync" from now on fail, and no other.
+func (d *Disk) FailAt(n int, what string) {
+	d.t.Helper()
+	d.order("done", "fail-at %d %s", n, what)
+}
+
+// FailFrom has that one fail, and all that follow. Of a read that fails alone nobody may hear: the kernel tries
+// it again.
+func (d *Disk) FailFrom(n int, what string) {
+	d.t.Helper()
+	d.order("done", "fail-from %d %s", n, what)
+}
+
+// KillAtSync has the n-th sync from now on kill the process that asks for it, and sync nothing.
+func (d *Disk) KillAtSync(n int) {
+	d.t.Helper()
+	d.order("done", "kill-at %d sync", n)
+}
+
+// Heal ends all failures.
+func (d *Disk) Heal() {
+	d.t.Helper()
+	d.order("done", "heal")
+}
+
+// Failed returns how often something failed since the last cut.
+func (d *Disk) Failed(what string) int {
+	d.t.Helper()
+	if _, err := fmt.Fprintf(d.orders, "failed %s\n", what); err != nil {
+		d.t.Fatal(err)
+	}
+	answer, err := d.answers.ReadString('\n')
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(answer))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
+// Cut has the power go, and come back: of what was not synced each page and each name survives with
+// that chance. No process may use the disk: KillUsers ends them.
+func (d *Disk) Cut(survive float64) {
+	d.t.Helper()
+	d.order("cut", "cut %g", survive)
+}

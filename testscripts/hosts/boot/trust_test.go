@@ -1,0 +1,78 @@
+package boot
+
+import (
+	"os"
+
+	"bijou/testscripts/fakes/github"
+)
+
+// sums puts the sums of a release beside it, signed, as its publisher does.
+func (w *world) sums(p parts, sign func(data []byte) []byte) {
+	w.t.Helper()
+	deb := "neco_" + p.version + "_amd64.deb"
+	data, err := os.ReadFile(w.path(deb))
+	w.check(err)
+	sums := github.Sums(map[string][]byte{deb: data})
+	w.write("SHA256SUMS", string(sums), 0o644)
+	w.write("SHA256SUMS.minisig", string(sign(sums)), 0o644)
+	for _, name := range []string{"SHA256SUMS", "SHA256SUMS.minisig"} {
+		w.put(3, w.path(name), w.tag(p)+"/"+name)
+	}
+}
+
+// trusted: with a key configured, a release that its owner has signed goes through,
+// in both of minisign's ways; what a forger has made does not, until the publisher
+// has put it right: neither is it taken, nor do workers that were asked to take it.
+func trusted(w *world, p *parts) {
+	w.hears()
+	publisher, forger := github.NewSigner("publisher"), github.NewSigner("forger")
+	w.neco("config set minisign-public-key " + publisher.PublicKey())
+
+	w.offer(*p.next())
+	w.sums(*p, forger.Sign)
+	w.announce(*p)
+	w.refuses(p.version, "cannot trust SHA256SUMS", "it is by key")
+	w.sums(*p, publisher.Sign)
+	w.announce(*p)
+	w.succeeds(p.version)
+
+	w.offer(*p.next())
+	w.sums(*p, publisher.Sign)
+	w.on(3, "cd "+w.tag(*p)+" && sed -i 's/^./0/; t; s/^0/1/' SHA256SUMS && echo >>SHA256SUMS")
+	w.announce(*p)
+	w.refuses(p.version, "cannot trust SHA256SUMS", "the data is not what was signed")
+	w.sums(*p, publisher.Sign)
+	w.spoils(*p, func() {
+		w.sums(*p, forger.SignPlain)
+		w.announce(*p)
+	})
+	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "it is by key")
+	w.sums(*p, publisher.SignPlain)
+	w.announce(*p)
+	w.neco("recover")
+	w.succeeds(p.version)
+	w.neco("config unset minisign-public-key")
+}
+
+// wrongPackage: what comes in place of a package is another one, or a page of a web
+// server; in place of the release's own first, then of a component's.
+func wrongPackage(w *world, p *parts) {
+	for _, wrong := range []struct{ fault, reason string }{{"forged", "its sum is "}, {"page", "it has "}} {
+		w.offer(*p.next())
+		w.spoils(*p, func() { w.fault(wrong.fault) })
+		w.stops(p.version, "server 1", "step install", "neco_"+p.version+"_amd64.deb: "+wrong.reason, "as published")
+		w.fault("none")
+		w.neco("retry")
+		w.succeeds(p.version)
+	}
+	p.next()
+	p.deb = p.version + ".1"
+	w.offer(*p)
+	file := "etcdpasswd_" + p.deb + ".deb"
+	w.on(3, "cd /srv/files && mv "+file+" right && echo '<h1>Whoa there!</h1>' >"+file)
+	w.announce(*p)
+	w.stops(p.version, "server 1", "step etcdpasswd/update", file+": its sum is ", "as published")
+	w.on(3, "cd /srv/files && mv right "+file)
+	w.neco("retry")
+	w.succeeds(p.version)
+}

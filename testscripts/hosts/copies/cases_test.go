@@ -1,0 +1,97 @@
+package copies
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"bijou/testscripts/kit/judge"
+)
+
+// other is an agent that must not run: where it is started, and how.
+type other struct {
+	name   string
+	unit   string // systemd's
+	host   int
+	folder string
+	make   string // on host 0, prints what host unpacks as the folder
+	tenths int    // how long the hook takes during which the store goes away: it may end meanwhile
+}
+
+// TestHosts has each agent that must not run started again and again, while the store
+// goes away for longer than a session lives, in the middle of a hook.
+func TestHosts(t *testing.T) {
+	p := newPair(t)
+	for _, o := range []other{
+		{"a copy on the same host", "copy-same", 0, "/root/copy", "tar -C " + env + " -c .", 600},
+		{"a copy on another host", "copy-other", 1, env, "tar -C " + env + " -c .", 600},
+		{"the wrong machine's number on another host", "copy-wrong", 1, "/srv/bijou", "tar -C " + env + " -c environment.yaml tools", 250},
+	} {
+		p.beside(o)
+	}
+	checkOrder(t, p.all())
+}
+
+// beside has one such agent insist, takes the store away, and holds what has run against
+// what is promised.
+func (p *pair) beside(o other) {
+	p.t.Helper()
+	began := time.Now().UnixMicro()
+	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // also if it never came to rest
+	p.order(20, 50)
+	halt := p.drive()
+	p.unpack(o)
+	stop := p.insist(o)
+	p.awaitHooks(0, 3)
+	p.order(o.tenths, o.tenths)
+	hook := p.awaitLong(0)
+	p.order(20, 50)
+	p.on(0, "systemctl kill --signal=STOP etcd")
+	time.Sleep(outage)
+	p.on(0, "systemctl kill --signal=CONT etcd")
+	p.awaitHooks(0, 3)
+	refused := stop()
+	halt()
+	p.order(1, 2)
+	p.settle()
+	fmt.Printf("copies: %s: its agent was refused %s times\n", o.name, refused)
+	if refused == "0" {
+		p.t.Errorf("%s: its agent was never refused", o.name)
+	}
+	if o.tenths > 500 {
+		checkOutlived(p.t, hook, p.events(0))
+	}
+}
+
+// since are the runs that have begun since then.
+func since(events []judge.Event, at int64) (later []judge.Event) {
+	for i, e := range events {
+		if e.At >= at && (e.Event == judge.Begin || len(later) > 0) {
+			return events[i:]
+		}
+	}
+	return nil
+}
+
+// unpack makes the folder on its host, by way of this machine.
+func (p *pair) unpack(o other) {
+	p.t.Helper()
+	p.on(0, o.make+" >/root/folder.tar")
+	if o.host != 0 {
+		p.copy(o.host, p.hosts[0].Disk("/root/folder.tar"), "/root/folder.tar")
+	}
+	p.on(o.host, "mkdir -p "+o.folder+" && tar -C "+o.folder+" -x -f /root/folder.tar")
+}
+
+// insist starts the agent again and again, as a service manager does, until the function
+// is called, which says how often it was refused.
+func (p *pair) insist(o other) (stop func() string) {
+	p.t.Helper()
+	p.on(o.host, "systemd-run --quiet --unit="+o.unit+" --property=Restart=always --property=RestartSec=3 --setenv=HOME=/root "+
+		"bash -c 'exec "+o.folder+"/tools/*/machine-agent --machine 0 --env "+o.folder+"'")
+	return func() string {
+		p.t.Helper()
+		p.on(o.host, "systemctl stop "+o.unit)
+		return p.on(o.host, "journalctl --no-pager -o cat -u "+o.unit+" | grep -c '^error: .* is held by' || true")
+	}
+}

@@ -1,0 +1,135 @@
+package copies
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"bijou/testscripts/hosts/versions"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/judge"
+)
+
+// limit is several times what anything here takes to come true.
+const limit = 3 * time.Minute
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// product is the binary that is tested.
+func product(t *testing.T) string {
+	t.Helper()
+	if commit := os.Getenv("BIJOU_TEST_BINARY"); commit != "" {
+		return versions.At(t, commit)
+	}
+	return versions.Current(t)
+}
+
+// slowly has a hook take as long as the file says: tenths of seconds, at least and at
+// most. With a file "stubborn" beside it, it does not end when it is told to; without
+// one, its exit code says that it was.
+const slowly = `
+if [ -e %[1]s/stubborn ]; then trap '' TERM; else trap 'exit 143' TERM; fi
+read -r least most < %[1]s/tenths
+for ((left = least + RANDOM %% (most - least + 1); left > 0; left -= 5)); do
+    note "{\"event\":\"lives\",\"hook\":\"$hook\",\"pid\":$$,\"left\":$left}"
+    sleep "0.$((left < 5 ? left : 5))"
+done
+`
+
+// makeCharm makes a charm whose units note their hooks in the file record, by the
+// orders in that folder.
+func makeCharm(t *testing.T, folder, orders, record string) {
+	t.Helper()
+	check(t, judge.Charm(folder, filepath.Join("..", "..", "charms", "recorder"), os.TempDir()))
+	run, err := os.OpenFile(filepath.Join(folder, "control", "run-config-changed"), os.O_APPEND|os.O_WRONLY, 0)
+	check(t, err)
+	defer run.Close()
+	_, err = fmt.Fprintf(run, slowly, orders)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(folder, "control", "log"), []byte(record), 0o644))
+}
+
+// inFlight is the run that has noted last that it has long to go; ok is false if there is
+// none.
+func inFlight(events []judge.Event) (s judge.Span, ok bool) {
+	const long = 200 // tenths of a second
+	if n := len(events); n == 0 || events[n-1].Event != judge.Lives || events[n-1].Left < long {
+		return s, false
+	}
+	spans := judge.Spans(events)
+	return spans[len(spans)-1], true
+}
+
+// endedAfter counts the runs that have come to their end, but for the first ones.
+func endedAfter(first int, events []judge.Event) (n int) {
+	for _, s := range judge.Spans(events)[first:] {
+		if s.Over {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitHooks waits until so many more runs have ended, after those that have begun.
+func awaitHooks(n int, events func() []judge.Event, eventually func(what string, not func() string)) {
+	had := len(judge.Spans(events()))
+	eventually("more hooks have ended", func() string {
+		return await.Unless(endedAfter(had, events()) >= n, "there are hooks to come")
+	})
+}
+
+// awaitLong waits until a hook runs that has long to go, and returns it.
+func awaitLong(events func() []judge.Event, eventually func(what string, not func() string)) (hook judge.Span) {
+	eventually("a hook runs that takes long", func() string {
+		var ok bool
+		hook, ok = inFlight(events())
+		return await.Unless(ok, "none does")
+	})
+	return hook
+}
+
+// checkRuns wants no two runs at a time, and none that was killed or has failed.
+func checkRuns(t *testing.T, name string, events []judge.Event) {
+	t.Helper()
+	overlaps, spans, bad := judge.Overlaps(events), judge.Spans(events), 0
+	var most time.Duration
+	for _, o := range overlaps {
+		most = max(most, o.Lasts)
+	}
+	for _, s := range spans {
+		if !s.Over || s.Exit != 0 {
+			bad++
+			t.Errorf("%s: %v was killed or has failed: ended %v, exit %d", name, s, s.Over, s.Exit)
+		}
+	}
+	fmt.Printf("copies: %s: %d hooks, %d overlaps (longest %v), %d killed\n", name, len(spans), len(overlaps), most, bad)
+	for _, o := range overlaps {
+		t.Errorf("%s: %v", name, o)
+	}
+}
+
+// checkOutlived wants a hook to have gone on all the time that the store was away, to its
+// end, and not to have run again.
+func checkOutlived(t *testing.T, hook judge.Span, events []judge.Event) {
+	t.Helper()
+	for _, s := range judge.Spans(events) {
+		if s.Client == hook.Client && (s.At != hook.At || s.Lasts < outage || !s.Over || s.Exit != 0) {
+			t.Errorf("%v, which was in flight when the store went away, lasted %v: ended %v, exit %d", s, s.Lasts, s.Over, s.Exit)
+		}
+	}
+}
+
+// checkOrder holds the unit's whole record against the order that is promised.
+func checkOrder(t *testing.T, events []judge.Event) {
+	t.Helper()
+	for _, wrong := range judge.Violations(judge.Merge(events)) {
+		t.Error(wrong)
+	}
+}

@@ -1,0 +1,118 @@
+package copies
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/multicall/home"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/judge"
+	"bijou/testscripts/kit/localenv"
+	"bijou/testscripts/kit/need"
+)
+
+// TestCopiedFolder has an agent started again and again from a copy of the folder of an
+// environment in a file, which names the same file.
+func TestCopiedFolder(t *testing.T) {
+	need.Whole(t)
+	w := newFolder(t)
+	w.order(3, 8)
+	w.withCopy("a copy on the same host, over a file", func() { w.awaitHooks(8) })
+}
+
+// TestCopiedFolderLocked has another program lock the file meanwhile, with a hook in
+// flight that takes longer.
+func TestCopiedFolderLocked(t *testing.T) {
+	need.Long(t)
+	w := newFolder(t)
+	w.order(20, 50)
+	w.withCopy("a copy on the same host, over a file that is locked", func() {
+		w.awaitHooks(3)
+		w.order(600, 600)
+		hook := w.awaitLong()
+		w.order(20, 50)
+		release := localenv.Lock(t, w.StateFile())
+		time.Sleep(outage)
+		release()
+		w.awaitHooks(3)
+		checkOutlived(t, hook, w.events())
+	})
+}
+
+// outage is how long a store is away: four times as long as a session lives without it.
+const outage = 40 * time.Second
+
+// withCopy changes settings all the time and has an agent started from a copy again and
+// again, while f runs; at the end everything is held against what is promised.
+func (w *folder) withCopy(name string, f func()) {
+	w.t.Helper()
+	defer func() { checkRuns(w.t, name, w.events()) }() // also if it never came to rest
+	halt := w.drive()
+	copied := filepath.Join(w.dir, "copy")
+	if out, err := exec.Command("cp", "-a", w.Dir(), copied).CombinedOutput(); err != nil {
+		w.t.Fatalf("cannot copy: %v\n%s", err, out)
+	}
+	stop, refused := w.insist(copied)
+	f()
+	w.eventually("the copy's agent was refused, or not", func() string {
+		runs := strings.Contains(fmt.Sprint(judge.Spans(w.events())), copied)
+		return await.Unless(refused() > 0 || runs, "it has not come so far")
+	})
+	stop()
+	halt()
+	w.eventually("the unit has come to rest", w.missing)
+	fmt.Printf("copies: %s: the copy's agent was refused %d times\n", name, refused())
+	checkOrder(w.t, w.events())
+}
+
+// drive changes the unit's settings until the function is called.
+func (w *folder) drive() (halt func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			_ = w.Command("set", "app", fmt.Sprintf("set=turn=%d", n)).Run() // it may be refused while the store is away
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	})
+	halt = func() { cancel(); running.Wait() }
+	w.t.Cleanup(halt)
+	return halt
+}
+
+// insist starts the agent of a folder again and again until stop is called. It counts
+// how often that was refused.
+func (w *folder) insist(dir string) (stop func(), refused func() int64) {
+	w.t.Helper()
+	e, err := home.Load(dir)
+	check(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	var count atomic.Int64
+	running.Go(func() {
+		for ctx.Err() == nil {
+			cmd := exec.CommandContext(ctx, filepath.Join(e.ToolsDir(), "machine-agent"), "--machine", "0", "--env", dir)
+			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+			cmd.WaitDelay = 30 * time.Second
+			if out, err := cmd.CombinedOutput(); err != nil && bytes.Contains(out, []byte("it is held by process")) {
+				count.Add(1)
+			}
+			time.Sleep(300 * time.Millisecond) // as a service manager would
+		}
+	})
+	stop = func() { cancel(); running.Wait() }
+	w.t.Cleanup(stop)
+	return stop, count.Load
+}

@@ -1,0 +1,111 @@
+package copies
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/testscripts/kit/judge"
+)
+
+// move is a machine that is given to another host with a hook in flight.
+type move struct {
+	name     string
+	from, to int
+	stubborn bool // the hook does not end when it is told to
+	cut      bool // the first host cannot reach the store
+}
+
+// TestMoves gives the machine from host to host. Nobody can wait for the end of what
+// another host runs: how long two hooks ran at a time is printed.
+func TestMoves(t *testing.T) {
+	p := newPair(t)
+	p.unpack(other{host: 1, folder: env, make: "tar -C " + env + " -c ."})
+	halt := p.drive()
+	for _, m := range []move{
+		{name: "a hook that ends when it is told to", from: 0, to: 1},
+		{name: "a hook that does not end when it is told to", from: 1, to: 0, stubborn: true},
+		{name: "a hook that ends when it is told to, once more", from: 0, to: 1},
+		{name: "a host that cannot reach the store", from: 1, to: 0, cut: true},
+	} {
+		p.move(m)
+	}
+	halt()
+	p.order(1, 2)
+	p.settle()
+}
+
+// move makes one, and wants the first to end its hook and itself, with the reason in its
+// log, and the second to run the hook again.
+func (p *pair) move(m move) {
+	p.t.Helper()
+	p.order(20, 30)
+	p.awaitHooks(m.from, 1)
+	if m.stubborn {
+		p.write(m.from, orders+"/stubborn", "")
+	}
+	p.order(300, 300)
+	hook := p.awaitLong(m.from)
+	p.order(20, 30)
+	if m.cut {
+		check(p.t, p.hosts[m.from].Link(false))
+	}
+	mark := p.on(m.from, "wc -c <"+env+"/machines/0/agent.log")
+	assigned := time.Now()
+	p.on(m.to, "juju start --moved")
+	p.awaitHooks(m.to, 1)
+	if m.cut {
+		check(p.t, p.hosts[m.from].Link(true))
+	}
+	p.eventually("the first has ended", func() string {
+		out := p.on(m.from, "pgrep -a -f '[m]achine-agent --machine 0' || true")
+		return out
+	})
+	p.on(m.from, "rm -f "+orders+"/stubborn")
+	p.checkLog(m, p.on(m.from, "tail -c +"+mark+" "+env+"/machines/0/agent.log"))
+	p.awaitHooks(m.to, 1)
+	p.tell(m, hook, assigned)
+}
+
+// checkLog wants the first agent's log to say why it has ended.
+func (p *pair) checkLog(m move, log string) {
+	p.t.Helper()
+	for _, want := range []string{`msg="another agent runs the machine: the hooks in flight end, and this agent"`, "the claim was lost: it was taken by"} {
+		if !strings.Contains(log, want) {
+			p.t.Errorf("%s: the first agent's log does not say %q:\n%s", m.name, want, log)
+		}
+	}
+}
+
+// tell prints what became of the hook that was in flight, and holds it against what is
+// promised: a hook that listens was told to end, one that does not was killed, and nobody
+// counts it as done.
+func (p *pair) tell(m move, hook judge.Span, assigned time.Time) {
+	p.t.Helper()
+	var first judge.Span
+	for _, s := range judge.Spans(p.events(m.from)) {
+		if s.Client == hook.Client {
+			first = s
+		}
+	}
+	var second judge.Span
+	for _, s := range judge.Spans(p.events(m.to)) {
+		if s.At > hook.At {
+			second = s
+			break
+		}
+	}
+	after := func(at int64) time.Duration { return time.UnixMicro(at).Sub(assigned).Round(time.Millisecond) }
+	fmt.Printf("copies: moved, %s: since the claim was asked for, the first hook went on for %v (ended %v, exit %d), and the second began after %v\n",
+		m.name, after(first.At+first.Lasts.Microseconds()), first.Over, first.Exit, after(second.At))
+	if !m.stubborn && !m.cut && (!first.Over || first.Exit != 143) {
+		p.t.Errorf("%s: the first hook was not told to end: %v, exit %d", m.name, first.Over, first.Exit)
+	}
+	if m.stubborn && first.Over {
+		p.t.Errorf("%s: the first hook came to its end, with exit %d", m.name, first.Exit)
+	}
+	if second.Hook != hook.Hook || second.Client == hook.Client {
+		p.t.Errorf("%s: %v was not run again, but %v", m.name, hook, second)
+	}
+}

@@ -1,0 +1,186 @@
+package dashboard
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// world is a host with an environment and boot servers, as an operator has it.
+type world struct {
+	t    *testing.T
+	bin  string
+	vars []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{t: t, bin: filepath.Join(dir, "bin"), vars: append(os.Environ(), "BIJOU_HOME="+filepath.Join(dir, "home"), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db"))}
+	build := exec.Command("go", "-C", "../../..", "build", "-o", filepath.Join(w.bin, "bijou"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+	for _, name := range []string{"juju", "neco"} {
+		if err := os.Symlink("bijou", filepath.Join(w.bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func (w *world) command(line string) *exec.Cmd {
+	words := strings.Fields(line)
+	cmd := exec.Command(filepath.Join(w.bin, words[0]), words[1:]...)
+	cmd.Env = w.vars
+	return cmd
+}
+
+// run runs commands, one a line.
+func (w *world) run(lines string) {
+	w.t.Helper()
+	for line := range strings.Lines(lines) {
+		if out, err := w.command(line).CombinedOutput(); err != nil {
+			w.t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+}
+
+// serve runs a dashboard, and returns its link and what ends it.
+func (w *world) serve(line string) (link string, end func()) {
+	w.t.Helper()
+	cmd := w.command(line)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	end = func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}
+	w.t.Cleanup(end)
+	link, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(link), end
+}
+
+// TestDashboard deploys, relates, breaks and mends while a browser watches.
+func TestDashboard(t *testing.T) {
+	b := openBrowser(t)
+	w := newWorld(t)
+	w.run("juju bootstrap")
+	t.Cleanup(func() { w.run("juju destroy-environment -y --force default") })
+	w.run("neco init")
+	link, end := w.serve("juju dashboard")
+	base, _, _ := strings.Cut(link, "?")
+	b.do(chromedp.EmulateViewport(1280, 860), chromedp.Navigate(link))
+	b.do(chromedp.WaitVisible(chromedp.CSS("#live.on")))
+	if at := evaluate[string](b, `location.href`); strings.Contains(at, "token") {
+		t.Errorf("the token stands in the address: %s", at)
+	}
+	if cookie := evaluate[string](b, `document.cookie`); cookie != "" {
+		t.Errorf("scripts see the cookie %q", cookie)
+	}
+	b.await("nothing is deployed", `document.querySelector('#topology-card.bare')`)
+
+	w.run(`juju deploy charms/proxy
+		juju deploy charms/web -n 3
+		juju deploy charms/db
+		juju deploy charms/watcher
+		juju add-relation proxy:backend web:website
+		juju add-relation web:database db:server
+		juju add-relation web watcher:host`)
+	w.run("juju wait")
+	b.await("all units are active", `document.querySelectorAll('#units tr.active').length === 8`)
+	b.await("the diagram has boxes, a chip on one, and lines", `document.querySelectorAll('.box').length === 3 && document.querySelector('[id="env/service/web"] .chip') && document.querySelectorAll('.line.up path[d]').length === 8`)
+	b.await("each unit has a lane with what it has run", `document.querySelectorAll('.lane').length === 8 && [...document.querySelectorAll('.lane')].every(l => l.querySelector('rect'))`)
+	if above := evaluate[bool](b, `document.querySelector('[data-service=proxy]').getBoundingClientRect().bottom < document.querySelector('[data-service=web]').getBoundingClientRect().top`); !above {
+		t.Error("proxy, which requires web, does not stand above it")
+	}
+
+	testOneRow(w, b)
+	testDetails(b)
+	w.run("juju set db full=true")
+	b.await("the unit is in error, in words and colour", `document.querySelector('[id="env/unit/db/0"].error') && document.querySelector('.box.error[data-service=db]') && document.querySelector('#summary .tag.error')`)
+	b.await("the failed hook is red", `getComputedStyle(document.querySelector('.lane .error rect')).fill === getComputedStyle(document.querySelector('.box.error')).borderTopColor`)
+	b.picture("environment", true)
+	b.await("it stands within its lane", `(hook => hook.right < hook.lane)({right: document.querySelector('[id="runs/db/0"] .error:last-child rect').getBoundingClientRect().right, lane: document.querySelector('[id="env/lane/db/0"] svg').getBoundingClientRect().right})`)
+	b.click(`[id="runs/db/0"] .error:last-child rect`)
+	b.await("its output", `document.querySelector('#detail:not([hidden]) .output .error') && document.querySelector('#detail')?.innerText.includes('no space left on device')`)
+	b.picture("hook", false)
+	b.press(kb.Escape)
+	testLog(w, b)
+	w.run("juju set db full=false\njuju resolved --retry db/0")
+	b.await("it is mended", `document.querySelectorAll('#units tr.active').length === 8 && !document.querySelector('#units tr.error, .box.error')`)
+	w.run("juju remove-unit web/2")
+	b.await("a unit goes, with its lane and chip's unit", `!document.querySelector('[id="env/unit/web/2"]') && document.querySelectorAll('.lane').length === 6`)
+	testFleet(w, b)
+	b.check(base)
+	end()
+	b.await("it is gone", `document.querySelector('#live.off')`)
+}
+
+// testOneRow changes one unit, and sees what changes on the page.
+func testOneRow(w *world, b *browser) {
+	b.t.Helper()
+	evaluate[bool](b, `(window.changed = [], new MutationObserver(all => all.forEach(m => m.addedNodes.forEach(n => changed.push(n.id)))).observe(document.getElementById('units'), {childList: true}), true)`)
+	w.run("juju exec --unit web/1 -- status-set active changed")
+	b.await("the change", `document.querySelector('[id="env/unit/web/1"]').innerText.includes('changed') && !document.querySelector('#units time')`)
+	if others := evaluate[string](b, `changed.filter(id => id !== 'env/unit/web/1').join(' ')`); others != "" {
+		b.t.Errorf("rows changed, too: %s", others)
+	}
+}
+
+// testDetails opens a box by the mouse, and a unit by the keyboard.
+func testDetails(b *browser) {
+	b.t.Helper()
+	b.click(`.box[data-service=web] > a`)
+	b.await("the service", `document.querySelector('#detail:not([hidden]) h2')?.innerText === 'web'`)
+	b.press(kb.Escape)
+	b.await("the details are closed, and the box has the focus again", `document.querySelector('#detail[hidden]') && document.activeElement.closest('.box')`)
+	b.press("/")
+	b.await("the filter has the focus", `document.activeElement.id === 'filter'`)
+	evaluate[string](b, `document.getElementById('filter').value = ''`) // the driver types the key, too
+	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "web/0"))
+	b.await("one unit is left", `document.querySelectorAll('#units tr:not([hidden])').length === 1 && document.querySelectorAll('.lane:not([hidden])').length === 1`)
+	b.press(kb.Tab)
+	b.press(kb.Enter)
+	b.await("the unit, with what both say, without secrets", `document.querySelector('#detail:not([hidden]) h2')?.innerText === 'web/0' && document.querySelector('#detail')?.innerText.includes('(hidden)') && document.querySelector('#detail')?.innerText.includes('user') && !document.body.innerHTML.includes('not-to-be-seen')`)
+	b.picture("unit", false)
+	b.do(chromedp.NavigateBack())
+	b.await("the browser's back closes them", `document.querySelector('#detail[hidden]')`)
+	evaluate[bool](b, `(f => { f.value = ''; return f.dispatchEvent(new Event('input')); })(document.getElementById('filter'))`)
+	b.await("all units again", `document.querySelectorAll('#units tr:not([hidden])').length === 8`)
+}
+
+// testLog filters the log, and sees it go on.
+func testLog(w *world, b *browser) {
+	b.t.Helper()
+	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "said-by-hand"))
+	b.await("nothing matches", `document.querySelectorAll('#log li').length === 0`)
+	w.run("juju exec --unit web/0 -- juju-log said-by-hand")
+	b.await("the line", `document.querySelector('#log li') && [...document.querySelectorAll('#log li')].every(l => l.innerText.includes('said-by-hand'))`)
+}
+
+// testFleet looks at boot servers, which move while it looks.
+func testFleet(w *world, b *browser) {
+	b.t.Helper()
+	b.click(`.tab[href="#part=fleet"]`)
+	b.await("the plan, and no server", `document.querySelector('[id="fleet/plan"] tr') && !document.querySelector('[id="fleet/servers"] tr') && document.querySelector('#environment[hidden]')`)
+	w.run("neco bootserver add 0 1\nneco pause --why disks")
+	b.await("servers, the pause, and who made it", `document.querySelectorAll('[id="fleet/servers"] tr').length === 2 && document.querySelector('[id="fleet/facts"]').innerText.includes('disks') && document.querySelector('[id="fleet/who-changed-what"]').innerText.includes('pause')`)
+	b.picture("fleet", true)
+}

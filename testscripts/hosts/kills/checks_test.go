@@ -1,0 +1,110 @@
+package kills
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/state/store/sqlite"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/judge"
+)
+
+// settle waits until everything has been told to everybody.
+func (w *world) settle() {
+	w.t.Helper()
+	w.eventually("everything is told", func() string {
+		lack, err := judge.MissingFrom(w.t.Context(), "sqlite:"+w.StateFile(), w.records())
+		check(w.t, err)
+		return strings.Join(lack, "\n")
+	})
+}
+
+// judge holds all records against the rules, and says what was counted.
+func (w *world) judge(suite, counted string) {
+	w.t.Helper()
+	records, hooks, again := w.records(), 0, 0
+	wrong := append(judge.Leaked(records), w.wrong...)
+	for unit, events := range records {
+		all, _ := judge.Runs(events)
+		for _, r := range all {
+			switch {
+			case r.Event.Event != judge.Begin:
+			case r.Failed(), r.Redo:
+				again++
+				fallthrough
+			default:
+				hooks++
+			}
+		}
+		for _, v := range judge.Violations(events) {
+			wrong = append(wrong, unit+": "+v)
+		}
+	}
+	for _, line := range wrong {
+		w.t.Error(line)
+	}
+	fmt.Printf("kills: %s: %s%d kills, %d units, %d hooks (%d began again), %d violations\n", suite, counted, w.kills, len(records), hooks, again, len(wrong))
+}
+
+// damaged are the units whose data are not what their hooks have left: the
+// number that they wrote last, or one more if that hook was killed.
+func (w *world) damaged(records map[string][]judge.Event) (all []string) {
+	for _, u := range w.units("") {
+		data, err := os.ReadFile(w.Unit(u.Name, "beat"))
+		kept, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+		for _, e := range slices.Backward(records[u.Name]) {
+			if e.Event != judge.Wrote {
+				continue
+			}
+			if kept < e.Beat {
+				all = append(all, fmt.Sprintf("%s has kept the number %d (%v), and has written %d", u.Name, kept, err, e.Beat))
+			}
+			break
+		}
+	}
+	return all
+}
+
+// removeAll takes everything down, and wants nothing to be left of it: no file,
+// no record. Logs stay for a while, and so do settings of relations that are gone,
+// until they are swept.
+func (w *world) removeAll(services ...string) {
+	w.t.Helper()
+	w.wrong = append(w.wrong, w.damaged(w.records())...)
+	for _, s := range services {
+		w.Juju("destroy-service", s)
+	}
+	left := []string{"units/", "uniters/", "services/", "relations/", "history/", "presence/unit", "leaders/services/", "machines/0/units/"}
+	w.eventually("nothing is left", func() string {
+		folders, err := filepath.Glob(w.Machine("[au]*s", "*"))
+		check(w.t, err)
+		keys := w.keys(left)
+		return await.Unless(len(folders) == 0 && len(keys) == 0, "folders %v, keys %q", folders, keys)
+	})
+	w.settle() // all that they had to be told before they went
+}
+
+// keys are those that begin with one of the prefixes.
+func (w *world) keys(prefixes []string) (keys []string) {
+	w.t.Helper()
+	s, err := sqlite.Open(w.t.Context(), w.StateFile())
+	check(w.t, err)
+	defer s.Close()
+	snap, err := s.Snapshot(w.t.Context())
+	check(w.t, err)
+	defer snap.Close()
+	for _, p := range prefixes {
+		kvs, err := snap.List(w.t.Context(), p)
+		check(w.t, err)
+		for _, kv := range kvs {
+			if !strings.Contains(kv.Key, "/settings/") {
+				keys = append(keys, kv.Key)
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,137 @@
+package kills
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/testscripts/kit/need"
+)
+
+// TestRandom kills the agents of twenty units at random moments, while they
+// relate, change, upgrade and leave.
+func TestRandom(t *testing.T) {
+	need.Long(t)
+	const kills, units = 300, 4
+	const rounds = 5 // after each everything comes to rest
+	f := newFleet(t, units)
+	for range rounds {
+		halt := f.drive()
+		for range kills / rounds {
+			f.sleep(time.Second)
+			f.kill()
+		}
+		halt()
+		f.settle()
+	}
+	f.removeAll(f.services...)
+	f.judge("random", "")
+}
+
+// fleet is some services whose units are all related to the first.
+type fleet struct {
+	*world
+	services []string
+
+	mu   sync.Mutex
+	dice *rand.Rand
+}
+
+func newFleet(t *testing.T, units int) *fleet {
+	f := &fleet{world: newWorld(t), services: []string{"hub", "east", "west", "north", "south"}, dice: dice(t)}
+	for _, s := range f.services {
+		f.Juju("deploy", f.charm, s, "-n", fmt.Sprint(units))
+	}
+	for _, s := range f.services[1:] {
+		f.Juju("add-relation", s+":client", f.services[0]+":server")
+	}
+	return f
+}
+
+// dice are thrown by a seed, which BIJOU_TEST_SEED repeats as far as moments can
+// be repeated.
+func dice(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	fmt.Printf("kills: %s: BIJOU_TEST_SEED=%d\n", t.Name(), seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func (f *fleet) intn(n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dice.IntN(n)
+}
+
+// sleep lets the units work for a random time up to that.
+func (f *fleet) sleep(most time.Duration) {
+	<-time.After(time.Duration(f.intn(int(most))))
+}
+
+// drive has an operator at work until halt is called.
+func (f *fleet) drive() (halt func()) {
+	stop := make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(f.intn(int(time.Second)))):
+				f.operate(n)
+			}
+		}
+	})
+	halt = sync.OnceFunc(func() { close(stop); working.Wait() })
+	f.t.Cleanup(halt) // before the environment is destroyed, however the test ends
+	return halt
+}
+
+// operate does one thing. What is refused has been refused rightly: a relation
+// that is still on its way out, say.
+func (f *fleet) operate(n int) {
+	service := f.services[f.intn(len(f.services))]
+	switch f.intn(7) {
+	case 0:
+		f.Try("add-relation", "south:server", "north:client")
+	case 1:
+		f.Try("destroy-relation", "south:server", "north:client")
+	case 2:
+		f.scale("west")
+	case 3:
+		if err := os.WriteFile(filepath.Join(f.charm, "turn"), []byte(fmt.Sprint(time.Now())), 0o644); err == nil {
+			f.Try("upgrade-charm", service)
+		}
+	default:
+		f.Try("set", service, fmt.Sprintf("set=turn=%d", n))
+	}
+}
+
+// scale removes a unit of a service, or adds one, so that there are about as many
+// as before.
+func (f *fleet) scale(service string) {
+	s, err := state.Open(f.t.Context(), "sqlite:"+f.StateFile())
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	var units []state.Unit
+	err = s.View(f.t.Context(), func(v *state.View) (err error) {
+		units, err = v.Units(service)
+		return err
+	})
+	if n := len(units); err == nil && n > 2+f.intn(3) {
+		f.Try("remove-unit", units[f.intn(n)].Name)
+	} else if err == nil {
+		f.Try("add-unit", service)
+	}
+}

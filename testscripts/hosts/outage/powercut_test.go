@@ -1,0 +1,209 @@
+package outage
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"bijou/state"
+	"bijou/state/status"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/judge"
+	"bijou/testscripts/kit/localenv"
+	"bijou/testscripts/kit/need"
+)
+
+// cuts is how often the power is cut.
+const cuts = 25
+
+// soundProgram asks SQLite itself, another one than ours.
+const soundProgram = `
+import sqlite3, sys
+print(*[row[0] for row in sqlite3.connect(sys.argv[1]).execute("PRAGMA integrity_check")], sep="\n")
+`
+
+// sound wants a SQLite file to be whole.
+func sound(t *testing.T, path string) {
+	t.Helper()
+	out, err := localenv.Python(t, soundProgram, path).CombinedOutput()
+	if string(out) != "ok\n" || err != nil {
+		t.Errorf("%s is not whole: %v\n%s", path, err, out)
+	}
+}
+
+// promises are what has been promised when the power goes: the operator's turn
+// that is surely in the state, and the one that may be.
+type promises struct{ kept, begun atomic.Int64 }
+
+// TestPowerCut copies the files as they are at random moments under a fleet at
+// work, and wants each copy to open, to be whole and to hold all that had been
+// promised until then, and nothing that had not begun. The last cut is in
+// earnest: every process dies, and the environment goes on from the copy.
+func TestPowerCut(t *testing.T) {
+	need.Long(t)
+	w := newWorld(t, "")
+	services := []string{"hub", "east", "west"}
+	w.deployFleet(services, 3)
+	var p promises
+	l := newLoad(w, services)
+	l.running.Go(func() { l.repeat(20*time.Millisecond, func(n int) { p.turn(w, int64(n)) }) })
+	l.running.Go(func() { l.repeat(4*time.Second, l.relate) })
+	rest(3 * time.Second)
+	var last int64
+	for range cuts {
+		rest(200*time.Millisecond + rand.N(700*time.Millisecond))
+		last = w.cut(&p, last)
+	}
+	l.halt()
+	w.Juju("set", "hub", "set=turn=last")
+	rest(time.Second) // hooks are at it
+	w.cutInEarnest()
+	w.Juju("start")
+	w.settle("the power cut")
+	w.judge("power cut", fmt.Sprintf("%d cuts, %d turns", cuts+1, p.kept.Load()))
+}
+
+// turn is one write of the operator's.
+func (p *promises) turn(w *world, n int64) {
+	p.begun.Store(n)
+	if a := w.ask("set", "hub", fmt.Sprintf("set=turn=%d", n)); a.code == 0 {
+		p.kept.Store(n)
+	}
+}
+
+// cut stops everybody who writes to the file, copies it, and lets them go on. It
+// answers the copy's revision, which is not below the one before.
+func (w *world) cut(p *promises, before int64) int64 {
+	w.t.Helper()
+	cont := w.freeze()
+	copied := filepath.Join(w.t.TempDir(), "state.db")
+	w.copyState(copied)
+	kept, begun, done := p.kept.Load(), p.begun.Load(), w.doneConfig()
+	cont()
+	s, err := state.Open(w.t.Context(), "sqlite:"+copied)
+	check(w.t, err)
+	defer s.Close()
+	var revision int64
+	err = s.View(w.t.Context(), func(v *state.View) error {
+		if _, err := status.Read(v, status.Options{Now: time.Now()}); err != nil {
+			return err
+		}
+		w.checkPrefix(v, kept, begun, done)
+		revision, err = v.Revision()
+		return err
+	})
+	if err != nil || revision < before {
+		w.t.Errorf("the copy has revision %d, the one before %d: %v", revision, before, err)
+	}
+	sound(w.t, copied)
+	return revision
+}
+
+// checkPrefix holds a copy against what had been promised.
+func (w *world) checkPrefix(v *state.View, kept, begun int64, done map[string]int) {
+	w.t.Helper()
+	c, err := v.Config("hub")
+	check(w.t, err)
+	set, _ := c.Values["set"].(string)
+	turn, _ := strconv.ParseInt(strings.TrimPrefix(set, "turn="), 10, 64)
+	if turn < kept || turn > begun {
+		w.t.Errorf("the copy has turn %d; %d was promised, %d had begun", turn, kept, begun)
+	}
+	relations, err := v.Relations()
+	check(w.t, err)
+	for _, r := range relations {
+		members, err := v.Members(r.ID)
+		check(w.t, err)
+		for _, m := range members {
+			s, err := v.Settings(r.ID, m.Unit)
+			check(w.t, err)
+			n, err := strconv.Atoi(s.Values["beat"])
+			if err == nil && n < done[m.Unit] {
+				w.t.Errorf("%s has done %d beats, relation %d has %d", m.Unit, done[m.Unit], r.ID, n)
+			}
+		}
+	}
+}
+
+// doneConfig is how many config-changed hooks of each unit are done, as the agent
+// has said.
+func (w *world) doneConfig() map[string]int {
+	done := map[string]int{}
+	for _, m := range regexp.MustCompile(`msg="hook is done".* unit=(\S+) .*hook=config-changed`).FindAllStringSubmatch(w.log(0), -1) {
+		done[m[1]]++
+	}
+	return done
+}
+
+// copyState copies the files as they are.
+func (w *world) copyState(to string) {
+	w.t.Helper()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		copyFile(w.t, w.StateFile()+suffix, to+suffix)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if os.IsNotExist(err) {
+		return
+	}
+	check(t, err)
+	defer in.Close()
+	out, err := os.Create(to)
+	check(t, err)
+	_, err = io.Copy(out, in)
+	check(t, err)
+	check(t, out.Close())
+}
+
+// cutInEarnest kills every process of the environment where it stands, and puts
+// copies of the files in their place.
+func (w *world) cutInEarnest() {
+	w.t.Helper()
+	cont := w.freeze()
+	copied := filepath.Join(w.t.TempDir(), "state.db")
+	w.copyState(copied)
+	for _, pid := range w.users() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	cont() // what is dead stays so
+	w.killAll()
+	w.deleteState()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		copyFile(w.t, copied+suffix, w.StateFile()+suffix)
+	}
+	w.noteKill()
+}
+
+// killAll kills every process that has the state open, and all hooks.
+func (w *world) killAll() {
+	w.t.Helper()
+	w.eventually("all processes are dead", time.Minute, func() string {
+		left := append(w.users(), w.hookPIDs()...)
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return await.Unless(len(left) == 0, "%v", left)
+	})
+}
+
+// noteKill writes into every record that the unit's hooks were killed there.
+func (w *world) noteKill() {
+	w.t.Helper()
+	logs, err := filepath.Glob(w.recorderLogs())
+	check(w.t, err)
+	for _, log := range logs {
+		check(w.t, judge.Append(log, judge.Event{Event: judge.Killed}))
+	}
+}

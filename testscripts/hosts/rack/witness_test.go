@@ -1,0 +1,70 @@
+package rack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/kit/judge"
+)
+
+// TestWitness is called on a host.
+func TestWitness(t *testing.T) { judge.Witness(t) }
+
+// settle waits until everything has been told to everybody.
+func (w *world) settle(after string) {
+	w.t.Helper()
+	took := w.eventually("everything is told after "+after, func() string {
+		for unit, r := range w.records {
+			data, err := os.ReadFile(w.hosts[r.host].Disk(r.path))
+			if err != nil {
+				return err.Error()
+			}
+			w.write(0, "/root/records/"+strings.ReplaceAll(unit, "/", "-"), string(data))
+		}
+		return w.lacks(0, judge.WitnessLine("/opt/bijou/rack.test", w.stateURL(), "/root/records"), judge.NothingMissing)
+	})
+	fmt.Printf("rack: %s: everything is told %.1f s after the load has ended\n", after, took.Seconds())
+	w.judge()
+}
+
+// judge holds the records against the rules.
+func (w *world) judge() {
+	w.t.Helper()
+	all := map[string][]judge.Event{}
+	for unit, r := range w.records {
+		events, err := judge.Read(w.hosts[r.host].Disk(r.path))
+		check(w.t, err)
+		all[unit] = events
+	}
+	for _, wrong := range judge.Wrong(all) {
+		w.t.Error(wrong)
+	}
+}
+
+// findRecords finds where the units' recorders write.
+func (w *world) findRecords(units int) {
+	w.t.Helper()
+	for i := range w.hosts {
+		logs := w.on(i, "find /root/.bijou /var/lib/bijou -name recorder.log 2>/dev/null || true")
+		for _, path := range strings.Fields(logs) {
+			w.records[judge.UnitOf(filepath.Base(filepath.Dir(path)))] = record{i, path}
+		}
+	}
+	if len(w.records) != units {
+		w.t.Fatalf("there are the records of %d units, not %d: %v", len(w.records), units, w.records)
+	}
+}
+
+// bury notes in the records of a host's units that all of it was killed. It is over
+// before anything there is started again.
+func (w *world) bury(host int) {
+	w.t.Helper()
+	for _, r := range w.records {
+		if r.host == host {
+			check(w.t, judge.Append(w.hosts[host].Disk(r.path), judge.Event{Event: judge.Killed}))
+		}
+	}
+}

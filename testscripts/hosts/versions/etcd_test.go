@@ -1,0 +1,141 @@
+package versions
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+)
+
+// TestForward has agents of what landed before beside agents of this, and all go over
+// to this.
+func TestForward(t *testing.T) {
+	need.Whole(t)
+	t.Parallel()
+	w := newPair(t, Former(t))
+	w.goOver(Current(t))
+	w.claimed(0, w.agent())
+	w.claimed(1, w.far.Process.Pid)
+}
+
+// TestBack has all go back to what landed before, and forward again. The claims that
+// this one has left behind keep nobody out.
+func TestBack(t *testing.T) {
+	need.Whole(t)
+	t.Parallel()
+	former, current := Former(t), Current(t)
+	w := newPair(t, current)
+	w.goOver(former)
+	w.goOver(current)
+	w.claimed(0, w.agent())
+	w.claimed(1, w.far.Process.Pid)
+}
+
+// newPair is an environment of two hosts, with a unit on each that relate.
+func newPair(t *testing.T, binary string) *world {
+	t.Helper()
+	cluster := etcdtest.For(t, etcdtest.Options{})
+	w := newWorld(t, binary, cluster.URL("/versions"), "--provider", "dummy")
+	w.juju(binary, "add-machine")
+	check(t, os.MkdirAll(w.env(1), 0o755))
+	for _, part := range []string{"environment.yaml", "tools"} { // what docs/many-machines.md says that a host needs
+		if out, err := exec.Command("cp", "-a", filepath.Join(w.env(0), part), w.env(1)).CombinedOutput(); err != nil {
+			t.Fatalf("cannot copy: %v\n%s", err, out)
+		}
+	}
+	w.startFar()
+	w.deploy("near", 0)
+	w.deploy("far", 1)
+	w.juju(binary, "add-relation", "far:client", "near:server")
+	w.eventually("the units have met", func() string {
+		if w.runs("near/0") < 5 || w.runs("far/0") < 5 { // install, config-changed, start, joined, changed
+			return "there are hooks to come"
+		}
+		return ""
+	})
+	w.settle()
+	return w
+}
+
+// startFar starts machine 1's agent as its host has it.
+func (w *world) startFar() {
+	w.t.Helper()
+	agent := filepath.Join(w.env(1), "tools", w.tools(1), "machine-agent")
+	check(w.t, os.MkdirAll(w.machine(1), 0o755))
+	log, err := os.OpenFile(w.machine(1, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	check(w.t, err)
+	defer log.Close()
+	w.far = exec.Command(agent, "--machine", "1", "--env", w.env(1))
+	w.far.Env = append(os.Environ(), "BIJOU_HOME="+filepath.Dir(w.env(1)))
+	w.far.Stdout, w.far.Stderr = log, log
+	check(w.t, w.far.Start())
+}
+
+// stopFar ends it in good order.
+func (w *world) stopFar() {
+	w.t.Helper()
+	check(w.t, w.far.Process.Signal(syscall.SIGTERM))
+	check(w.t, w.far.Wait())
+	w.far = nil
+}
+
+// goOver has the environment run another binary, while machine 1 is away. It comes back
+// as it was, and works beside machine 0 before it goes over, too.
+func (w *world) goOver(to string) {
+	w.t.Helper()
+	from, was := w.current, w.tools(0)
+	w.stopFar()
+	w.juju(to, "upgrade-juju", "--wait", "3m")
+	w.current = to
+	next := w.tools(0)
+	if was == next {
+		w.t.Fatalf("both binaries are %s", next)
+	}
+	w.change(from, to) // machine 1 does not see it now, and must in the end
+	allow := w.refuseTools(next)
+	w.startFar()
+	for range 3 {
+		w.change(to, from)
+		w.settle()
+	}
+	if zero, one := w.ran(0), w.ran(1); zero != next || one != was {
+		w.t.Fatalf("machines 0 and 1 run %s and %s, want %s and %s", zero, one, next, was)
+	}
+	w.change(from, to)
+	allow() // hooks may be in flight now
+	w.eventually("machine 1 goes over", func() string {
+		if ran := w.ran(1); ran != next {
+			return "it runs " + ran
+		}
+		return ""
+	})
+	w.change(to, to)
+	w.settle()
+}
+
+// refuseTools has machine 1's host refuse a binary until the function is called: its
+// folder, which may be there from an earlier time, is a file.
+func (w *world) refuseTools(name string) (allow func()) {
+	w.t.Helper()
+	path := filepath.Join(w.env(1), "tools", name)
+	check(w.t, os.RemoveAll(path))
+	check(w.t, os.WriteFile(path, nil, 0o600))
+	return func() {
+		w.t.Helper()
+		check(w.t, os.Remove(path))
+	}
+}
+
+// change has both units write another number into their relation: an operator with one
+// binary sets the one, another with the other the other.
+func (w *world) change(near, far string) {
+	w.t.Helper()
+	w.turn++
+	w.juju(near, "set", "near", "set=turn="+strconv.Itoa(w.turn))
+	w.juju(far, "set", "far", "set=turn="+strconv.Itoa(w.turn))
+}

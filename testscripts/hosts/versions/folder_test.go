@@ -1,0 +1,68 @@
+package versions
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/kit/need"
+)
+
+// otherFolders is the last binary that has units' folders at units/SERVICE-N.
+const otherFolders = "9138b84f34be35570f045053a5a2a0008b5aa135"
+
+// TestFolder takes a unit whose hooks have written down where they are, and whose daemon runs from
+// there, over to this binary, which has its folder elsewhere, then back and forward again: what was
+// written leads there still, the daemon lives, and hooks are told the place of whoever runs them.
+func TestFolder(t *testing.T) {
+	need.Whole(t)
+	t.Parallel()
+	Need(t)
+	former, current := At(t, otherFolders), Current(t)
+	w := newWorld(t, former, "")
+	w.charm = filepath.Join(w.dir, "places")
+	for name, text := range map[string]string{
+		"metadata.yaml": "name: places\nsummary: s\n",
+		"config.yaml":   "options: {turn: {type: int}}\n",
+		"daemon":        "#!/bin/sh\ntouch \"$1/alive\"; while [ -e \"$1/alive\" ]; do sleep 0.1; done\n",
+		"hooks/install": "#!/bin/sh\necho \"$CHARM_DIR\" >../where\nsetsid \"$CHARM_DIR/daemon\" \"$JUJU_UNIT_DIR\" </dev/null >/dev/null 2>&1 &\necho $! >../daemon.pid\n",
+		"hooks/config-changed": "#!/bin/sh -e\nread -r was <../where\ncmp \"$was/metadata.yaml\" \"$CHARM_DIR/metadata.yaml\"\nkill -0 $(cat \"$was/../daemon.pid\")\n" +
+			"[ -e \"$was/../alive\" ]\necho \"$(config-get turn) $CHARM_DIR\" >>../turns\n",
+	} {
+		path := filepath.Join(w.charm, name)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(text), 0o755))
+	}
+	w.juju(former, "deploy", w.charm)
+	old, place := w.machine(0, "units", "places-0"), w.machine(0, "agents", "unit-places-0")
+	turn := func(number, folder string) {
+		t.Helper()
+		w.juju(w.current, "set", "places", "turn="+number)
+		w.eventually("turn "+number, func() string {
+			turns, _ := os.ReadFile(filepath.Join(old, "turns"))
+			if want := number + " " + folder + "/charm\n"; !strings.HasSuffix(string(turns), want) {
+				return "hooks were told: " + string(turns)
+			}
+			return ""
+		})
+	}
+	turn("1", old)
+	for i, to := range []string{current, former, current} {
+		w.juju(to, "upgrade-juju", "--wait", "3m")
+		w.current = to
+		turn(string(rune('2'+i)), map[bool]string{true: place, false: old}[to == current])
+		if info, err := os.Lstat(old); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("the old path is no link: %v", err)
+		}
+	}
+	w.juju(current, "destroy-service", "places")
+	w.eventually("nothing is left", func() string {
+		for _, path := range []string{old, place} {
+			if _, err := os.Lstat(path); err == nil {
+				return path + " is there"
+			}
+		}
+		return ""
+	})
+}

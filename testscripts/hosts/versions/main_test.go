@@ -1,0 +1,33 @@
+package versions
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"bijou/multicall"
+	"bijou/provision/plugin"
+	"bijou/testscripts/fakes/dummy"
+	"bijou/testscripts/kit/applets"
+)
+
+// TestMain makes this binary a provider whose machines are nothing: what runs on
+// machine 1 is started by hand.
+func TestMain(m *testing.M) {
+	applets.MainWith(m, multicall.Options{}, map[string]func(){plugin.Prefix + dummy.Name: serveDummy}, func() {})
+}
+
+func serveDummy() {
+	if err := plugin.Serve(dummy.Make); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,33 @@
+// Package bootworld has what neco's scripts find around them: releases, alerts, a proxy, sabakan, an
+// etcd of three members. Each is the test's own process.
+package bootworld
+
+import (
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/kit/script"
+)
+
+// Extras returns what neco's scripts can call beside what all scripts can.
+func Extras() script.Extras {
+	return script.Extras{Setup: setUp, Commands: map[string]script.Command{
+		"address":  address,
+		"alerts":   alerts,
+		"failing":  failing,
+		"get":      get,
+		"members":  members,
+		"necobin":  necoBin,
+		"proxy":    proxy,
+		"releases": releases,
+		"sabakan":  sabakan,
+		"scribble": scribble,
+		"shows":    shows,
+		"stored":   stored,
+	}}
+}
+
+// setUp gives a script's neco a place for its keys.
+func setUp(env *testscript.Env) {
+	env.Vars = append(env.Vars, "NECO_STATE="+necoState(env))
+	env.Values["boot world"] = &bootWorld{}
+}

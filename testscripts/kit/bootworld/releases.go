@@ -1,0 +1,204 @@
+package bootworld
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/fakes/github"
+)
+
+// bootWorld is what a script about boot servers has around it: where releases are
+// published, and where alerts go. Each is there once the script asks for it.
+type bootWorld struct {
+	releases *github.Server
+	alerts   *mailbox
+	depot    *depot
+	cluster  *etcdtest.Cluster
+}
+
+// bootWorldOf is the script's own.
+func bootWorldOf(ts *testscript.TestScript) *bootWorld {
+	return ts.Value("boot world").(*bootWorld)
+}
+
+// necoState is where a script's neco has its keys.
+func necoState(env *testscript.Env) string {
+	if url := env.Getenv("BIJOU_STATE"); url != "" {
+		return url
+	}
+	return "sqlite:" + filepath.Join(env.WorkDir, "neco.db")
+}
+
+// necoBin DIR VERSION MANIFEST: puts the program into a folder of its own, under
+// all of neco's names, beside a manifest of that version.
+func necoBin(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: necobin DIR VERSION MANIFEST")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	binary, err := os.Executable()
+	ts.Check(err)
+	if err := os.Link(binary, filepath.Join(dir, "bijou")); err != nil {
+		data, err := os.ReadFile(binary)
+		ts.Check(err)
+		ts.Check(os.WriteFile(filepath.Join(dir, "bijou"), data, 0o755))
+	}
+	for _, name := range []string{"neco", "neco-updater", "neco-worker"} {
+		ts.Check(os.Symlink("bijou", filepath.Join(dir, name)))
+	}
+	manifest := "version: " + args[1] + "\n" + ts.ReadFile(args[2])
+	ts.Check(os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o644))
+}
+
+// releases VERB ARG...: a server that acts as GitHub.
+//
+//	start               makes it, and sets GITHUB to its URL
+//	publish TAG [WORD]  publishes a release whose package brings no plan; WORD is pre, draft,
+//	                    or a file that is all it has
+//	tarball TAG FILE [WORD]
+//	                    publishes a release that can be installed: this program
+//	                    with that manifest, among files that are for others;
+//	                    wrong-sums: its packages' sums are others; dies: its program
+//	                    shows all that it is asked for, and dies as a daemon; bare: it
+//	                    has no file manifest.yaml; other-plan: that is another one;
+//	                    no-version: its manifest does not say its version
+//	retag TAG NEW [renamed]
+//	                    publishes the files of a release under another tag, its packages
+//	                    under the names that belong to that
+//	limit N DURATION    answers N lists more, until the duration is over
+//	fault NAME          misbehaves from now on
+//	key NAME            sets MINISIGN_KEY to the public key of that name
+//	sign TAG NAME [old] signs the release by that key, in minisign's old way
+//	tamper TAG          adds a line to its sums, whatever has signed them
+//	asked N             fails if lists were asked for fewer than N times
+func releases(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: releases start|publish|tarball|retag|limit|fault|key|sign|tamper|asked ...")
+	}
+	w := bootWorldOf(ts)
+	switch verb, args := args[0], append(args[1:], "", "", ""); verb {
+	case "start":
+		w.releases = github.New()
+		ts.Defer(w.releases.Close)
+		ts.Setenv("GITHUB", w.releases.URL())
+	case "publish":
+		files := map[string][]byte{"notes.txt": []byte("none\n")}
+		if name := args[1]; name != "" && name != "pre" && name != "draft" {
+			files[filepath.Base(name)] = []byte(ts.ReadFile(name))
+		} else {
+			name, packed, err := planless(args[0])
+			ts.Check(err)
+			files[name] = packed
+		}
+		w.releases.Publish(github.Release{Tag: args[0], Pre: args[1] == "pre", Draft: args[1] == "draft", Files: files})
+	case "tarball":
+		files, err := Installable(args[0], ts.ReadFile(args[1]), args[2])
+		ts.Check(err)
+		w.releases.Publish(github.Release{Tag: args[0], Files: files})
+	case "retag":
+		_, version, _ := strings.Cut(args[0], "-")
+		_, newer, _ := strings.Cut(args[1], "-")
+		files := map[string][]byte{}
+		ts.Check(w.releases.Change(args[0], func(old map[string][]byte) {
+			for name, data := range old {
+				if args[2] == "renamed" {
+					name = strings.Replace(name, version, newer, 1)
+				}
+				files[name] = data
+			}
+		}))
+		w.releases.Publish(github.Release{Tag: args[1], Files: files})
+	case "limit":
+		n, err := strconv.Atoi(args[0])
+		ts.Check(err)
+		d, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		w.releases.Limit(n, time.Now().Add(d).Unix())
+	case "fault":
+		ts.Check(w.releases.Misbehave(github.Fault(args[0])))
+	case "key":
+		ts.Setenv("MINISIGN_KEY", github.NewSigner(args[0]).PublicKey())
+	case "sign":
+		ts.Check(w.releases.Change(args[0], func(files map[string][]byte) {
+			sign := github.NewSigner(args[1]).Sign
+			if args[2] == "old" {
+				sign = github.NewSigner(args[1]).SignPlain
+			}
+			files["SHA256SUMS.minisig"] = sign(files["SHA256SUMS"])
+		}))
+	case "tamper":
+		ts.Check(w.releases.Change(args[0], func(files map[string][]byte) {
+			files["SHA256SUMS"] = append(files["SHA256SUMS"], strings.Repeat("0", 64)+"  more\n"...)
+		}))
+	case "asked":
+		n, err := strconv.Atoi(args[0])
+		ts.Check(err)
+		if got := w.releases.Count().Lists; got < n {
+			ts.Fatalf("releases were asked for %d times only", got)
+		}
+	default:
+		ts.Fatalf("releases: unknown verb %q", verb)
+	}
+}
+
+// mailbox takes alerts, and writes each as a line of a file.
+type mailbox struct {
+	mu     sync.Mutex
+	file   string
+	broken bool
+}
+
+func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil || m.broken {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	f, err := os.OpenFile(m.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintf(f, "%s %s\n", strings.TrimPrefix(r.URL.Path, "/"), body)
+	f.Close()
+}
+
+// alerts VERB: where alerts go.
+//
+//	start FILE  makes it, and sets ALERTS to its URL; the file gets a line
+//	            "PATH BODY" for each
+//	break, mend answers 503, answers again
+func alerts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: alerts start FILE|break|mend")
+	}
+	w := bootWorldOf(ts)
+	switch args[0] {
+	case "start":
+		w.alerts = &mailbox{file: ts.MkAbs(args[1])}
+		ts.Check(os.WriteFile(w.alerts.file, nil, 0o600))
+		server := httptest.NewServer(w.alerts)
+		ts.Defer(server.Close)
+		ts.Setenv("ALERTS", server.URL)
+	case "break", "mend":
+		w.alerts.mu.Lock()
+		defer w.alerts.mu.Unlock()
+		w.alerts.broken = args[0] == "break"
+	default:
+		ts.Fatalf("alerts: unknown verb %q", args[0])
+	}
+}

@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"bijou/testscripts/kit/await"
+)
+
+//go:embed boot.sh
+var bootScript string
+
+// bootLimit is ten times what a boot takes on a busy machine.
+const bootLimit = 90 * time.Second
+
+// Host is one host of a fleet.
+type Host struct {
+	Name    string // also its host name
+	Address string // in the fleet's network, /24
+
+	fleet *Fleet
+	boot  *exec.Cmd     // nil: it has never been started
+	ended chan struct{} // closed when it is off
+}
+
+// Start boots the host, from the disk that it had, and returns once its systemd has
+// started everything.
+func (h *Host) Start() error {
+	log, err := os.OpenFile(h.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot boot %s: %w", h.Name, err)
+	}
+	defer log.Close()
+	args := []string{"bash", "-c", bootScript, "boot.sh", h.dir(), h.fleet.tree, h.Name, h.Address}
+	h.boot = h.fleet.within(append(args, h.fleet.groups...)...)
+	h.boot.Stdout, h.boot.Stderr = log, log
+	if err := h.boot.Start(); err != nil {
+		return fmt.Errorf("cannot boot %s: %w", h.Name, err)
+	}
+	h.ended = make(chan struct{})
+	go func(boot *exec.Cmd, ended chan struct{}) { // close of the fleet waits for it
+		defer close(ended)
+		_ = boot.Wait() // a power cut is no failure of the test's
+	}(h.boot, h.ended)
+	return h.awaitUp()
+}
+
+// awaitUp waits until the host is up, or has ended.
+func (h *Host) awaitUp() error {
+	ended, said := false, ""
+	_, came := await.Try(await.Poll{Limit: bootLimit, Pause: 50 * time.Millisecond}, func() bool {
+		select {
+		case <-h.ended:
+			ended = true
+		default:
+			said, _ = h.Exec("systemctl", "is-system-running")
+		}
+		return ended || said == "running\n" || said == "degraded\n"
+	})
+	switch {
+	case ended:
+		return fmt.Errorf("%s has ended at once: %s", h.Name, h.console())
+	case !came:
+		return fmt.Errorf("%s does not come up: %s%s", h.Name, said, h.console())
+	}
+	return nil
+}
+
+// console is the end of what the host has printed.
+func (h *Host) console() string {
+	data, _ := os.ReadFile(h.log())
+	return string(data[max(0, len(data)-2000):])
+}
+
+func (h *Host) dir() string { return filepath.Join(h.fleet.dir, h.Name) }
+func (h *Host) log() string { return h.dir() + ".log" }
+
+// init is the process id of the host's own first process, as this machine has it.
+func (h *Host) init() (int, error) {
+	if h.boot == nil {
+		return 0, errors.New("it was never started")
+	}
+	return descendant(h.boot.Process.Pid, 2) // of nsenter, systemd-nspawn
+}
+
+// Stop shuts the host down in order, and returns when it is off.
+func (h *Host) Stop() error {
+	const poweroff = syscall.Signal(34 + 4) // SIGRTMIN+4, systemd(1)
+	return h.end(poweroff)
+}
+
+// PowerCut ends everything on the host at once. What was written to files stays,
+// synced or not: the machine's kernel goes on.
+func (h *Host) PowerCut() error { return h.end(syscall.SIGKILL) }
+
+func (h *Host) end(s syscall.Signal) error {
+	pid, err := h.init()
+	if err == nil {
+		err = syscall.Kill(pid, s)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot end %s: %w", h.Name, err)
+	}
+	select {
+	case <-h.ended:
+		return nil
+	case <-time.After(bootLimit):
+		return fmt.Errorf("cannot end %s: it goes on: %s", h.Name, h.console())
+	}
+}
+
+// Command is a command on the host, as root, with nothing of this process's
+// environment. It is not begun.
+func (h *Host) Command(args ...string) (*exec.Cmd, error) {
+	pid, err := h.init()
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %q on %s: %w", args, h.Name, err)
+	}
+	c := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(pid), "-a", "--"}, args...)...)
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+	return c, nil
+}
+
+// Exec runs a command on the host and returns what it prints, stdout and stderr.
+func (h *Host) Exec(args ...string) (string, error) {
+	c, err := h.Command(args...)
+	if err != nil {
+		return "", err
+	}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("cannot run %q on %s: %w: %s", args, h.Name, err, strings.TrimSpace(string(out)))
+	}
+	return string(out), err
+}
+
+// Path is how this machine reaches a file of the host, as long as that runs.
+func (h *Host) Path(path string) (string, error) {
+	pid, err := h.init()
+	if err != nil {
+		return "", fmt.Errorf("cannot reach %q on %s: %w", path, h.Name, err)
+	}
+	return filepath.Join("/proc", strconv.Itoa(pid), "root", path), nil
+}
+
+// Link cuts the host's network, or heals it. It is up after a start.
+func (h *Host) Link(up bool) error {
+	to := "down"
+	if up {
+		to = "up"
+	}
+	if out, err := h.fleet.within("ip", "link", "set", "vb-"+h.Name, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot set the link of %s %s: %w: %s", h.Name, to, err, out)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package script
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+)
+
+// answerCondition answers [have:PROG], [python:MODULE] and [isolation] in scripts. What is missing
+// is told in one line, and is an error if BIJOU_TEST_REQUIRE names it.
+func answerCondition(cond string) (bool, error) {
+	if module, ok := strings.CutPrefix(cond, "python:"); ok {
+		return havePython(module)
+	}
+	if cond == "isolation" {
+		if out, err := exec.Command("unshare", "--map-root-user", "--mount", "true").CombinedOutput(); err != nil {
+			return false, need.Lacks(cond, "no user may make namespaces here: "+string(out))
+		}
+		return true, nil
+	}
+	prog, ok := strings.CutPrefix(cond, "have:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	_, err := exec.LookPath(prog)
+	if prog == "etcd" {
+		_, err = etcdtest.Binary()
+	}
+	if err == nil {
+		return true, nil
+	}
+	return false, need.Lacks(prog, prog+" is not installed")
+}

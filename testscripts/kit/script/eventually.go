@@ -1,0 +1,32 @@
+package script
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/kit/await"
+)
+
+// awaitOutput is eventually DURATION REGEXP PROG ARG...: it runs the program again
+// and again until its output matches (with !, until it does not), instead of sleeping;
+// output is stdout and stderr together, the exit code does not matter. It fails after the
+// duration, but not before it has looked five times for each second of it: a machine that
+// stood still meanwhile, or has other work, gets the rest of its time.
+func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: [!] eventually DURATION REGEXP PROG ARG...")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
+	what := fmt.Sprintf("the output matches %q (negated: %t)", args[1], neg)
+	await.Until(ts, await.Poll{Limit: limit, Pause: pause, Looks: int(limit / slow)}, what, func() bool {
+		_ = ts.Exec(args[2], args[3:]...)
+		return want.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) != neg
+	})
+}

@@ -1,0 +1,43 @@
+package script
+
+import (
+	"errors"
+	"os/exec"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/testscripts/kit/need"
+)
+
+// findPython returns a python3 that can import the module. Debian's own comes
+// first: it is the one that Debian's packages of modules are for, and hooks that
+// start with #!/usr/bin/python3 get it.
+func findPython(module string) (path string, ok bool) {
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.Command(python, "-c", "import "+module).Run() == nil {
+			return python, true
+		}
+	}
+	return "", false
+}
+
+// havePython answers [python:MODULE] in scripts. BIJOU_TEST_REQUIRE names the
+// module; what is missing is told in one line.
+func havePython(module string) (bool, error) {
+	if _, ok := findPython(module); ok {
+		return true, nil
+	}
+	return false, need.Lacks(module, "no python3 here can import "+module)
+}
+
+// setPython is python MODULE: it sets PYTHON to a python3 that can import the module.
+func setPython(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: python MODULE")
+	}
+	path, ok := findPython(args[0])
+	if !ok {
+		ts.Check(errors.New("no python3 here can import " + args[0]))
+	}
+	ts.Setenv("PYTHON", path)
+}

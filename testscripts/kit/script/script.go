@@ -1,0 +1,127 @@
+package script
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/multicall"
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/applets"
+)
+
+// Main is the test main of a package of scripts: its binary is every applet, and the
+// programs in more, by their names. Scripts wait more than they work: perCPU of them
+// run at a time on each CPU, unless the command line says otherwise. It does not
+// return.
+func Main(m *testing.M, perCPU int, more map[string]func()) {
+	applets.MainWith(m, multicall.Options{Fault: applets.Fault()}, more, func() {
+		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// Extras are what the scripts of one package have beside what all have; the zero
+// value is nothing.
+type Extras struct {
+	Commands map[string]Command
+	Setup    func(*testscript.Env) // called last, before a script begins
+}
+
+// Command is one that scripts may call: with what the script says after its name,
+// and whether it wrote "!" before it.
+type Command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// Run runs every *.txtar beside the test over each store that processes can share,
+// all side by side. With -short it runs a dozen of all suites, over SQLite.
+func Run(t *testing.T, x Extras) {
+	var files []string // none: all
+	if testing.Short() {
+		suite, err := suiteName()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files = shortFiles(suite); len(files) == 0 {
+			t.Skip("-short runs a dozen scripts, and none is of this suite")
+		}
+	}
+
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		runScripts(t, x, files, func() string { return "" })
+	})
+	if testing.Short() {
+		return
+	}
+	t.Run("etcd", func(t *testing.T) {
+		etcdtest.Need(t)
+		t.Parallel()
+		cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
+		var scripts atomic.Int64
+		runScripts(t, x, nil, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
+	})
+}
+
+// runScripts runs those scripts, or all; stateURL yields a fresh place for the state of
+// each, or "" for the default.
+func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) {
+	commands := map[string]Command{
+		"eventually": awaitOutput,
+		"follow":     followPage,
+		"python":     setPython,
+	}
+	maps.Copy(commands, x.Commands)
+	dir := "."
+	if files != nil {
+		dir = ""
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:   dir,
+		Files: files,
+		Setup: func(env *testscript.Env) error {
+			if url := stateURL(); url != "" {
+				env.Vars = append(env.Vars, "BIJOU_STATE="+url)
+			}
+			if err := setUp(env); err != nil {
+				return err
+			}
+			if x.Setup != nil {
+				x.Setup(env)
+			}
+			return nil
+		},
+		Condition: answerCondition,
+		Cmds:      commands,
+	})
+}
+
+// setUp gives a script its own BIJOU_HOME, and takes down at its end whatever
+// it bootstrapped there, so that a failed script leaves no process behind.
+func setUp(env *testscript.Env) error {
+	charms, err := filepath.Abs(filepath.Join("..", "..", "charms"))
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	env.Vars = append(env.Vars,
+		"BIJOU_HOME="+home,
+		"CHARMS="+charms,
+		"UNITS="+filepath.Join(home, "default", "machines", "0", "agents"),
+		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
+		"NO_COLOR=1",
+		"LANG=C.UTF-8",
+	)
+	env.Defer(func() {
+		StopLeftovers(home)
+		destroyLeftovers(env.WorkDir)
+	})
+	return nil
+}

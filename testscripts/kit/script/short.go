@@ -1,0 +1,42 @@
+package script
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// shortScripts are those that `go test -short` runs, over SQLite alone: one for each thing that the
+// binary is.
+func shortScripts() []string {
+	return []string{
+		"agent/agent-midhook", // an agent that dies in a hook
+		"machines/machines",   // the provisioner
+		"neco/neco-commands",  // boot servers, by hand
+		"necoupdates/neco-update",
+		"operator/applets", // one binary under many names
+		"operator/juju-road",
+		"refusals/juju-exitcodes",
+		"relations/relation-walk",
+		"hooktools/hook-tools",
+		"trouble/resolved",
+		"units/hooks",
+		"upgrades/upgrade-charm",
+	}
+}
+
+// shortFiles returns the scripts of a suite that `go test -short` runs.
+func shortFiles(suite string) (files []string) {
+	for _, s := range shortScripts() {
+		if name, ok := strings.CutPrefix(s, suite+"/"); ok {
+			files = append(files, name+".txtar")
+		}
+	}
+	return files
+}
+
+// suiteName returns the name of the suite whose tests run, which run in its directory.
+func suiteName() (string, error) {
+	dir, err := os.Getwd()
+	return filepath.Base(dir), err
+}

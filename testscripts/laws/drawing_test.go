@@ -1,0 +1,82 @@
+package laws
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDrawing holds the drawing of the house in HACKING.md against the packages that there
+// are: each stands in it once, and imports only what stands below it.
+func TestDrawing(t *testing.T) {
+	page, err := os.ReadFile("../../HACKING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := drawnFolders(string(page))
+	seen := map[string]bool{}
+	for _, p := range list(t, "bijou/...") {
+		folder := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, "bijou"), "/")
+		if folder == "" || within(p.ImportPath, "bijou/testscripts") {
+			continue
+		}
+		at := slices.Index(drawn, folder)
+		if at < 0 {
+			t.Errorf("HACKING.md does not draw %s: give it a line", folder)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ok := strings.CutPrefix(imp, "bijou/")
+			if ok && slices.Index(drawn, to) < at {
+				t.Errorf("%s imports %s, which stands above it in HACKING.md's drawing: imports run downwards only", folder, to)
+			}
+		}
+		seen[folder] = true
+	}
+	for i, folder := range drawn {
+		if !seen[folder] || slices.Index(drawn, folder) != i {
+			t.Errorf("HACKING.md draws %s, which is not there, or twice", folder)
+		}
+	}
+}
+
+// TestArrows holds the arrows below the drawing.
+func TestArrows(t *testing.T) {
+	page, err := os.ReadFile("../../HACKING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := map[string][]string{}
+	for _, p := range list(t, "bijou/...") {
+		imports[p.ImportPath] = p.Imports
+	}
+	_, block, _ := strings.Cut(string(page), "\nThe main arrows, each an import that there is:\n\n```text\n")
+	block, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("HACKING.md draws no arrows")
+	}
+	for line := range strings.Lines(block) {
+		from, all, _ := strings.Cut(line, "->")
+		for to := range strings.SplitSeq(all, ",") {
+			from, to := strings.TrimSpace(from), strings.TrimSpace(to)
+			if !slices.Contains(imports["bijou/"+from], "bijou/"+to) {
+				t.Errorf("HACKING.md draws an arrow from %s to %s, which is no import", from, to)
+			}
+		}
+	}
+}
+
+// drawnFolders returns the folders of the drawing, from top to bottom: the first word of
+// each line of the first block below "## The house".
+func drawnFolders(page string) (folders []string) {
+	_, section, _ := strings.Cut(page, "\n## The house\n")
+	_, block, _ := strings.Cut(section, "```text\n")
+	block, _, _ = strings.Cut(block, "```")
+	for line := range strings.Lines(block) {
+		if f := strings.Fields(line); len(f) > 0 {
+			folders = append(folders, f[0])
+		}
+	}
+	return folders
+}

@@ -1,0 +1,55 @@
+package laws
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/multicall"
+)
+
+// TestNamesOfCommands holds the lists of names that shells complete, and that a package links in
+// /usr/bin, against the table of applets: a new one is easily forgotten in one of them.
+func TestNamesOfCommands(t *testing.T) {
+	var want []string
+	for _, a := range multicall.Applets() {
+		switch {
+		case a.Summary == "": // a hook tool
+		case strings.HasPrefix(a.Name, "bijou-provider-"): // the provisioner calls them
+		case a.Name == "jujud": // charms call it
+		default:
+			want = append(want, a.Name)
+		}
+	}
+
+	lists := map[string]string{
+		"../../multicall/completion/bash": `(?m)^complete .* -F _bijou (.*)$`,
+		"../../multicall/completion/zsh":  `(?m)^(?:#compdef|\tcompdef _bijou) (.*)$`,
+		"../../multicall/completion/fish": `(?m)^for name in (.*)$`,
+		"../../.ci/package":               `(?m)^names=\((.*)\)$`,
+	}
+	for file, pattern := range lists {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)
+			if len(found) == 0 {
+				t.Fatal("there is no list of names")
+			}
+
+			for _, list := range found {
+				names := strings.Fields(list[1])
+				slices.Sort(names)
+				if diff := cmp.Diff(want, names); diff != "" {
+					t.Errorf("names (-applets +listed):\n%s", diff)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,13 @@
+package agent
+
+import (
+	"testing"
+
+	"bijou/testscripts/kit/script"
+)
+
+// TestMain makes this binary every applet.
+func TestMain(m *testing.M) { script.Main(m, 2, nil) }
+
+// TestScripts runs every *.txtar beside it over each store that processes can share.
+func TestScripts(t *testing.T) { script.Run(t, script.Extras{}) }

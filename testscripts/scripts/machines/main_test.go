@@ -1,0 +1,31 @@
+package machines
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"bijou/provision/plugin"
+	"bijou/testscripts/fakes/dummy"
+	"bijou/testscripts/kit/script"
+)
+
+// TestMain makes this binary every applet, and the process of a provider that does
+// as it is told.
+func TestMain(m *testing.M) {
+	script.Main(m, 2, map[string]func(){plugin.Prefix + dummy.Name: serveDummy})
+}
+
+// serveDummy is the process of the provider that any script can bootstrap with.
+func serveDummy() {
+	if err := plugin.Serve(dummy.Make); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// TestScripts runs every *.txtar beside it over each store that processes can share.
+func TestScripts(t *testing.T) {
+	script.Run(t, script.Extras{Commands: map[string]script.Command{"provider": buildProvider}})
+}

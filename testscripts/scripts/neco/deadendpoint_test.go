@@ -1,0 +1,143 @@
+package neco
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/need"
+)
+
+// The ways in which an endpoint is dead: it takes connections and says nothing, as one that
+// hangs; it takes calls, too, as one that is cut off from the other members.
+const (
+	hangs  = "hangs"
+	cutOff = "cut off"
+)
+
+// endpoints are three places of an etcd of three members, each of which can come to be dead.
+type endpoints struct {
+	t     *testing.T
+	dir   string
+	alive []string // sockets
+
+	asked, givenUp atomic.Int64 // calls to the one that is cut off; and those that waited until their time was up
+}
+
+func newEndpoints(t *testing.T) *endpoints {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dead-") // short: a socket's path has 107 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	e := &endpoints{t: t, dir: dir, alive: etcdtest.For(t, etcdtest.Options{Members: 3}).Sockets()}
+	for _, way := range []string{hangs, cutOff} {
+		l, err := net.Listen("unix", filepath.Join(dir, way))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		if way == cutOff {
+			s := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+				e.asked.Add(1)
+				<-s.Context().Done()
+				if errors.Is(s.Context().Err(), context.DeadlineExceeded) {
+					e.givenUp.Add(1)
+				}
+				return s.Context().Err()
+			}))
+			go func() { _ = s.Serve(l) }() // until Stop
+			t.Cleanup(s.Stop)
+		}
+	}
+	e.dead(-1, "")
+	return e
+}
+
+// dead makes that endpoint the one that is dead, in that way; -1: none is.
+func (e *endpoints) dead(which int, way string) {
+	e.t.Helper()
+	for i, target := range e.alive {
+		if i == which {
+			target = filepath.Join(e.dir, way)
+		}
+		_ = os.Remove(e.at(i))
+		if err := os.Symlink(target, e.at(i)); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+func (e *endpoints) at(i int) string { return filepath.Join(e.dir, fmt.Sprintf("e%d:1", i)) }
+
+func (e *endpoints) url(prefix string) string {
+	return "etcd+unix://" + strings.Join([]string{e.at(0), e.at(1), e.at(2)}, ",") + "?prefix=/" + prefix
+}
+
+// run calls this binary as a program of bijou's, and returns how long it took.
+func (e *endpoints) run(line string) time.Duration {
+	e.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	began := time.Now()
+	c := exec.Command(self)
+	c.Args = strings.Fields(line)
+	c.Dir, c.Env = e.dir, append(os.Environ(), "BIJOU_HOME="+e.dir+"/home", "NECO_STATE="+e.url("neco"), "BIJOU_STATE="+e.url("juju"))
+	if out, err := c.CombinedOutput(); err != nil && c.ProcessState.ExitCode() != 5 { // degraded: no daemon runs
+		e.t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return time.Since(began)
+}
+
+// TestOneEndpointDead: whichever endpoint of etcd is dead, who asks how things are is told,
+// and does not wait for that one until its time is up, which is two seconds and more. How
+// long it takes is shown; what counts are calls, since the machine may have other work: so
+// much that one of ten may come to that all the same.
+func TestOneEndpointDead(t *testing.T) {
+	need.Whole(t)
+	etcdtest.Need(t)
+	e := newEndpoints(t)
+	e.run("neco init")
+	e.run("neco bootserver add 0 1 2")
+	e.run("juju bootstrap")
+	defer e.run("juju destroy-environment --yes")
+	for _, line := range []string{"neco status", "juju status"} {
+		took := map[string][]time.Duration{}
+		const times = 5
+		for range times { // side by side, since the machine's other work changes
+			took["none"] = append(took["none"], e.run(line))
+			for which := range e.alive {
+				for _, way := range []string{hangs, cutOff} {
+					e.dead(which, way)
+					what := fmt.Sprintf("endpoint %d %s", which, way)
+					took[what] = append(took[what], e.run(line))
+				}
+			}
+			e.dead(-1, "")
+		}
+		median := func(what string) time.Duration { return slices.Sorted(slices.Values(took[what]))[times/2] }
+		for _, what := range slices.Sorted(maps.Keys(took)) {
+			t.Logf("%s, %s: %s", line, what, median(what).Round(time.Millisecond))
+		}
+	}
+	asked, givenUp := e.asked.Load(), e.givenUp.Load()
+	if t.Logf("the one that is cut off was asked %d times, and %d times waited for", asked, givenUp); asked == 0 || 10*givenUp > asked {
+		t.Errorf("the endpoint that is cut off was asked %d times, and %d times waited for until time was up", asked, givenUp)
+	}
+}

@@ -1,0 +1,14 @@
+package necoupdates
+
+import (
+	"testing"
+
+	"bijou/testscripts/kit/bootworld"
+	"bijou/testscripts/kit/script"
+)
+
+// TestMain makes this binary every applet.
+func TestMain(m *testing.M) { script.Main(m, 4, nil) }
+
+// TestScripts runs every *.txtar beside it over each store that processes can share.
+func TestScripts(t *testing.T) { script.Run(t, bootworld.Extras()) }

@@ -28,20 +28,26 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 
 func (c *Context) checkLeader(ctx context.Context) error {
 	leads, err := c.readIsLeader(ctx)
-	if err == nil && !leads {
+	if err != nil {
+		return err
+	}
+	if !leads {
 		return hookapi.ErrNotLeader
 	}
-	return err
+
+	return nil
 }
 
 // requireLeader also makes the hook's success conditional on its unit still leading the
 // service then.
 func (c *Context) requireLeader(ctx context.Context) error {
 	err := c.checkLeader(ctx)
-	if err == nil {
-		c.needsLeadership = true
+	if err != nil {
+		return err
 	}
-	return err
+
+	c.needsLeadership = true
+	return nil
 }
 
 // requireServiceWrite refuses a service's own settings in a relation to all units but its

@@ -46,10 +46,12 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, err := c.findManaged(ctx, id)
-	if err == nil {
-		s.change(func(r *secret.Record) { r.RemoveGrants(secret.Grant(g)) })
+	if err != nil {
+		return err
 	}
-	return err
+
+	s.change(func(r *secret.Record) { r.RemoveGrants(secret.Grant(g)) })
+	return nil
 }
 
 // RemoveSecret removes a revision, or with 0 the secret. What the hook has removed already, be it with the

@@ -240,10 +240,12 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 		return nil, err
 	}
 	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) { return record.Open(v, ring, s.record, revision) })
-	if err == nil {
-		s.opened[revision] = content
+	if err != nil {
+		return content, err
 	}
-	return content, err
+
+	s.opened[revision] = content
+	return content, nil
 }
 
 // SecretContent returns the revision that the unit reads.

@@ -60,10 +60,14 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 			}
 			return tx.SetUnitStatus(c.opts.Facts.Unit, w)
 		})
-		if err == nil && !ofService {
+		if err != nil {
+			return err
+		}
+		if !ofService {
 			c.said = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
 		}
-		return err
+
+		return nil
 	})
 }
 

@@ -146,10 +146,14 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 		}
 		return keepUpgradeOwed(tx, u.Unit, *f)
 	})
-	if err == nil && f != nil {
+	if err != nil {
+		return err
+	}
+	if f != nil {
 		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
 	}
-	return err
+
+	return nil
 }
 
 // keepUpgradeOwed applies where a newer charm was forced upon a unit while the

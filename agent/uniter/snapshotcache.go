@@ -74,10 +74,12 @@ func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.Tx) error) error {
 	u.faultPoint("before-" + step)
 	err := u.Update(ctx, f)
-	if err == nil {
-		u.faultPoint("after-" + step)
+	if err != nil {
+		return err
 	}
-	return err
+
+	u.faultPoint("after-" + step)
+	return nil
 }
 
 func (u *uniter) stepUpdater(step string) state.Updater {

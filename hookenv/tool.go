@@ -37,10 +37,12 @@ func (t Tool) declareFlags() (*FlagSet, Runner) {
 			}
 		}
 		err := run(ctx, inv)
-		if err == nil {
-			inv.write = file
+		if err != nil {
+			return err
 		}
-		return err
+
+		inv.write = file
+		return nil
 	}
 }
 

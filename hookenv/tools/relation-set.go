@@ -68,10 +68,14 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 		return nil
 	}
 	leads, err := inv.Hook.IsLeader(ctx)
-	if err == nil && !leads {
-		err = errNotLeader
+	if err != nil {
+		return err
 	}
-	return err
+	if !leads {
+		return errNotLeader
+	}
+
+	return nil
 }
 
 // The UNIT_NAME is the last argument, if that is a unit's name.

@@ -39,10 +39,12 @@ func (s *secretFlags) runAdd(ctx context.Context, inv *hookenv.Invocation) error
 		return hookenv.UsageErrorf("missing secret value or filename")
 	}
 	id, err := inv.Hook.AddSecret(ctx, s.owner == "unit", s.change)
-	if err == nil {
-		fmt.Fprintf(&inv.Stdout, "%s//%s/%s\n", secret.Scheme, inv.Facts.Model, id)
+	if err != nil {
+		return err
 	}
-	return err
+
+	fmt.Fprintf(&inv.Stdout, "%s//%s/%s\n", secret.Scheme, inv.Facts.Model, id)
+	return nil
 }
 
 // readChange has KEY=VALUE win over the file. No error shows a value.
@@ -100,10 +102,11 @@ func takeSecretID(inv *hookenv.Invocation) (id string, err error) {
 // takeOnlySecretID refuses any other argument.
 func takeOnlySecretID(inv *hookenv.Invocation) (string, error) {
 	id, err := takeSecretID(inv)
-	if err == nil {
-		err = inv.LimitArgs(0)
+	if err != nil {
+		return id, err
 	}
-	return id, err
+
+	return id, inv.LimitArgs(0)
 }
 
 func prepareSecretSet(f *hookenv.FlagSet) hookenv.Runner {

@@ -79,9 +79,11 @@ func getResource(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 	path, err := inv.Hook.Resource(ctx, inv.Args[0])
-	if err == nil {
-		// No end of line: charm libraries open what they hear as it is.
-		fmt.Fprint(&inv.Stdout, path)
+	if err != nil {
+		return err
 	}
-	return err
+
+	// No end of line: charm libraries open what they hear as it is.
+	fmt.Fprint(&inv.Stdout, path)
+	return nil
 }

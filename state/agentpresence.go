@@ -106,10 +106,14 @@ func checkAgent(agent string, get func(key string) (value []byte, ok bool, err e
 		key, what = keys.Unit(unit), "unit "+strconv.Quote(unit)
 	}
 	_, ok, err := get(key)
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "%s not found", what)
+	if err != nil {
+		return err
 	}
-	return err
+	if !ok {
+		return refuse(ErrNotFound, "%s not found", what)
+	}
+
+	return nil
 }
 
 // Trouble reads the trouble of an agent that is announced; nil: it has none.

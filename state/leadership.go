@@ -28,8 +28,12 @@ func (v *View) Leader(service string) (unit string, err error) {
 // CheckLeader makes the commit conditional on a unit leading its service. ErrNotLeader.
 func (tx *Tx) CheckLeader(service, unit string) error {
 	leader, err := tx.Leader(service)
-	if err == nil && leader != unit {
-		err = refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
+	if err != nil {
+		return err
 	}
-	return err
+	if leader != unit {
+		return refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
+	}
+
+	return nil
 }

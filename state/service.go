@@ -147,10 +147,14 @@ func (v *View) Services() ([]Service, error) {
 // aliveService returns ErrDead for a service that is going.
 func (v *View) aliveService(name string) (Service, error) {
 	s, err := v.Service(name)
-	if err == nil && s.Life != Alive {
-		err = refuse(ErrDead, "service %q is %s", name, s.Life)
+	if err != nil {
+		return s, err
 	}
-	return s, err
+	if s.Life != Alive {
+		return s, refuse(ErrDead, "service %q is %s", name, s.Life)
+	}
+
+	return s, nil
 }
 
 // charmOf reads the charm of that URL; empty: the service's.

@@ -18,10 +18,14 @@ import (
 // ErrNotFound if it never was in.
 func (v *View) Settings(id int, unit string) (Settings, error) {
 	s, ok, err := v.readSettings(keys.Settings(id, unit))
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "unit %q was never in relation-%d", unit, id)
+	if err != nil {
+		return s, err
 	}
-	return s, err
+	if !ok {
+		return s, refuse(ErrNotFound, "unit %q was never in relation-%d", unit, id)
+	}
+
+	return s, nil
 }
 
 // AppSettings reads a service's own settings in a relation; empty if there are none.
@@ -59,9 +63,13 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 // without a further condition: a hub's hook writes to dozens of relations at once.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
-	if err == nil && !in {
+	if err != nil {
+		return err
+	}
+	if !in {
 		_, err = v.Relation(id)
 	}
+
 	return err
 }
 

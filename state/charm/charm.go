@@ -203,10 +203,14 @@ func (c *Charm) Hooks() []string {
 
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
-	if err == nil && len(data) > MaxYAML {
+	if err != nil {
+		return data, err
+	}
+	if len(data) > MaxYAML {
 		return nil, fmt.Errorf("too big: more than %s", formatSize(MaxYAML))
 	}
-	return data, err
+
+	return data, nil
 }
 
 // isIgnored reports whether a name is no part of a charm wherever it is: the folders of

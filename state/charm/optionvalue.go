@@ -96,9 +96,11 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	err := d.Decode((*stored)(o))
-	if err == nil {
-		o.Default, err = o.coerce(o.Default)
+	if err != nil {
+		return err
 	}
+
+	o.Default, err = o.coerce(o.Default)
 	return err
 }
 

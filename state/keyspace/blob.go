@@ -161,10 +161,14 @@ func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 
 func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 	head, err := v.BlobHead(sum)
-	if err == nil && !head.Complete {
-		err = Refuse(ErrNotFound, "blob %q not found", sum)
+	if err != nil {
+		return head, err
 	}
-	return head, err
+	if !head.Complete {
+		return head, Refuse(ErrNotFound, "blob %q not found", sum)
+	}
+
+	return head, nil
 }
 
 // AddBlob has the commit write the blob first, and returns its sha256.
@@ -180,10 +184,12 @@ func (tx *Tx) ReferToBlob(sum string) error {
 		return nil
 	}
 	_, err := tx.completeBlobHead(sum)
-	if err == nil {
-		tx.buffer.blobs[sum] = nil
+	if err != nil {
+		return err
 	}
-	return err
+
+	tx.buffer.blobs[sum] = nil
+	return nil
 }
 
 // attachBlobs writes the blobs that a transaction refers to, and makes it touch their

@@ -49,10 +49,14 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 // readChunk makes no condition: a chunk never changes.
 func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	kv, err := v.GetKV(ChunkKey(sum, n))
-	if err == nil && kv.Revision == 0 {
-		err = Refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
+	if err != nil {
+		return kv.Value, err
 	}
-	return kv.Value, err
+	if kv.Revision == 0 {
+		return kv.Value, Refuse(ErrNotFound, "chunk %d of blob %q is missing", n, sum)
+	}
+
+	return kv.Value, nil
 }
 
 // blobReader checks the sum at the end of the last chunk.

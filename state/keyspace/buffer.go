@@ -138,10 +138,12 @@ func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 		return kvs, nil
 	}
 	kvs, err := v.snap.List(v.ctx, prefix)
-	if err == nil {
-		b.lists[prefix] = kvs
+	if err != nil {
+		return kvs, err
 	}
-	return kvs, err
+
+	b.lists[prefix] = kvs
+	return kvs, nil
 }
 
 func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {

@@ -54,10 +54,14 @@ func LoadOrZero[T any](r Reader, key string) (T, error) {
 // LoadExisting is Load with ErrNotFound, in those words, for a key that is absent.
 func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	doc, ok, err := Load[T](r, key)
-	if err == nil && !ok {
-		err = Refuse(ErrNotFound, format, args...)
+	if err != nil {
+		return doc, err
 	}
-	return doc, err
+	if !ok {
+		return doc, Refuse(ErrNotFound, format, args...)
+	}
+
+	return doc, nil
 }
 
 // LoadChildren reads what is directly below the prefix, by key; name puts into each what

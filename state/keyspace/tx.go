@@ -243,10 +243,14 @@ func (b *txBuffer) checkFence(v *View) error {
 		return nil
 	}
 	kv, err := v.GetKV(b.fence.Key)
-	if err == nil && kv.Revision != b.fence.Revision {
+	if err != nil {
+		return err
+	}
+	if kv.Revision != b.fence.Revision {
 		return errClaimChanged
 	}
-	return err
+
+	return nil
 }
 
 // RemoveBelow removes at most limit keys below the prefix, and returns how many are left.

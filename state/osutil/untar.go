@@ -66,10 +66,14 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if err == nil {
 		err = u.write(name, h, content)
 	}
-	if err == nil && u.own && os.Geteuid() == 0 {
-		err = u.root.Lchown(name, h.Uid, h.Gid)
+	if err != nil {
+		return err
 	}
-	return err
+	if u.own && os.Geteuid() == 0 {
+		return u.root.Lchown(name, h.Uid, h.Gid)
+	}
+
+	return nil
 }
 
 func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {

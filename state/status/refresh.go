@@ -27,10 +27,12 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	o.Globs = units
 	o.alone = true
 	read, err := Read(v, o)
-	if err == nil {
-		s.merge(read, units)
+	if err != nil {
+		return units, false, err
 	}
-	return units, false, err
+
+	s.merge(read, units)
+	return units, false, nil
 }
 
 // merge takes over those units, which are gone if they have not been read.

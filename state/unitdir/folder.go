@@ -242,10 +242,14 @@ func (s Storage) CheckFree() error {
 		return err
 	}
 	empty, err := osutil.IsEmptyDir(s.Folder)
-	if err == nil && !empty {
-		err = fmt.Errorf("%s has files that are not this storage's: move them away", s.Folder)
+	if err != nil {
+		return err
 	}
-	return err
+	if !empty {
+		return fmt.Errorf("%s has files that are not this storage's: move them away", s.Folder)
+	}
+
+	return nil
 }
 
 // RemoveAll removes the storage with all that it holds.

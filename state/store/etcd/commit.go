@@ -49,10 +49,12 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 			Then(r.ops...).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithKeysOnly())).
 			Commit()
-		if err == nil {
-			d.observeResponse(before, resp.Header)
+		if err != nil {
+			return err
 		}
-		return err
+
+		d.observeResponse(before, resp.Header)
+		return nil
 	})
 	switch {
 	case errors.Is(err, errBundleFailed):

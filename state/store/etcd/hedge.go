@@ -153,10 +153,14 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 		resp, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.GetResponse, error) {
 			return d.client.Get(ctx, key, opts...)
 		})
-		if err == nil && !op.IsSerializable() {
+		if err != nil {
+			return err
+		}
+		if !op.IsSerializable() {
 			d.observeResponse(before, resp.Header)
 		}
-		return err
+
+		return nil
 	})
 	return resp, err
 }

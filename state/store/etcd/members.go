@@ -48,10 +48,12 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }) {
 		err = d.retry(ctx, func(ctx context.Context) error { // etcd wants the others to have been connected for some seconds
 			added, err := d.client.MemberAdd(ctx, peers)
-			if err == nil {
-				members = added.Members
+			if err != nil {
+				return err
 			}
-			return err
+
+			members = added.Members
+			return nil
 		})
 	}
 	if err != nil {

@@ -198,10 +198,12 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 		txn, err = hedgeRead(ctx, d, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return d.client.Txn(ctx).If(d.markerUnchanged()).Then(ops...).Commit()
 		})
-		if err == nil {
-			epoch = d.observeResponse(before, txn.Header)
+		if err != nil {
+			return err
 		}
-		return err
+
+		epoch = d.observeResponse(before, txn.Header)
+		return nil
 	})
 	if err != nil {
 		return nil, 0, err

@@ -92,9 +92,11 @@ type completionCmd struct {
 // Run prints the shell's script.
 func (c completionCmd) Run(s console.Streams) error {
 	script, err := completionScripts.ReadFile("completion/" + c.Shell)
-	if err == nil {
-		_, err = s.Out.Write(script)
+	if err != nil {
+		return err
 	}
+
+	_, err = s.Out.Write(script)
 	return err
 }
 

@@ -175,10 +175,14 @@ func writeProgram(file, text string) error {
 func findCall(_ *script.State, args []string) (string, error) {
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
 	want, err := regexp.Compile("(?m)" + append(args, "")[1])
-	if err == nil && (len(calls) == 0 || !want.Match(calls)) {
-		err = errors.New("it was not called so")
+	if err != nil {
+		return string(calls), err
 	}
-	return string(calls), err
+	if len(calls) == 0 || !want.Match(calls) {
+		return string(calls), errors.New("it was not called so")
+	}
+
+	return string(calls), nil
 }
 
 // runStub deploys a service without anybody's charm, has its units say something (set), or wants

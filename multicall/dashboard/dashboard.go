@@ -113,10 +113,12 @@ func openBrowser(ctx context.Context, link string) error {
 		return err
 	}
 	err = exec.CommandContext(ctx, "xdg-open", file).Run()
-	if err == nil {
-		<-ctx.Done()
+	if err != nil {
+		return err
 	}
-	return err
+
+	<-ctx.Done()
+	return nil
 }
 
 func newServer(o Options, port string) (*server, error) {

@@ -80,9 +80,11 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		} else if units, changes.All, err = e.status.Refresh(v, options, changes.Changes); err == nil {
 			err = e.refreshRuns(v, changes.Changes)
 		}
-		if err == nil {
-			revision, err = v.Revision()
+		if err != nil {
+			return err
 		}
+
+		revision, err = v.Revision()
 		return err
 	})
 	if err == nil && (e.stop == nil || changes.Err != nil) {
@@ -110,13 +112,16 @@ func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 	e.close()
 	ctx, e.stop = context.WithCancel(ctx)
 	w, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
-	if err == nil {
-		go func() {
-			defer w.Close()
-			e.feed.End(e.feed.Collect(ctx, w))
-		}()
+	if err != nil {
+		return err
 	}
-	return err
+
+	go func() {
+		defer w.Close()
+		e.feed.End(e.feed.Collect(ctx, w))
+	}()
+
+	return nil
 }
 
 func (e *liveEnvironment) readRuns(v *state.View) error {

@@ -48,10 +48,14 @@ func (h Home) Environment(name string) (Environment, error) {
 		return Environment{}, err
 	}
 	e, err := Load(h.Path(name))
-	if err == nil && e.Name != name {
-		err = fmt.Errorf("cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go", e.Dir, name, e.Name)
+	if err != nil {
+		return e, err
 	}
-	return e, err
+	if e.Name != name {
+		return e, fmt.Errorf("cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go", e.Dir, name, e.Name)
+	}
+
+	return e, nil
 }
 
 // Load reads the environment of that folder; ErrNoEnvironment if there is none.

@@ -76,10 +76,14 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 		return err
 	}
 	n, err := io.Copy(t, io.LimitReader(file, header.Size))
-	if err == nil && n < header.Size {
+	if err != nil {
+		return err
+	}
+	if n < header.Size {
 		_, err = t.Write(make([]byte, header.Size-n))
 		err = errors.Join(err, errShrunk)
 	}
+
 	return err
 }
 

@@ -37,8 +37,10 @@ func (c addSecretCmd) Run(o *operator) error {
 			return putSecret(tx, ring, r, content)
 		})
 	})
-	if err == nil {
-		fmt.Fprintln(o.streams.Out, secret.Scheme+id)
+	if err != nil {
+		return err
 	}
-	return err
+
+	fmt.Fprintln(o.streams.Out, secret.Scheme+id)
+	return nil
 }

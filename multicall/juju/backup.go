@@ -107,9 +107,11 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	for _, name := range files {
 		err := w.Add(backupfile.CredentialName(filepath.Base(name)), func(to io.Writer) error {
 			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
-			if err == nil {
-				_, err = to.Write(data)
+			if err != nil {
+				return err
 			}
+
+			_, err = to.Write(data)
 			return err
 		})
 		if err != nil {

@@ -198,9 +198,11 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	if err == nil && series != "" {
 		err = charm.CheckSeries(series)
 	}
-	if err == nil {
-		series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
+	if err != nil {
+		return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
 	}
+
+	series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
 }
 

@@ -154,10 +154,14 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 			}
 			left = w.seen
 		}
-		if err == nil && len(left.failed) > 0 {
+		if err != nil {
+			return err
+		}
+		if len(left.failed) > 0 {
 			o.note("%s in error will not run any more hooks: %s", formatCount(len(left.failed), "unit"), listReasons(left.failed))
 		}
-		return err
+
+		return nil
 	})
 }
 

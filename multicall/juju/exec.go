@@ -150,10 +150,14 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	for _, u := range units {
 		names = append(names, u.Name)
 	}
-	if err == nil && len(names) == 0 && service != "" {
-		err = fmt.Errorf("service %q has no units", service)
+	if err != nil {
+		return names, err
 	}
-	return names, err
+	if len(names) == 0 && service != "" {
+		return names, fmt.Errorf("service %q has no units", service)
+	}
+
+	return names, nil
 }
 
 // selectReachable keeps units whose agents are present, or have yet to come. Where an

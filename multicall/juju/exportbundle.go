@@ -54,10 +54,11 @@ func (c exportBundleCmd) Run(o *operator) error {
 			return o.encode("yaml", b)
 		}
 		text, err := text.MarshalYAML(b)
-		if err == nil {
-			err = writeOutput(o, file, text)
+		if err != nil {
+			return err
 		}
-		return err
+
+		return writeOutput(o, file, text)
 	})
 }
 

@@ -11,8 +11,10 @@ func (c exposeCmd) Run(o *operator) error { return c.setExposed(o, true, "is") }
 
 func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, exposed) })
-	if err == nil {
-		o.note("%s %s marked as to be reached from outside; no firewall is changed by that", c.Service, is)
+	if err != nil {
+		return err
 	}
-	return err
+
+	o.note("%s %s marked as to be reached from outside; no firewall is changed by that", c.Service, is)
+	return nil
 }

@@ -37,9 +37,11 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 			runs, err = v.HookRuns(c.Unit)
 			runs = runs[max(0, len(runs)-c.Count):]
 		}
-		if err == nil {
-			running, err = v.Running(c.Unit)
+		if err != nil {
+			return err
 		}
+
+		running, err = v.Running(c.Unit)
 		return err
 	})
 	if !c.Secrets {

@@ -48,10 +48,14 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
 	f.read = func(v *state.View) (func() error, error) {
 		now, runs, err := v.Op(c.Unit)
-		if err == nil && (!runs || now.ID != op.ID) {
+		if err != nil {
+			return func() error { return nil }, err
+		}
+		if !runs || now.ID != op.ID {
 			end, err = c.describeEnd(v, op)
 			stop()
 		}
+
 		return func() error { return nil }, err
 	}
 	err = f.follow(ctx)

@@ -77,9 +77,13 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 // checkUnitRemovable refuses a subordinate, by force, too: its principal would be left without.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
-	if err == nil && u.Principal != "" && u.Life == state.Alive {
-		err = console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
+	if err != nil {
+		return err
+	}
+	if u.Principal != "" && u.Life == state.Alive {
+		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
 	}
-	return err
+
+	return nil
 }

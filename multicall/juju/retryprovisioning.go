@@ -41,8 +41,10 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 		}
 		return joinErrors(refused)
 	})
-	if err == nil {
-		fmt.Fprint(o.streams.Out, output)
+	if err != nil {
+		return err
 	}
-	return err
+
+	fmt.Fprint(o.streams.Out, output)
+	return nil
 }

@@ -19,8 +19,12 @@ func findUnitName(v *state.View, word string) (string, error) {
 		return word, nil
 	}
 	unit, err := v.Leader(service)
-	if err == nil && unit == "" {
-		err = fmt.Errorf("there is no service %q, or none of its units leads just now", service)
+	if err != nil {
+		return unit, err
 	}
-	return unit, err
+	if unit == "" {
+		return unit, fmt.Errorf("there is no service %q, or none of its units leads just now", service)
+	}
+
+	return unit, nil
 }

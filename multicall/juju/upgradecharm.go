@@ -230,9 +230,13 @@ func (u *upgrade) readGiven() error {
 
 func (u *upgrade) setGiven(tx *state.Tx) error {
 	err := putResources(tx, u.service.Name, u.resources)
-	if err == nil && len(u.options) > 0 {
+	if err != nil {
+		return err
+	}
+	if len(u.options) > 0 {
 		_, err = tx.SetConfig(u.service.Name, u.options)
 	}
+
 	return err
 }
 

@@ -103,17 +103,22 @@ func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 			return r, nil
 		}
 	}
-	if err == nil {
-		err = fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
+	if err != nil {
+		return secret.Record{}, err
 	}
-	return secret.Record{}, err
+
+	return secret.Record{}, fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
 }
 
 // findOwnSecret refuses the secrets of charms.
 func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	r, err := findSecret(v, nameOrID)
-	if err == nil && r.Owner != (secret.Owner{}) {
-		err = fmt.Errorf("secret %q is that of %s, whose charm alone changes it", nameOrID, r.Owner)
+	if err != nil {
+		return r, err
 	}
-	return r, err
+	if r.Owner != (secret.Owner{}) {
+		return r, fmt.Errorf("secret %q is that of %s, whose charm alone changes it", nameOrID, r.Owner)
+	}
+
+	return r, nil
 }

@@ -33,9 +33,11 @@ func (c backupCmd) Run(o *operator) error {
 		if errors.Is(err, os.ErrExist) {
 			err = console.Hint(err, "--force replaces it")
 		}
-		if err == nil {
-			o.note("%d keys are backed up to %s, as of revision %d; not in it: %s", h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
+		if err != nil {
+			return err
 		}
-		return err
+
+		o.note("%d keys are backed up to %s, as of revision %d; not in it: %s", h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
+		return nil
 	})
 }

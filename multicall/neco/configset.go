@@ -39,8 +39,12 @@ func (c configSetCmd) Run(o *operator) error {
 		}
 		return nil
 	})
-	if err == nil && first {
+	if err != nil {
+		return err
+	}
+	if first {
 		o.noteFirstUpdate(config, c.Now)
 	}
-	return err
+
+	return nil
 }

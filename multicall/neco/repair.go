@@ -60,8 +60,12 @@ func (c repairCmd) Run(o *operator) error {
 		}
 		return updater.Replace(keys.Repair, record.Repair{Servers: wanted, Who: o.audit.Who}), nil
 	})
-	if err == nil && nothing {
+	if err != nil {
+		return err
+	}
+	if nothing {
 		o.note("there is nothing to repair: the leader sees nothing that is not as the last update left it")
 	}
-	return err
+
+	return nil
 }

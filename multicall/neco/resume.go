@@ -16,8 +16,12 @@ func (resumeCmd) Run(o *operator) error {
 		}
 		return err
 	})
-	if err == nil && !paused {
+	if err != nil {
+		return err
+	}
+	if !paused {
 		o.note("updates were not paused")
 	}
-	return err
+
+	return nil
 }

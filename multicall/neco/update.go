@@ -79,9 +79,11 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	if err == nil {
 		r, err = release.Lookup(c.To, s.Config.TagPrefix, all)
 	}
-	if err == nil {
-		t.Sums, err = source.Sums(o.ctx, r)
+	if err != nil {
+		return t, newest, err
 	}
+
+	t.Sums, err = source.Sums(o.ctx, r)
 	return t, newest, err
 }
 

@@ -171,9 +171,11 @@ func OwnManifest() (release.Manifest, string, error) {
 		return release.Manifest{}, "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 	m, err := release.ReadManifest(file, data)
-	if err == nil {
-		m, err = m.ForArch(runtime.GOARCH)
+	if err != nil {
+		return m, cmp.Or(m.Version, applet.Version), err
 	}
+
+	m, err = m.ForArch(runtime.GOARCH)
 	return m, cmp.Or(m.Version, applet.Version), err
 }
 

@@ -185,10 +185,14 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string) error 
 		}
 	}
 	left, err := listInstances(ctx, p, uuid)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("there are instances still or again, that of machine %s among them: a provisioner may run on another host", left[0].Machine)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(left) > 0 {
+		return fmt.Errorf("there are instances still or again, that of machine %s among them: a provisioner may run on another host", left[0].Machine)
+	}
+
+	return nil
 }
 
 // listInstances leaves out instances of other environments, and those without an id.
@@ -253,9 +257,13 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	}
 	c, err := p.Capabilities(ctx)
 	found := jujuProvider(c)
-	if err == nil && b.checkHost != nil {
+	if err != nil {
+		return found, err
+	}
+	if b.checkHost != nil {
 		found.Series, err = b.checkHost(wanted.Environment.Config)
 	}
+
 	return found, err
 }
 

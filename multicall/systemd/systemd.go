@@ -151,9 +151,11 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 // that is to go, and removes it.
 func RemoveEnvironment(e home.Environment) error {
 	units, err := Units(e)
-	if err == nil {
-		_, err = Remove(Dir, units, e.Dir)
+	if err != nil {
+		return err
 	}
+
+	_, err = Remove(Dir, units, e.Dir)
 	return err
 }
 

@@ -149,10 +149,14 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 		return w.have.Series, nil
 	}
 	series, err = c.env.ChooseSeries(series, w.Meta.Series, c.force.Series || w.have.ForceSeries)
-	if err == nil && w.isThere && series != w.have.Series {
-		err = fmt.Errorf("it has series %q, and is to have %q: that is decided when a service is deployed", w.have.Series, series)
+	if err != nil {
+		return series, err
 	}
-	return series, err
+	if w.isThere && series != w.have.Series {
+		return series, fmt.Errorf("it has series %q, and is to have %q: that is decided when a service is deployed", w.have.Series, series)
+	}
+
+	return series, nil
 }
 
 // machineSpec returns a machine as it is to be made, with the series of what is put there.

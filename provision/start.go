@@ -59,9 +59,11 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
 		}
-		if err == nil {
-			o.epoch, err = tx.ClaimEpoch(id)
+		if err != nil {
+			return err
 		}
+
+		o.epoch, err = tx.ClaimEpoch(id)
 		return err
 	})
 	return o, err

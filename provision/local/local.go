@@ -82,10 +82,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 		return started, nil
 	}
 	agent, err := p.startAgent(spec)
-	if err == nil {
-		err = awaitHolder(ctx, dir, agent)
+	if err != nil {
+		return started, err
 	}
-	return started, err
+
+	return started, awaitHolder(ctx, dir, agent)
 }
 
 // A machine that is there already goes on, also one whose record cannot be read: it is written anew.

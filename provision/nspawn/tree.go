@@ -105,10 +105,14 @@ func checkTree(dir, series string) error {
 		}
 	}
 	own, err := provider.SeriesOf(dir)
-	if err == nil && own != series {
-		err = refuseSeries(series, own)
+	if err != nil {
+		return err
 	}
-	return err
+	if own != series {
+		return refuseSeries(series, own)
+	}
+
+	return nil
 }
 
 func treeHas(dir, file string) bool {

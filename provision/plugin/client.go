@@ -158,10 +158,14 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 		}
 		return err
 	})
-	if err == nil && demand == Past && len(all) == 0 {
-		err = c.noteEmpty(ctx)
+	if err != nil {
+		return all, err
 	}
-	return all, err
+	if demand == Past && len(all) == 0 {
+		return all, c.noteEmpty(ctx)
+	}
+
+	return all, nil
 }
 
 // Close ends the process, and with it all calls. It returns when no process is

@@ -39,9 +39,11 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 				keys = append(keys, backupfile.Key{Key: kv.Key, Value: kv.Value})
 			}
 		}
-		if err == nil {
-			h.Revision, err = v.Revision()
+		if err != nil {
+			return err
 		}
+
+		h.Revision, err = v.Revision()
 		return err
 	})
 	if err != nil {

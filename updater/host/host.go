@@ -71,8 +71,10 @@ func New(o Options) (*Host, error) {
 func (h *Host) Configure(c record.Config) error {
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
-	if err == nil {
-		h.downloadClient.Store(client)
+	if err != nil {
+		return err
 	}
-	return err
+
+	h.downloadClient.Store(client)
+	return nil
 }

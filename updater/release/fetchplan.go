@@ -51,9 +51,13 @@ func (s *Source) Digests(ctx context.Context, r Release, form string, known reco
 		return d, err
 	}
 	p, err := s.fetchPlan(ctx, r, sums, form, dir)
-	if err == nil && p.data != nil {
+	if err != nil {
+		return d, err
+	}
+	if p.data != nil {
 		d.Plan, err = PlanDigest(p.data)
 	}
+
 	return d, err
 }
 
@@ -129,9 +133,11 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 	if err == nil {
 		r, err = Lookup(version, s.config.TagPrefix, all)
 	}
-	if err == nil {
-		sums, err = s.trustedSums(ctx, r)
+	if err != nil {
+		return r, sums, err
 	}
+
+	sums, err = s.trustedSums(ctx, r)
 	return r, sums, err
 }
 
@@ -207,10 +213,14 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 // readManifestFile fails for a file that is no manifest by its size: its beginning is none either.
 func readManifestFile(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSmallSize+1))
-	if err == nil && len(data) > maxSmallSize {
-		err = fmt.Errorf("its %s has more than %d bytes", ManifestFile, maxSmallSize)
+	if err != nil {
+		return data, err
 	}
-	return data, err
+	if len(data) > maxSmallSize {
+		return data, fmt.Errorf("its %s has more than %d bytes", ManifestFile, maxSmallSize)
+	}
+
+	return data, nil
 }
 
 func readManifestAt(path string) ([]byte, error) {

@@ -229,11 +229,14 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		w.feed.Invalidate()
 		return nil
 	}
-	if err == nil {
-		slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
-		s.At = w.clock.Now() // the store may have taken its time
-		w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
-		w.snapshot.Status = &s
+	if err != nil {
+		return err
 	}
-	return err
+
+	slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
+	s.At = w.clock.Now() // the store may have taken its time
+	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
+	w.snapshot.Status = &s
+
+	return nil
 }

@@ -93,11 +93,13 @@ func (w *worker) publishPresence(ctx context.Context, s *keyspace.Session) error
 	err := w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.PutLeased(keys.Presence(w.o.LRN), w.ownPresence(), s)
 	})
-	if err == nil {
-		w.process.MarkAnnounced(s)
-		w.ready.Do(w.o.reportReady)
+	if err != nil {
+		return err
 	}
-	return err
+
+	w.process.MarkAnnounced(s)
+	w.ready.Do(w.o.reportReady)
+	return nil
 }
 
 func (o Options) reportReady() {

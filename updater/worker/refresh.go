@@ -103,10 +103,14 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 func (w *worker) retryStore(ctx context.Context, f func() error) error {
 	began, tries := time.Now(), 0
 	err := retryStore(ctx, func() error { tries++; return f() })
-	if err == nil && (tries > 1 || time.Since(began) > firstLookDelay) {
+	if err != nil {
+		return err
+	}
+	if tries > 1 || time.Since(began) > firstLookDelay {
 		w.noteOutageEnd()
 	}
-	return err
+
+	return nil
 }
 
 func (w *worker) noteOutageEnd() {

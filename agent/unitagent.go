@@ -148,7 +148,8 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
 	}
 	o.Dir = dir
-	p, outages := newPresence(o.State, claim, o.Log), newOutageLog(o.Log)
+	p := newPresence(o.State, claim, o.Log)
+	outages := newOutageLog(o.Log)
 	p.ready, p.onAnnounce, outages.report = o.Ready, outages.partReporter("session"), p.reportTrouble
 	return &host{
 		Options: o, uuid: env.UUID, claim: claim,

@@ -34,9 +34,13 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:
-		m.State, m.Pending, m.Seen = In, Changed, 0
+		m.State = In
+		m.Pending = Changed
+		m.Seen = 0
 	case Departed:
-		m.State, m.Pending, m.Place = Left, "", 0
+		m.State = Left
+		m.Pending = ""
+		m.Place = 0
 	default:
 		m.Pending, m.Place = "", 0
 	}

@@ -163,7 +163,8 @@ func (r *RelationFacts) TooManyMembers() string {
 }
 
 func inheritedVariables(tools string, getenv func(string) string) []string {
-	path, lang := getenv("PATH"), getenv("LANG")
+	path := getenv("PATH")
+	lang := getenv("LANG")
 	env := []string{
 		"PATH=" + tools + ":" + cmp.Or(path, defaultPath),
 		"LANG=" + cmp.Or(lang, "C.UTF-8"),

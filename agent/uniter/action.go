@@ -30,7 +30,9 @@ func (r *runningHook) withAction(spec hookexec.Spec, a *state.Action) hookexec.S
 	if a == nil {
 		return spec
 	}
-	spec.Action, spec.Command, spec.Raw = a.Name, a.Command, r.output.write
+	spec.Action = a.Name
+	spec.Command = a.Command
+	spec.Raw = r.output.write
 	if a.IsCommand() { // what it prints is for the operator, and for no log
 		spec.Output = func(hookexec.Stream, time.Time, string) {}
 	}

@@ -70,7 +70,8 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 // that joins, without the one that departs, none in broken.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
-	names, known := make([]string, 0, len(recorded)), 0
+	names := make([]string, 0, len(recorded))
+	known := 0
 	addMember := func(name string, is state.MemberState) {
 		isIn := is.State == hook.In
 		if name == h.RemoteUnit {

@@ -49,7 +49,8 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		}
 	}
 	if failure != "" {
-		next, err = nil, u.commitFailure(ctx, r.op, r.runRecord(failure))
+		next = nil
+		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
 	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
 }
@@ -287,7 +288,9 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Logged: r.logged, Since: now.UTC(), Attempts: 1}
 	if before != nil && before.Hook == h {
-		f.Since, f.Attempts, f.Backoff = before.Since, before.Attempts+1, before.Backoff
+		f.Since = before.Since
+		f.Attempts = before.Attempts + 1
+		f.Backoff = before.Backoff
 	}
 	if !r.orphaned {
 		f.Backoff++

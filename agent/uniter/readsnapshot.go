@@ -84,7 +84,9 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 		return service, err
 	}
 	config, err := v.Config(service.Name)
-	s.Charm, s.ConfigVersion, s.Resources = service.Charm, config.Version, service.ResourcesVersion
+	s.Charm = service.Charm
+	s.ConfigVersion = config.Version
+	s.Resources = service.ResourcesVersion
 	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
 	s.Environment, s.JujuVersion = env, service.PromisedVersion()
 	return service, err

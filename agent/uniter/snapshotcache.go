@@ -26,7 +26,9 @@ type snapshotCache struct {
 	madeHooks    []string // outlasts an invalidation: it is not of the store
 }
 
-func (c *snapshotCache) invalidate() { *c = snapshotCache{madeHooks: c.madeHooks} }
+func (c *snapshotCache) invalidate() {
+	*c = snapshotCache{madeHooks: c.madeHooks}
+}
 
 func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
 

@@ -118,10 +118,12 @@ func (s *Sender) sendEach(logs []*Log) (err error) {
 }
 
 func (s *Sender) send(logs []*Log) error {
-	lines, counts := make(map[string][]state.LogLine, len(logs)), make([]int, len(logs))
+	lines := make(map[string][]state.LogLine, len(logs))
+	counts := make([]int, len(logs))
 	for i, l := range logs { // one unit may have two, if its agent began again while the store was away
 		batch := l.batch()
-		lines[l.Unit], counts[i] = append(lines[l.Unit], batch...), len(batch)
+		lines[l.Unit] = append(lines[l.Unit], batch...)
+		counts[i] = len(batch)
 	}
 	if err := s.State.AppendLogs(s.ctx, lines); err != nil {
 		return err

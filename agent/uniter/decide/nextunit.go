@@ -96,7 +96,9 @@ type Leader struct {
 // told when it becomes leader, when it is leader no more, and as another's follower
 // whenever the leader settings have changed.
 func (s *Snapshot) nextLeaderHook() string {
-	l, w, has := s.Leader, s.Uniter.Workflow, s.Hooks
+	l := s.Leader
+	w := s.Uniter.Workflow
+	has := s.Hooks
 	switch {
 	case !has.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
 	case l.Unit == s.Unit.Name && !w.ToldElected && has.LeaderElected:

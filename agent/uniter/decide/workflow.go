@@ -72,9 +72,14 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	case hook.Install:
 		w.ConfigOwed, w.ResourcesVersion = true, seen // config-changed comes before start, whatever was configured
 	case hook.UpgradeCharm:
-		w.UpgradeOwed, w.ConfigOwed, w.ConfigOwedFirst, w.ResourcesVersion = false, true, true, seen
+		w.UpgradeOwed = false
+		w.ConfigOwed = true
+		w.ConfigOwedFirst = true
+		w.ResourcesVersion = seen
 	case hook.ConfigChanged:
-		w.ConfigOwed, w.ConfigOwedFirst, w.ConfigVersion = false, false, seen
+		w.ConfigOwed = false
+		w.ConfigOwedFirst = false
+		w.ConfigVersion = seen
 	case hook.LeaderElected:
 		w.ToldElected = true
 	case hook.LeaderSettingsChanged:

@@ -52,7 +52,8 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 		return nil, fmt.Errorf("yaml: line %d: expected a dictionary of settings", node.Line)
 	}
 	for i := 0; i < len(node.Content); i += 2 {
-		key, value := resolveAlias(node.Content[i]), resolveAlias(node.Content[i+1])
+		key := resolveAlias(node.Content[i])
+		value := resolveAlias(node.Content[i+1])
 		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
 			return nil, fmt.Errorf("yaml: line %d: the value of %q is not text", value.Line, key.Value)
 		}

@@ -69,7 +69,9 @@ func (f *FlagSet) AddFunc(set func(name, value string) error, help, arg string, 
 	f.add(option{names: names, arg: arg, help: help, set: set})
 }
 
-func (f *FlagSet) add(o option) { f.options = append(f.options, o) }
+func (f *FlagSet) add(o option) {
+	f.options = append(f.options, o)
+}
 
 func (f *FlagSet) findOption(name string) (option, bool) {
 	i := slices.IndexFunc(f.options, func(o option) bool { return slices.Contains(o.names, name) })

@@ -56,7 +56,8 @@ func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 			return box, err
 		}
 		if c.decoder.Pending() && !begun {
-			begun, deadline = true, c.now().Add(c.limits.boxTimeout)
+			begun = true
+			deadline = c.now().Add(c.limits.boxTimeout)
 		}
 		if err := c.net.SetReadDeadline(deadline); err != nil {
 			return nil, err

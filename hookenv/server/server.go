@@ -224,7 +224,8 @@ func (s *Server) acquireSlot() bool {
 func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late, closed := s.now().Add(-s.limits.idleTimeout), 0
+	late := s.now().Add(-s.limits.idleTimeout)
+	closed := 0
 	for conn, since := range s.conns {
 		if !since.IsZero() && since.Before(late) && !hasUnread(conn) {
 			conn.Close()

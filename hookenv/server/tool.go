@@ -20,7 +20,8 @@ import (
 
 // An error ends the connection: its client has lost the thread, or does not listen.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
-	command, ask := box.Value(wire.KeyCommand), box.Value(wire.KeyAsk)
+	command := box.Value(wire.KeyCommand)
+	ask := box.Value(wire.KeyAsk)
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}

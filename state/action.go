@@ -92,7 +92,9 @@ func (v *View) Action(id int) (Action, error) {
 		return a, nil
 	}
 	if _, err = v.Unit(a.Unit); errors.Is(err, ErrNotFound) {
-		a.Status, a.Message, err = ActionCancelled, "its unit is gone", nil
+		a.Status = ActionCancelled
+		a.Message = "its unit is gone"
+		err = nil
 	}
 	return a, err
 }

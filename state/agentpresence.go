@@ -97,13 +97,15 @@ func (tx *Tx) checkAgentExisted(agent string) error { return checkAgent(agent, t
 func checkAgent(agent string, get func(key string) (value []byte, ok bool, err error)) error {
 	key, what := "", ""
 	if id, isMachine := strings.CutPrefix(agent, "machine-"); isMachine {
-		key, what = keys.Machine(id), "machine "+strconv.Quote(id)
+		key = keys.Machine(id)
+		what = "machine " + strconv.Quote(id)
 	} else {
 		unit, err := charm.ParseUnitTag(agent)
 		if err != nil {
 			return err
 		}
-		key, what = keys.Unit(unit), "unit "+strconv.Quote(unit)
+		key = keys.Unit(unit)
+		what = "unit " + strconv.Quote(unit)
 	}
 	_, ok, err := get(key)
 	if err != nil {

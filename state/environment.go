@@ -194,9 +194,11 @@ func (e Environment) checkSetting(key, value string) error {
 		n, err := strconv.Atoi(value)
 		ok, want = err == nil && n > 0, "a number from 1"
 	case ProviderSHA256:
-		ok, want = sha256Pattern().MatchString(value), "64 hexadecimal digits"
+		ok = sha256Pattern().MatchString(value)
+		want = "64 hexadecimal digits"
 	case HarvestMode:
-		ok, want = slices.Contains(harvestModes(), value), strings.Join(harvestModes(), ", ")
+		ok = slices.Contains(harvestModes(), value)
+		want = strings.Join(harvestModes(), ", ")
 	case "name", "uuid", "provider", "default-series":
 		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
 	default:

@@ -91,7 +91,9 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	for _, l := range lines {
 		l.Message = Truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
 		if size+l.size() > maxLogBatchBytes && len(part) > 0 {
-			parts, part, size = append(parts, part), nil, 0
+			parts = append(parts, part)
+			part = nil
+			size = 0
 		}
 		part, size = append(part, l), size+l.size()
 	}

@@ -20,7 +20,9 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 		case m.Status != MachineRunning:
 			m.Status = MachinePending
 		}
-		m.Message, m.Attempts, m.RetryAt = "", 0, time.Time{}
+		m.Message = ""
+		m.Attempts = 0
+		m.RetryAt = time.Time{}
 	})
 }
 

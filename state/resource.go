@@ -129,7 +129,9 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 			if err != nil {
 				return nil, err
 			}
-			used[record.SHA256], used[record.Blob], used[record.Output.Blob] = true, true, true
+			used[record.SHA256] = true
+			used[record.Blob] = true
+			used[record.Output.Blob] = true
 		}
 	}
 	return used, nil

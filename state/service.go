@@ -98,7 +98,9 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	if err != nil {
 		return Service{}, err
 	}
-	s.Series, s.Subordinate, s.Life = cmp.Or(s.Series, ch.URL.Series), ch.Meta.Subordinate, Alive
+	s.Series = cmp.Or(s.Series, ch.URL.Series)
+	s.Subordinate = ch.Meta.Subordinate
+	s.Life = Alive
 	s.setDialect(ch)
 	// All that is in the way is named at once.
 	taken := tx.checkNameFree(s.Name)

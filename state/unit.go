@@ -79,7 +79,9 @@ func (v *View) Unit(name string) (Unit, error) {
 		return Unit{}, err
 	}
 	u, err := keyspace.LoadExisting[Unit](v.keys, keys.Unit(name), "unit %q not found", name)
-	u.Name, u.Service, u.Number = name, service, number
+	u.Name = name
+	u.Service = service
+	u.Number = number
 	return u, err
 }
 
@@ -107,7 +109,9 @@ func DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Name, u.Service, u.Number = kv.Key[len(keys.Units):], service, number
+		u.Name = kv.Key[len(keys.Units):]
+		u.Service = service
+		u.Number = number
 		units = append(units, u)
 	}
 	slices.SortFunc(units, func(a, b Unit) int {

@@ -147,7 +147,9 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	m.ID, m.Life, m.Status = strconv.Itoa(n), Alive, MachinePending
+	m.ID = strconv.Itoa(n)
+	m.Life = Alive
+	m.Status = MachinePending
 	if len(m.Jobs) == 0 {
 		m.Jobs = []string{JobUnits}
 	}

@@ -15,7 +15,9 @@ const MaxDelay = 30 * time.Second
 type Exponential struct{ failures int }
 
 // Reset is called after an attempt that has succeeded.
-func (e *Exponential) Reset() { e.failures = 0 }
+func (e *Exponential) Reset() {
+	e.failures = 0
+}
 
 // Wait blocks until the next attempt is due, or returns why ctx is done.
 func (e *Exponential) Wait(ctx context.Context) error { return Sleep(ctx, e.Next()) }

@@ -48,7 +48,9 @@ var (
 
 // resolve follows all links in the name. The result need not exist: a hook may make it.
 func (r *linkResolver) resolve(name string) (string, error) {
-	at, todo, hops := ".", strings.Split(name, "/"), 0
+	at := "."
+	todo := strings.Split(name, "/")
+	hops := 0
 	for len(todo) > 0 {
 		if r.steps--; r.steps < 0 {
 			return "", errors.New("the charm's links are too long-winded")

@@ -104,7 +104,10 @@ func isWanted[T comparable](asked *T) bool {
 // clears those of base, and each of those clears the instance type of base.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
-		base.Mem, base.CPUCores, base.CPUPower, base.RootDisk = nil, nil, nil, nil
+		base.Mem = nil
+		base.CPUCores = nil
+		base.CPUPower = nil
+		base.RootDisk = nil
 	}
 	if v.firstSize() != "" {
 		base.InstanceType = nil

@@ -29,7 +29,9 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 		if err != nil {
 			return err
 		}
-		h.Name, h.UUID, h.Provider = env.Name, env.UUID, env.Provider
+		h.Name = env.Name
+		h.UUID = env.UUID
+		h.Provider = env.Provider
 
 		all, err = listContentsInUse(v)
 		if err != nil {

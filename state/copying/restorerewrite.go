@@ -111,7 +111,9 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 	}
 	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.unitsAnew[unit] {
 		return rewriteRecord(kv, func(u *state.Unit) {
-			u.Charm, u.Status, u.Workload = "", state.WorkloadStatus{}, state.WorkloadVersion{}
+			u.Charm = ""
+			u.Status = state.WorkloadStatus{}
+			u.Workload = state.WorkloadVersion{}
 			u.Resolved, u.ResolvedRelations = state.Unresolved, nil
 		})
 	}
@@ -165,7 +167,9 @@ func holdWithoutInstance(id string, m *state.Machine) {
 		return
 	}
 	why := fmt.Sprintf("restored: its instance is the old environment's; juju resolved %s starts another", id)
-	m.InstanceID, m.Status, m.Message = "", state.MachineError, why
+	m.InstanceID = ""
+	m.Status = state.MachineError
+	m.Message = why
 	m.Attempts, m.RetryAt = 0, time.Time{}
 }
 

@@ -79,7 +79,10 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
 	if c.joining {
-		by.Boot, by.PIDNamespace, by.PID, by.Start = "", "", 0, ""
+		by.Boot = ""
+		by.PIDNamespace = ""
+		by.PID = 0
+		by.Start = ""
 	}
 	err = c.space.Update(ctx, func(tx *Tx) error {
 		doubt = false

@@ -25,7 +25,8 @@ func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 // Attempt calls f with the transaction and takes back what f wrote if it fails. In a DryRun of several
 // updates each of them is an Attempt.
 func (tx *Tx) Attempt(f func(tx *Tx) error) error {
-	writes, blobs := maps.Clone(tx.buffer.writes), maps.Clone(tx.buffer.blobs)
+	writes := maps.Clone(tx.buffer.writes)
+	blobs := maps.Clone(tx.buffer.blobs)
 	err := f(tx)
 	if err != nil {
 		tx.buffer.writes, tx.buffer.blobs = writes, blobs

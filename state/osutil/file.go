@@ -90,7 +90,9 @@ func (f *File) Commit() error {
 }
 
 // Discard removes what was written, unless it was committed.
-func (f *File) Discard() { _ = f.pending.Cleanup() }
+func (f *File) Discard() {
+	_ = f.pending.Cleanup()
+}
 
 // Symlink makes links to the target. What has the name of a link is replaced in one rename.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }

@@ -95,7 +95,9 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	own, oerr := record.IndexOf(v, secret.Owner{Unit: u.Name})
 	shared, herr := record.IndexOf(v, secret.Owner{Service: u.Service})
 	records, rerr := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
-	d.Options, d.Storage, d.Secrets = c.Values, map[string]state.StorageState{}, map[string]string{}
+	d.Options = c.Values
+	d.Storage = map[string]state.StorageState{}
+	d.Secrets = map[string]string{}
 	for _, s := range storage {
 		d.Storage[s.ID] = s.State
 	}

@@ -87,7 +87,9 @@ func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolve
 	d.advise("juju resolved %s counts it as done", what)
 }
 
-func (d *UnitDetail) waitFor(format string, args ...any) { d.WaitsFor = fmt.Sprintf(format, args...) }
+func (d *UnitDetail) waitFor(format string, args ...any) {
+	d.WaitsFor = fmt.Sprintf(format, args...)
+}
 
 func (d *UnitDetail) advise(format string, args ...any) {
 	d.ToDo = append(d.ToDo, fmt.Sprintf(format, args...))

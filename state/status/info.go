@@ -52,11 +52,17 @@ func (u Unit) AgentInfo() Info {
 	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
 	switch {
 	case u.State == state.UnitDown:
-		info.Current, info.Message, info.Since = "lost", u.Info.Message, u.Info.Since
+		info.Current = "lost"
+		info.Message = u.Info.Message
+		info.Since = u.Info.Since
 	case u.Trouble != nil:
-		info.Current, info.Message, info.Since = "failed", u.Trouble.Message, u.Trouble.Since
+		info.Current = "failed"
+		info.Message = u.Trouble.Message
+		info.Since = u.Trouble.Since
 	case u.Running != nil:
-		info.Current, info.Message, info.Since = "executing", "running "+u.Running.Name, u.Running.Since
+		info.Current = "executing"
+		info.Message = "running " + u.Running.Name
+		info.Since = u.Running.Since
 	case u.State == state.UnitPending:
 		info.Current = "allocating"
 	}

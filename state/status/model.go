@@ -235,4 +235,6 @@ func hideInFailure(f *state.Failure) {
 	}
 }
 
-func hideSecrets(message *string) { *message = text.HideSecrets(*message) }
+func hideSecrets(message *string) {
+	*message = text.HideSecrets(*message)
+}

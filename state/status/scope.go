@@ -129,7 +129,8 @@ const maxSingle = 16
 
 // readAgents reads what units' agents keep, which of them live, and which units lead.
 func (w *input) readAgents(v *state.View) error {
-	uniters, presences := selection{prefixes: []string{keys.Uniters}}, selection{prefixes: []string{leadersPrefix(), keys.Presences}}
+	uniters := selection{prefixes: []string{keys.Uniters}}
+	presences := selection{prefixes: []string{leadersPrefix(), keys.Presences}}
 	if w.chosen != nil {
 		uniters.prefixes, presences.prefixes = nil, presences.prefixes[:1]
 		for service, units := range w.unitsOf {

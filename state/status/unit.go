@@ -122,7 +122,9 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 			continue
 		}
 		e, _ := r.Endpoint(u.Service)
-		group, name, st := own[e.Name], r.String(), w.relationUnit(u, r.ID)
+		group := own[e.Name]
+		name := r.String()
+		st := w.relationUnit(u, r.ID)
 		if group.Relations == nil {
 			group.Relations = map[string]RelationUnit{}
 		}

@@ -78,7 +78,9 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		used[record.Charm], used[record.Before], used[record.Deploying] = true, true, true
+		used[record.Charm] = true
+		used[record.Before] = true
+		used[record.Deploying] = true
 	}
 	return nil
 }

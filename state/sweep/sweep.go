@@ -233,7 +233,8 @@ func sweepSecret(tx *state.Tx, id string) error {
 		return err
 	}
 
-	consumers, grants := len(r.Consumers), len(r.Grants)
+	consumers := len(r.Consumers)
+	grants := len(r.Grants)
 	for unit := range r.Consumers {
 		there, err := tx.Keys().HasUnguarded(keys.Unit(unit))
 		if err != nil {

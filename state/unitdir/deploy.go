@@ -120,7 +120,8 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 }
 
 func (f Folder) swapCharm(fault func(point string)) error {
-	fresh, old := f.Path("charm.new"), f.Charm()
+	fresh := f.Path("charm.new")
+	old := f.Charm()
 	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil: // the old one is charm.new now

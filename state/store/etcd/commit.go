@@ -126,7 +126,8 @@ func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp 
 }
 
 func (d *db) compileOp(o store.Op) []clientv3.Op {
-	key, tombstone := d.keys.encodeKey(o.Key), clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
+	key := d.keys.encodeKey(o.Key)
+	tombstone := clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
 	switch {
 	case o.Delete && o.Quiet:
 		return []clientv3.Op{clientv3.OpDelete(key)}

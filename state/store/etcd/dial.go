@@ -24,7 +24,8 @@ import (
 
 // dial waits for an answer only if there is a user to log in.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
-	options, secure := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept)), (*tls.Config)(nil)
+	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
+	secure := (*tls.Config)(nil)
 	if p.tls {
 		var err error
 		if secure, err = p.loadTLS(); err != nil {
@@ -101,7 +102,8 @@ const healthTimeout = 2 * time.Second
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	said, errs := make([]*clientv3.StatusResponse, len(endpoints)), make([]error, len(endpoints))
+	said := make([]*clientv3.StatusResponse, len(endpoints))
+	errs := make([]error, len(endpoints))
 	var asking sync.WaitGroup
 	for i, endpoint := range endpoints {
 		asking.Go(func() { said[i], errs[i] = d.client.Status(ctx, endpoint) })

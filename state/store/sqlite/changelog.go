@@ -15,7 +15,8 @@ import (
 // prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix of 0xff
 // bytes only has no end. (An empty blob would be bound as NULL; the smallest key is one zero byte.)
 func prefixClause(prefix string) (clause string, args []any) {
-	first, end := []byte(prefix), []byte(prefix)
+	first := []byte(prefix)
+	end := []byte(prefix)
 	if prefix == "" {
 		first = []byte{0}
 	}
@@ -219,7 +220,9 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 		if !atEnd {
 			return false
 		}
-		t.position, t.recent, t.from = position, nil, position
+		t.position = position
+		t.recent = nil
+		t.from = position
 	}
 	if position < t.from {
 		return false

@@ -247,7 +247,8 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 	}
 
 	// The order matters: what was seen before the read begins must be in what it finds.
-	before, main := g.lastSeen(), g.lastMain()
+	before := g.lastSeen()
+	main := g.lastMain()
 	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // no page that was read before
 		return false, nil
 	}

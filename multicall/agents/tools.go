@@ -70,7 +70,8 @@ func (h *handover) recordTools(name string) error {
 // SweepTools removes the environment's tools that nobody runs any more, but for its own and
 // those named. It keeps tools that a process or a service of this host begins with.
 func SweepTools(e home.Environment, keep ...string) error {
-	processes, services := listCommandLines(), systemd.ReadUnitFiles()
+	processes := listCommandLines()
+	services := systemd.ReadUnitFiles()
 	return e.SweepTools(append(keep, e.Tools), func(folder string) bool {
 		return strings.Contains(processes, folder+"/") || strings.Contains(services, folder+"/")
 	})

@@ -79,7 +79,8 @@ func (c createCmd) write() error {
 		}
 	}
 	for _, f := range txtar.Parse([]byte(text.String())).Files {
-		file, mode := filepath.Join(c.Name, f.Name), os.FileMode(0o666)
+		file := filepath.Join(c.Name, f.Name)
+		mode := os.FileMode(0o666)
 		if strings.HasPrefix(string(f.Data), "#!") {
 			mode = 0o777
 		}

@@ -55,7 +55,9 @@ func (c testCmd) Run(a *author) error {
 	for _, script := range scripts {
 		slots <- struct{}{}
 		running.Go(func() {
-			began, result, name := time.Now(), "ok  ", scriptName(script)
+			began := time.Now()
+			result := "ok  "
+			name := scriptName(script)
 			out, err := c.startScript(a, script)
 			<-slots
 			printing.Lock()
@@ -134,7 +136,9 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 		fmt.Sprintf("--shell=%t", c.Shell)}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.Stdin = os.Stdin
+		cmd.Stdout = os.Stdout
+		cmd.Stderr = os.Stderr
 	}
 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

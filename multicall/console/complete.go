@@ -24,10 +24,13 @@ type candidate struct{ word, help string }
 // its help; nothing where nothing is known, and shells look for files. What only an environment has
 // comes from c.Names.
 func (c Command) complete(w io.Writer, args []string) error {
-	n, given := max(0, len(args)-1), ""
+	n := max(0, len(args)-1)
+	given := ""
 	before, last := args[:n:n], strings.Join(args[n:], "")
 	if option, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(option, "--") {
-		before, last, given = append(before, option), value, option+"="
+		before = append(before, option)
+		last = value
+		given = option + "="
 	}
 	parser, err := c.newParser(before)
 	if err != nil {
@@ -51,7 +54,8 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 	if node == nil {
 		node = trace.Model.Node
 	}
-	at, n := trace.Path[len(trace.Path)-1], len(node.Positional)
+	at := trace.Path[len(trace.Path)-1]
+	n := len(node.Positional)
 	switch taken := trace.Error == nil; {
 	case taken && at.Positional != nil:
 		return c.values(trace, node, at.Positional)

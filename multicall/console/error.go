@@ -95,7 +95,8 @@ func ownHint(err error) string {
 // Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.
 // SUDO_USER is not believed of anybody else.
 func Caller() string {
-	name, suffix := fmt.Sprintf("uid %d", os.Getuid()), ""
+	name := fmt.Sprintf("uid %d", os.Getuid())
+	suffix := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}

@@ -254,7 +254,9 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 			return parsed, err
 		}
 		upTo := func(i int) int { return len(args) - len(path[i].Remainder()) }
-		begin, end, resumed := upTo(list-1), upTo(list), upTo(len(path)-1)
+		begin := upTo(list - 1)
+		end := upTo(list)
+		resumed := upTo(len(path) - 1)
 		args = slices.Concat(args[:begin], args[end:resumed], args[begin:end], args[resumed:])
 	}
 }

@@ -82,7 +82,8 @@ const (
 
 // columnWidths has none for a last column that is to stand below its rows.
 func (t *Table) columnWidths(fit int) []int {
-	widths, sum := make([]int, len(t.heading)), -columnGap
+	widths := make([]int, len(t.heading))
+	sum := -columnGap
 	for i := range widths {
 		for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
 			if i < len(r.cells) {

@@ -139,7 +139,10 @@ func (p *Progress) At(what string, done, total int) {
 	now := p.now()
 	if p.what != what || p.begun.IsZero() {
 		p.End()
-		p.what, p.begun, p.lastLine, p.lastDone = what, now, now, -1
+		p.what = what
+		p.begun = now
+		p.lastLine = now
+		p.lastDone = -1
 	}
 	switch {
 	case done >= total:

@@ -35,7 +35,8 @@ type entry struct {
 
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	d, err := state.Read(r.Context(), s.Environment.State, func(v *state.View) (detail, error) {
-		unit, run := r.FormValue("unit"), r.FormValue("run")
+		unit := r.FormValue("unit")
+		run := r.FormValue("run")
 		switch {
 		case run != "":
 			return readRun(v, unit, run)

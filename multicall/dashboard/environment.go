@@ -69,7 +69,8 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 
 // read reads everything, and from then on what changes concern.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
-	changes, options := e.feed.Take(), status.Options{Now: time.Now()}
+	changes := e.feed.Take()
+	options := status.Options{Now: time.Now()}
 	var units []string
 	var revision int64
 	err := e.Environment.State.View(ctx, func(v *state.View) (err error) {
@@ -176,7 +177,8 @@ type unitView struct {
 
 // wordOf says in a word how a unit is.
 func wordOf(u status.Unit) string {
-	agent, workload := u.AgentInfo().Current, u.WorkloadInfo().Current
+	agent := u.AgentInfo().Current
+	workload := u.WorkloadInfo().Current
 	switch {
 	case agent == "lost" || agent == "failed":
 		return agent
@@ -198,7 +200,8 @@ func (e *liveEnvironment) putUnits(names []string) {
 		if !ok {
 			continue
 		}
-		view, order := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}, fmt.Sprintf("%s/%09d", service, n)
+		view := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
+		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
 		e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
 		if r := u.Running; r != nil {
@@ -218,7 +221,9 @@ type serviceView struct {
 
 // putOthers shows the diagram, and whatever else is not a unit's.
 func (e *liveEnvironment) putOthers() {
-	g, views, total := graph{}, map[string]*serviceView{}, serviceView{Counts: map[string]int{}}
+	g := graph{}
+	views := map[string]*serviceView{}
+	total := serviceView{Counts: map[string]int{}}
 	names := slices.Sorted(maps.Keys(e.status.Services))
 	for _, name := range names {
 		v := &serviceView{Name: name, Service: e.status.Services[name], Counts: map[string]int{}}

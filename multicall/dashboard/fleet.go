@@ -54,7 +54,9 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 		all.put("fleet/facts", id, id, f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
 	}
 	for i, t := range view.Tables {
-		list, heading, n := "fleet/"+strings.ReplaceAll(strings.ToLower(t.Title), " ", "-"), []string(nil), 0
+		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
+		heading := []string(nil)
+		n := 0
 		for colour, cells := range t.Table.All() {
 			if heading == nil {
 				heading = cells

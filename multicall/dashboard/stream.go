@@ -31,7 +31,9 @@ type row struct {
 // rows are a part of the page, by id.
 type rows map[string]row
 
-func (r rows) put(list, id, order, html string) { r[id] = row{id, list, order, html} }
+func (r rows) put(list, id, order, html string) {
+	r[id] = row{id, list, order, html}
+}
 
 // live is a part of the page that changes.
 type live interface {

@@ -221,7 +221,9 @@ func (l *FolderLock) Remove() error {
 }
 
 // Release unlocks the folder.
-func (l *FolderLock) Release() { _ = l.dir.Close() }
+func (l *FolderLock) Release() {
+	_ = l.dir.Close()
+}
 
 // removeAll is os.RemoveAll for trees in which a charm has made folders read-only.
 func removeAll(path string) error {

@@ -88,7 +88,9 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 
 // runForeground gives the program juju's own streams, and returns its exit code as juju's.
 func (o *operator) runForeground(c *exec.Cmd) error {
-	c.Stdin, c.Stdout, c.Stderr = o.streams.In, o.streams.Out, o.streams.Err
+	c.Stdin = o.streams.In
+	c.Stdout = o.streams.Out
+	c.Stderr = o.streams.Err
 	err := c.Run()
 	var exit *exec.ExitError
 	switch {

@@ -79,7 +79,9 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
-	tmux.Stdin, tmux.Stdout, tmux.Stderr = os.Stdin, os.Stdout, os.Stderr
+	tmux.Stdin = os.Stdin
+	tmux.Stdout = os.Stdout
+	tmux.Stderr = os.Stderr
 	if err := tmux.Run(); err != nil {
 		return fmt.Errorf("cannot attach to the tmux session: %w", err)
 	}

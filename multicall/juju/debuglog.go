@@ -84,7 +84,8 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	if t.printedEnds == nil {
 		filter.Last, filter.Since = t.maxLines(), t.since
 	}
-	g, x := status.NewGlobs(t.Unit), status.NewGlobs(t.Exclude)
+	g := status.NewGlobs(t.Unit)
+	x := status.NewGlobs(t.Exclude)
 	wants := func(source string) bool { return (len(g) == 0 || g.Match(source)) && !x.Match(source) }
 	lines, ends, err := v.NewLogs(filter, wants)
 	if err != nil {

@@ -19,7 +19,9 @@ func (c destroyServiceCmd) Run(o *operator) error {
 		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
 		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, true}
 		if c.Force {
-			k.outcome, k.remove, k.awaitsHooks = "is gone, with its relations and units", s.ForceDestroyService, false
+			k.outcome = "is gone, with its relations and units"
+			k.remove = s.ForceDestroyService
+			k.awaitsHooks = false
 		}
 		if remove := k.remove; c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {

@@ -68,7 +68,8 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 	for _, r := range runs {
-		row, exit := console.Colour(""), strconv.Itoa(r.Exit)
+		row := console.Colour("")
+		exit := strconv.Itoa(r.Exit)
 		if r.Failure != "" {
 			row = console.Red
 		}

@@ -49,7 +49,8 @@ func (c resourcesCmd) Run(o *operator) error {
 		r := infos[name]
 		version, size := "-", "-"
 		if r.Version > 0 {
-			version, size = strconv.Itoa(r.Version), strconv.FormatInt(r.Size, 10)
+			version = strconv.Itoa(r.Version)
+			size = strconv.FormatInt(r.Size, 10)
 		}
 		t.Add("", name, version, size, r.File, r.Origin, text.FirstLine(r.Description))
 	}
@@ -69,7 +70,10 @@ func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceI
 	}
 	for _, r := range given {
 		info := infos[r.Name]
-		info.File, info.Version, info.Size, info.SHA256 = r.File, r.Version, r.Size, r.SHA256
+		info.File = r.File
+		info.Version = r.Version
+		info.Size = r.Size
+		info.SHA256 = r.SHA256
 		info.Added, info.Origin = formatTime(r.Added), r.Origin
 		infos[r.Name] = info
 	}

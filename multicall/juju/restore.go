@@ -228,7 +228,9 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 			r.o.note("  the state that was there was replaced while it was open: its files are in %s now", folder)
 		},
 		Change: func(env *state.Environment) {
-			env.Name, env.UUID, env.Tools = e.Name, e.UUID, e.Tools
+			env.Name = e.Name
+			env.UUID = e.UUID
+			env.Tools = e.Tools
 			if sha256 != "" { // which bootstrap has set
 				env.Config[state.ProviderSHA256] = sha256
 			}

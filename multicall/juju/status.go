@@ -293,7 +293,8 @@ func writeYAMLMap[T any](y *yamlStream, depth int, name string, entries map[stri
 // yamlOrder returns the keys in the order in which yaml prints them. It does not ask yaml about
 // units, of which there may be very many: their order is that of their numbers.
 func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
-	keys, set := slices.Collect(maps.Keys(entries)), map[string]bool{}
+	keys := slices.Collect(maps.Keys(entries))
+	set := map[string]bool{}
 	if charm.IsUnit(keys[0]) {
 		charm.SortUnits(keys)
 		return keys

@@ -177,7 +177,9 @@ func unitTable(s status.Status) *console.Table {
 
 // formatSince is since when it is as a unit's message says: a time, or a day before.
 func formatSince(u status.Unit) string {
-	trouble, info, said := cmp.Or(u.Trouble, &state.Trouble{}), cmp.Or(u.Info, &status.UnitStateInfo{}), cmp.Or(u.Workload, &status.Workload{})
+	trouble := cmp.Or(u.Trouble, &state.Trouble{})
+	info := cmp.Or(u.Info, &status.UnitStateInfo{})
+	said := cmp.Or(u.Workload, &status.Workload{})
 	since := cmp.Or(trouble.Since, info.Since, said.Since)
 	switch {
 	case since.IsZero():

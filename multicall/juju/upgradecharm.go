@@ -331,7 +331,9 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 }
 
 func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
-	c, origin, tools := u.cmd, u.service.Origin, u.o.parts.HookTools
+	c := u.cmd
+	origin := u.service.Origin
+	tools := u.o.parts.HookTools
 	repository := c.Repository
 	switch {
 	case c.Switch != "":

@@ -174,13 +174,15 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		now.unmatched = s.Unmatched
 	}
 	units := allUnits(s)
-	now.units, now.services = len(units), len(s.Services)
+	now.units = len(units)
+	now.services = len(s.Services)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		why, failed := u.WaitReason()
 		now.running = now.running || u.Running != nil
 		if m := s.Machines[u.Machine]; m.State == state.MachineError {
-			why, failed = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error)), true
+			why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
+			failed = true
 		}
 		switch {
 		case failed:

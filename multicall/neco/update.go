@@ -113,6 +113,8 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}
-	t.Downgrade, t.Passed, t.Who = c.AllowDowngrade, s.Release, o.audit.Who
+	t.Downgrade = c.AllowDowngrade
+	t.Passed = s.Release
+	t.Who = o.audit.Who
 	return updater.Replace(keys.Target, t), nil
 }

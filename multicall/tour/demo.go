@@ -160,7 +160,9 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "bijou"))
-	cmd.Args, cmd.Stdout, cmd.Stderr = args, log, log
+	cmd.Args = args
+	cmd.Stdout = log
+	cmd.Stderr = log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(slices.Clone(d.environ), "PATH="+bin+":"+os.Getenv("PATH"), "BOOT_SERVER="+d.serverDir(lrn))

@@ -58,7 +58,8 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 		}
 	}
 	for _, e := range entries {
-		name, file := e.Name(), path.Join(folder, e.Name())
+		name := e.Name()
+		file := path.Join(folder, e.Name())
 		meant := console.NearestWord(name, names)
 		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 || ofRelation().MatchString(name)
 		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
@@ -81,7 +82,8 @@ func (p *proofer) target(file string) string {
 
 // examine looks at a file that is to be run, once, whatever links lead to it.
 func (p *proofer) examine(file string) {
-	data, target := p.read(file), p.target(file)
+	data := p.read(file)
+	target := p.target(file)
 	if isExamined := p.examined[target]; isExamined && target != "" {
 		return
 	}

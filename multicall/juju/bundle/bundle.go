@@ -257,7 +257,8 @@ func (p *parser) resolveContent(path, where string) string {
 // leavesFolder reports whether a path leads out of the folder of the file that names it, through
 // symlinks, too, and says where it leads to.
 func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
-	folder, target := filepath.Dir(p.path), filepath.Clean(path)
+	folder := filepath.Dir(p.path)
+	target := filepath.Clean(path)
 	if resolve := p.files.Resolve; resolve != nil {
 		folder, target = resolve(folder), resolve(target)
 	}

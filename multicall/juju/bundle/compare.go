@@ -215,7 +215,10 @@ func seriesOf(series, base string) (string, error) {
 // Diff returns how the bundle and the environment, the model, differ, as juju diff-bundle
 // prints it. Resources are compared by their sums.
 func (c *Comparison) Diff() map[string]any {
-	bundle, model, machines, relations := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}
+	bundle := map[string]any{}
+	model := map[string]any{}
+	machines := map[string]any{}
+	relations := map[string]any{}
 	for name, w := range c.wanted {
 		bundle[name] = w.asService().describe()
 	}

@@ -79,7 +79,9 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 // numberMachines numbers the machines that have units as the bundle did that put those there,
 // if all units agree and no two machines have one number; else they keep their own.
 func (e Environment) numberMachines() map[string]string {
-	numbers, own, taken := map[string]string{}, map[string]string{}, map[string]string{}
+	numbers := map[string]string{}
+	own := map[string]string{}
+	taken := map[string]string{}
 	agree := true
 	for _, s := range e.Services {
 		for _, u := range s.Units {
@@ -88,7 +90,9 @@ func (e Environment) numberMachines() map[string]string {
 			}
 			number := cmp.Or(u.Place, u.Machine)
 			agree = agree && cmp.Or(numbers[u.Machine], number) == number && cmp.Or(taken[number], u.Machine) == u.Machine
-			numbers[u.Machine], taken[number], own[u.Machine] = number, u.Machine, u.Machine
+			numbers[u.Machine] = number
+			taken[number] = u.Machine
+			own[u.Machine] = u.Machine
 		}
 	}
 	if agree {

@@ -91,7 +91,9 @@ func (w *wanted) plan(name string) (steps []Step) {
 		}
 	}
 	if !w.isThere {
-		change.Action, change.Series, change.How = Deploy, w.series, strings.Join(append([]string{w.Charm + " on " + w.series}, how...), ", ")
+		change.Action = Deploy
+		change.Series = w.series
+		change.How = strings.Join(append([]string{w.Charm + " on " + w.series}, how...), ", ")
 		steps, how = append(steps, change), nil
 		change = Step{Action: Change, What: name}
 	} else if !w.IsSame {
@@ -220,7 +222,8 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	left := map[string][]state.Unit{}
 	names := slices.Sorted(maps.Keys(places))
 	for _, name := range names {
-		left[name], m.taken[name] = slices.Clone(e.Services[name].Units), make([]bool, len(places[name]))
+		left[name] = slices.Clone(e.Services[name].Units)
+		m.taken[name] = make([]bool, len(places[name]))
 	}
 	for _, name := range names {
 		m.takeMachines(name, left[name], used, func(u state.Unit) string { return u.Place })

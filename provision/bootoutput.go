@@ -154,6 +154,8 @@ func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
 		last = ""
 	}
 	b.shown = b.last
-	b.lines, b.size, b.omitted = nil, 0, 0
+	b.lines = nil
+	b.size = 0
+	b.omitted = 0
 	return lines, last
 }

@@ -74,7 +74,9 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	shell.Dir = "/"
 	// A container gets nothing of this process's environment.
 	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
-	shell.Stdout, shell.Stderr, shell.ExtraFiles = log, log, []*os.File{c.lock}
+	shell.Stdout = log
+	shell.Stderr = log
+	shell.ExtraFiles = []*os.File{c.lock}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := shell.Run(); err != nil { // it leaves the container behind
 		return nil, fmt.Errorf("cannot start the container: %w", err)

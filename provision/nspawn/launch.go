@@ -218,10 +218,14 @@ func (l launch) openConsole() (*console, error) {
 	return c, nil
 }
 
-func (c *console) close() { _ = c.f.Close() }
+func (c *console) close() {
+	_ = c.f.Close()
+}
 
 // What cannot be read is not shown.
-func (c *console) readOn() { _, _ = io.Copy(&c.lines, c.f) }
+func (c *console) readOn() {
+	_, _ = io.Copy(&c.lines, c.f)
+}
 
 func (c *console) addLine(w io.Writer, line string) {
 	line = strings.TrimSpace(controls().ReplaceAllString(line, ""))

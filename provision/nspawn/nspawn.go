@@ -257,7 +257,9 @@ func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r pr
 	defer all.Close()
 	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
 	r, _ = provider.ReadRecord(dir) // one that cannot be read is made anew
-	r.Environment, r.Machine, r.Token = spec.Environment, spec.Machine, spec.Token
+	r.Environment = spec.Environment
+	r.Machine = spec.Machine
+	r.Token = spec.Token
 	if err := p.ensureNetwork(&r); err != nil {
 		return r, nil, err
 	}

@@ -206,7 +206,9 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 	defer session.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.client.Close() })()
 	var stdout, stderr boundedBuffer
-	session.Stdin, session.Stdout, session.Stderr = stdin, &stdout, &stderr
+	session.Stdin = stdin
+	session.Stdout = &stdout
+	session.Stderr = &stderr
 	err = session.Run(command)
 	var exit *ssh.ExitError
 	switch {

@@ -69,7 +69,9 @@ func (i *Item) Wait(kind string, servers []int, message string) {
 	if kind != i.current.Kind {
 		i.current.Since = time.Now()
 	}
-	i.current.Kind, i.current.Servers, i.current.Message = kind, servers, message
+	i.current.Kind = kind
+	i.current.Servers = servers
+	i.current.Message = message
 }
 
 // Current returns the innermost item that has been going on for so long, or else the

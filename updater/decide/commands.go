@@ -81,7 +81,11 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 		return nil, fmt.Errorf("cannot retry: server %s is registered no more; the update has to be made again", record.ListServers(gone))
 	}
 	r := *s.Current
-	r.Stop, r.Why, r.EndedAt, r.Missing, r.AttemptAt = false, "", nil, nil, now
+	r.Stop = false
+	r.Why = ""
+	r.EndedAt = nil
+	r.Missing = nil
+	r.AttemptAt = now
 	r.Attempt++
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)

@@ -287,7 +287,9 @@ func (s Snapshot) Replaced() string {
 }
 
 func (s Snapshot) acceptsReplacedFiles() bool {
-	t, p, r := s.Target, s.Published, s.Current
+	t := s.Target
+	p := s.Published
+	r := s.Current
 	return t != nil && p != nil && t.Sums != "" && t.Sums == p.Sums && record.Differ(r.Sums, p.Sums) &&
 		release.Same(t.Version, r.Version) && release.Same(p.Version, r.Version)
 }

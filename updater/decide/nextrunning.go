@@ -156,7 +156,9 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 }
 
 func (s Snapshot) otherPlans() (others []int, why string) {
-	first, names, plan := -1, map[int]string{}, s.Current.Plan
+	first := -1
+	names := map[int]string{}
+	plan := s.Current.Plan
 	for _, lrn := range s.Current.Servers {
 		w, ok := s.workerRecord(lrn)
 		if !ok || w.Step == 0 || w.Attempt != s.Current.Attempt {

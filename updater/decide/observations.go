@@ -27,7 +27,9 @@ func NewObservations(afterOutage bool) *Observations {
 }
 
 // NoteOutage notes that the store has not answered: servers may still be coming back, too.
-func (m *Observations) NoteOutage() { m.afterOutage = true }
+func (m *Observations) NoteOutage() {
+	m.afterOutage = true
+}
 
 // WallTime returns when the machine's clock shows a time that Now has led to.
 func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
@@ -64,7 +66,9 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 	m.updateStage(*s, now)
 	s.Absent = trackAbsent(*s, present, m.absentSince, now)
 	s.HandingOver = trackHandovers(*s, m.handingSince, now)
-	s.StageSince, s.WaitedBefore, s.Witnessed = m.stageSince, m.waitedBefore, m.witnessed
+	s.StageSince = m.stageSince
+	s.WaitedBefore = m.waitedBefore
+	s.Witnessed = m.witnessed
 }
 
 // stage is how far an attempt at a request has come.
@@ -81,7 +85,10 @@ func newStage(s Snapshot) stage {
 func (m *Observations) updateStage(s Snapshot, at time.Time) {
 	switch now := newStage(s); {
 	case now == stage{}:
-		m.stage, m.stageSince, m.waitedBefore, m.witnessed = now, time.Time{}, 0, false
+		m.stage = now
+		m.stageSince = time.Time{}
+		m.waitedBefore = 0
+		m.witnessed = false
 	case now != m.stage:
 		m.witnessed = now.id == m.stage.id && now.attempt == m.stage.attempt
 		m.stage, m.stageSince, m.waitedBefore = now, at, s.recordedWait()

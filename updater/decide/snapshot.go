@@ -87,7 +87,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s = Snapshot{OwnVersion: own}
 	fill := snapshotReader{view: v}
 	s.Config, fill.err = updater.LoadConfig(v)
-	infos, statuses := fill.list(keys.Infos), fill.list(keys.Statuses)
+	infos := fill.list(keys.Infos)
+	statuses := fill.list(keys.Statuses)
 	s.Servers = registeredServers(infos)
 	fill.decodeKey(infos, keys.Release, &s.Release)
 	fill.decodeKey(infos, keys.Published, &s.Published)

@@ -100,7 +100,8 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	g, _ := a.Changes[0].Value.(record.Gate)
 	g.Slow = true
 	atFault, why := s.describeStall()
-	a.Verb, a.Why = Slow, fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
+	a.Verb = Slow
+	a.Why = fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, a.Why)
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, g.Step)
 	alert.Servers = record.Blame(atFault)
@@ -128,7 +129,9 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 		if len(late) > maxDescribed {
 			who = fmt.Sprint(len(late), " servers")
 		}
-		a.Kind, a.Servers, a.Message = record.WaitBarrier, late, "waits for "+who+" to come to this step"
+		a.Kind = record.WaitBarrier
+		a.Servers = late
+		a.Message = "waits for " + who + " to come to this step"
 	}
 	return a, a.Message != ""
 }

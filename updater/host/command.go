@@ -165,7 +165,9 @@ func setLineMode(fd int) error {
 	if err != nil {
 		return err
 	}
-	mode.Iflag, mode.Oflag, mode.Lflag = 0, 0, unix.ICANON
+	mode.Iflag = 0
+	mode.Oflag = 0
+	mode.Lflag = unix.ICANON
 	mode.Cc = [len(mode.Cc)]uint8{unix.VEOF: endOfInput, unix.VMIN: mode.Cc[unix.VMIN]}
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }

@@ -97,7 +97,8 @@ func Journal(ctx context.Context, unit string, lines int) string {
 // inputsDigest returns the digest of what the component's services are started with: their unit
 // files, and the files that the release declares. It is "" if neither is known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
-	sum, known := sha256.New(), len(c.Files) > 0
+	sum := sha256.New()
+	known := len(c.Files) > 0
 	for _, unit := range c.Services {
 		text, err := h.services.Files(ctx, unit)
 		if err != nil {

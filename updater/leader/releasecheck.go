@@ -104,7 +104,9 @@ func newQuery(c record.Config) query {
 }
 
 func (q query) source() query {
-	q.trigger, q.wanted, q.wantedKnown = "", "", false
+	q.trigger = ""
+	q.wanted = ""
+	q.wantedKnown = false
 	return q
 }
 

@@ -142,7 +142,8 @@ func JoinReasons(all []Reason, limit int) string {
 // they say, then it drops whole ones, which it counts.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
-	sizes, sum := make([]int, max(0, last)), 0
+	sizes := make([]int, max(0, last))
+	sum := 0
 	for i := range sizes {
 		sizes[i] = encodedSize(h.Attempts[i])
 		sum += sizes[i]

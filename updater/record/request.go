@@ -208,14 +208,20 @@ func (a Attempt) Identity() any { return a.Number }
 
 // Begin adds a running attempt.
 func (h *History) Begin(number int, who string, now time.Time) {
-	h.Result, h.Why, h.AtFault, h.EndedAt = Running, "", nil, nil
+	h.Result = Running
+	h.Why = ""
+	h.AtFault = nil
+	h.EndedAt = nil
 	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{Number: number, Who: who, Result: Running, StartedAt: now})
 	h.condense()
 }
 
 // End completes the present attempt. It adds one whose beginning an older version has not written.
 func (h *History) End(a Attempt) {
-	h.Result, h.Why, h.AtFault, h.EndedAt = a.Result, a.Why, a.AtFault, a.EndedAt
+	h.Result = a.Result
+	h.Why = a.Why
+	h.AtFault = a.AtFault
+	h.EndedAt = a.EndedAt
 	before := h.Attempts
 	if n := len(before); n > 0 && before[n-1].Number == a.Number {
 		before, a.Who, a.StartedAt = before[:n-1], before[n-1].Who, before[n-1].StartedAt

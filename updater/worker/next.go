@@ -138,7 +138,9 @@ func (s Snapshot) writeTask(now time.Time, w record.Status) Task {
 // if it is itself.
 func (s Snapshot) failTask(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
-	w.Error, w.Message, w.WaitedFor = true, message, waitedFor
+	w.Error = true
+	w.Message = message
+	w.WaitedFor = waitedFor
 	return s.writeTask(now, w)
 }
 

@@ -42,7 +42,9 @@ type Snapshot struct {
 // compares with what they had done before.
 func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
-	s.Workers, s.WorkersReadAt, s.LookedAt = all, now, now
+	s.Workers = all
+	s.WorkersReadAt = now
+	s.LookedAt = now
 	if s.Current == nil {
 		return
 	}

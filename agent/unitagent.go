@@ -150,7 +150,9 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	o.Dir = dir
 	p := newPresence(o.State, claim, o.Log)
 	outages := newOutageLog(o.Log)
-	p.ready, p.onAnnounce, outages.report = o.Ready, outages.partReporter("session"), p.reportTrouble
+	p.ready = o.Ready
+	p.onAnnounce = outages.partReporter("session")
+	outages.report = p.reportTrouble
 	return &host{
 		Options: o, uuid: env.UUID, claim: claim,
 		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,

@@ -40,7 +40,9 @@ type Options struct {
 func Main(argv []string, o Options) int {
 	path, name := "", "bijou"
 	if len(argv) > 0 {
-		path, name, argv = argv[0], filepath.Base(argv[0]), argv[1:]
+		path = argv[0]
+		name = filepath.Base(argv[0])
+		argv = argv[1:]
 	}
 	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault}
 	if a, ok := findApplet(name); ok {

@@ -107,7 +107,9 @@ func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 	if a.Status != ActionPending {
 		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
 	}
-	a.Status, a.Run, a.Started = ActionRunning, run, now.UTC()
+	a.Status = ActionRunning
+	a.Run = run
+	a.Started = now.UTC()
 	return tx.keys.Put(keys.Action(id), a)
 }
 
@@ -130,7 +132,9 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	if err != nil || a.Ended() {
 		return IgnoreNotFound(err)
 	}
-	a.Status, a.ActionEnd, a.Completed = status, end, now.UTC()
+	a.Status = status
+	a.ActionEnd = end
+	a.Completed = now.UTC()
 	a.Output, err = tx.putOutput(end.Output)
 	if err != nil {
 		return err

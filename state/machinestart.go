@@ -39,7 +39,9 @@ type StartFailure struct {
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID, m.Status = f.Instance, MachineError
-		m.Message, m.Attempts, m.RetryAt = Truncate(f.Message, maxMessageBytes), f.Attempts, f.RetryAt
+		m.Message = Truncate(f.Message, maxMessageBytes)
+		m.Attempts = f.Attempts
+		m.RetryAt = f.RetryAt
 	})
 }
 

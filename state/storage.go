@@ -218,7 +218,9 @@ func CountStorages(all []Storage, name string) (n int) {
 }
 
 func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
-	s.Unit, s.Location, s.ReadOnly = unit, wants.LocationOf(s.ID), wants.ReadOnly
+	s.Unit = unit
+	s.Location = wants.LocationOf(s.ID)
+	s.ReadOnly = wants.ReadOnly
 	s.setState(StoragePending)
 	if err := tx.changeUnitStorage(unit, s.ID, true); err != nil {
 		return err

@@ -29,7 +29,9 @@ func newRunRecord(op state.Op, failure string) runRecord {
 
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
-	p.orphaned, p.stderr, p.Said = false, r.lastStderr, r.ctx.Said()
+	p.orphaned = false
+	p.stderr = r.lastStderr
+	p.Said = r.ctx.Said()
 	if p.stderr == "" {
 		p.logged = r.lastLogged.get()
 	}

@@ -87,7 +87,9 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	s.Charm = service.Charm
 	s.ConfigVersion = config.Version
 	s.Resources = service.ResourcesVersion
-	s.RetryHooks, s.StatusInterval, s.HookTimeout = env.RetryHooks(), env.StatusInterval(), env.HookTimeout()
+	s.RetryHooks = env.RetryHooks()
+	s.StatusInterval = env.StatusInterval()
+	s.HookTimeout = env.HookTimeout()
 	s.Environment, s.JujuVersion = env, service.PromisedVersion()
 	return service, err
 }

@@ -119,7 +119,9 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 		return decide.Snapshot{}, err
 	}
 	s := u.cache.snap
-	s.Now, s.LastHook, s.Running = now(), u.lastHookEnd, u.running != nil
+	s.Now = now()
+	s.LastHook = u.lastHookEnd
+	s.Running = u.running != nil
 	if s.Running {
 		s.Ending, s.Begun = u.running.endReason != "", u.running.op.Started
 	}

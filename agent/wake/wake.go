@@ -32,7 +32,9 @@ func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, abou
 	if err != nil {
 		return err
 	}
-	w.watcher, w.about, w.feed = watcher, about, state.NewFeed()
+	w.watcher = watcher
+	w.about = about
+	w.feed = state.NewFeed()
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	feed := w.feed
 	w.wg.Go(func() { feed.End(feed.Collect(ctx, watcher)) })

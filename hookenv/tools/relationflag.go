@@ -22,7 +22,9 @@ type relationFlag struct {
 func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 	take := func(kind int) func(name, value string) error {
 		return func(name, value string) error {
-			r.option, r.value, r.optionsSeen = name, value, r.optionsSeen|kind
+			r.option = name
+			r.value = value
+			r.optionsSeen = r.optionsSeen | kind
 			return nil
 		}
 	}

@@ -22,7 +22,10 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
-	c.Boot, c.PIDNamespace, c.PID, c.Start = osutil.BootID(), processNamespace(), self.PID, self.Start
+	c.Boot = osutil.BootID()
+	c.PIDNamespace = processNamespace()
+	c.PID = self.PID
+	c.Start = self.Start
 	c.Lives = isAliveHere
 	return c, nil
 }

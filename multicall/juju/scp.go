@@ -21,7 +21,10 @@ type scpCmd struct {
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
 	if c.From == "-r" && c.Last != "" {
-		c.Recursive, c.From, c.To, c.Last = true, c.To, c.Last, ""
+		c.Recursive = true
+		c.From = c.To
+		c.To = c.Last
+		c.Last = ""
 	}
 	if c.Last != "" {
 		return console.Usage(errors.New("cannot copy: want what to copy and where it goes, and no option but -r"))

@@ -72,7 +72,9 @@ func (raw *metaYAML) merge(data []byte) error {
 
 func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &raw.Meta
-	m.Subordinate, m.Series, m.revision = bool(raw.Subordinate), raw.Series, raw.Revision
+	m.Subordinate = bool(raw.Subordinate)
+	m.Series = raw.Series
+	m.revision = raw.Revision
 	m.ExtraBindings = slices.Sorted(maps.Keys(raw.ExtraBindings))
 	if raw.MinJujuVersion != "" {
 		m.Assumes = append(m.Assumes, Assumption{Text: "juju >= " + raw.MinJujuVersion})

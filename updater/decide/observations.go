@@ -61,7 +61,9 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 	if m.afterOutage {
 		m.afterOutage = false
 		m.ForgetServers()
-		m.stage, m.stageSince, m.witnessed = newStage(*s), now, true
+		m.stage = newStage(*s)
+		m.stageSince = now
+		m.witnessed = true
 	}
 	m.updateStage(*s, now)
 	s.Absent = trackAbsent(*s, present, m.absentSince, now)
@@ -91,7 +93,9 @@ func (m *Observations) updateStage(s Snapshot, at time.Time) {
 		m.witnessed = false
 	case now != m.stage:
 		m.witnessed = now.id == m.stage.id && now.attempt == m.stage.attempt
-		m.stage, m.stageSince, m.waitedBefore = now, at, s.recordedWait()
+		m.stage = now
+		m.stageSince = at
+		m.waitedBefore = s.recordedWait()
 	}
 }
 

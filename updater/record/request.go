@@ -224,7 +224,9 @@ func (h *History) End(a Attempt) {
 	h.EndedAt = a.EndedAt
 	before := h.Attempts
 	if n := len(before); n > 0 && before[n-1].Number == a.Number {
-		before, a.Who, a.StartedAt = before[:n-1], before[n-1].Who, before[n-1].StartedAt
+		a.Who = before[n-1].Who
+		a.StartedAt = before[n-1].StartedAt
+		before = before[:n-1]
 	}
 	h.Attempts = append(before[:len(before):len(before)], a)
 	h.condense()

@@ -24,7 +24,10 @@ func (w *worker) publishActivity(ctx context.Context) {
 	}
 	e.publishAt = w.clock.Now().Add(activityInterval)
 	a, ok := e.log.Current(activityDelay)
-	a.Request, a.Attempt, a.Step, a.Since = j.Request, j.Attempt, j.Step, a.Since.UTC().Round(time.Millisecond)
+	a.Request = j.Request
+	a.Attempt = j.Attempt
+	a.Step = j.Step
+	a.Since = a.Since.UTC().Round(time.Millisecond)
 	a.Message = record.Shorten(a.Message, record.MaxMessage)
 	if !ok || reflect.DeepEqual(a, e.published) {
 		return

@@ -39,7 +39,9 @@ type runningTask struct {
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
 		s := *w.snapshot.Status
-		s.Error, s.Message, s.At = true, osutil.Explain(err), w.clock.Now()
+		s.Error = true
+		s.Message = osutil.Explain(err)
+		s.At = w.clock.Now()
 		return w.writeStatus(ctx, s)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
@@ -62,7 +64,10 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 		slog.Info("was cancelled", "what", j.Name)
 		return nil
 	}
-	j.Phase, j.Message, j.WaitedFor, j.At = Done, "", nil, w.clock.Now()
+	j.Phase = Done
+	j.Message = ""
+	j.WaitedFor = nil
+	j.At = w.clock.Now()
 	if err != nil {
 		j.Phase, j.Message = Failed, osutil.Explain(err)
 	}

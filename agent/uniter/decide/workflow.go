@@ -67,7 +67,9 @@ func mayPrecedeStart(kind string) bool {
 // done. seen is the version of the configuration for config-changed, of the leader settings
 // for leader-settings-changed, and of the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
-	w.State, w.Failure, w.Uninstalled = StateAfter(h, w), nil, false
+	w.State = StateAfter(h, w)
+	w.Failure = nil
+	w.Uninstalled = false
 	switch h.Kind {
 	case hook.Install:
 		w.ConfigOwed, w.ResourcesVersion = true, seen // config-changed comes before start, whatever was configured

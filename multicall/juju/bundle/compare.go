@@ -126,7 +126,9 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 // checkCharm refuses what the service's own change would be refused for.
 func (c *Comparison) checkCharm(w *wanted) error {
 	s := w.have.Service
-	s.Series, s.ForceSeries, s.Force = w.series, s.ForceSeries || c.force.Series, s.Force || c.force.Missing
+	s.Series = w.series
+	s.ForceSeries = s.ForceSeries || c.force.Series
+	s.Force = s.Force || c.force.Missing
 	s.Constraints = *cmp.Or(w.constraints, &s.Constraints)
 	ch := state.Charm{URL: charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}, Meta: *w.Meta}
 	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))

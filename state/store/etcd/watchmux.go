@@ -68,7 +68,9 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	if m.epochEnded {
 		m.position, m.epochEnded = 0, false
 	}
-	m.stream, m.stopStream, m.epoch = newWatchStream(m.d, m), stop, m.d.history.lastSeen().epoch
+	m.stream = newWatchStream(m.d, m)
+	m.stopStream = stop
+	m.epoch = m.d.history.lastSeen().epoch
 	m.watchMarker(m.position)
 	for _, p := range m.byPrefix {
 		p.created = false

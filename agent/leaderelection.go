@@ -182,7 +182,12 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 	}
 }
 
-func (e *leaderElection) holdLeadership(ctx context.Context, lead *state.Leadership, service, leader string, c *candidates) error {
+func (e *leaderElection) holdLeadership(
+	ctx context.Context,
+	lead *state.Leadership,
+	service, leader string,
+	c *candidates,
+) error {
 	for ctx.Err() == nil && !lead.HasEnded() {
 		next, known := e.pickLeader(c, leader)
 		switch {

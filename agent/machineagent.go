@@ -93,7 +93,9 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 
 func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	m.faultPoint("before-claim")
-	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) { return m.State.TakeClaim(ctx, m.Machine, m.Claimant) })
+	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) {
+		return m.State.TakeClaim(ctx, m.Machine, m.Claimant)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot run machine %s: %w", m.Machine, err)
 	}
@@ -278,7 +280,10 @@ func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	if provider != state.ProviderLocal {
 		found = hostAddress()
 	}
-	return state.Addresses{Private: cmp.Or(known.Private, found), Public: cmp.Or(known.Public, known.Private, found)}
+	return state.Addresses{
+		Private: cmp.Or(known.Private, found),
+		Public:  cmp.Or(known.Public, known.Private, found),
+	}
 }
 
 func hostAddress() string {

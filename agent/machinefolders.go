@@ -52,5 +52,7 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	}
 	m.Log.Info("storage removed", "storage", id)
 	m.faultPoint("after-storage-removed")
-	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error { return tx.EndStorage(id) })
+	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
+		return tx.EndStorage(id)
+	})
 }

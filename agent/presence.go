@@ -26,14 +26,23 @@ type presence struct {
 	ready      func()          // called when the first agent is announced; may be nil
 	onAnnounce func(err error) // called after each attempt to announce all
 
-	mu     sync.Mutex
-	agents map[string]*state.Session // those that have committed, and the session that last announced each; nil: none
+	mu sync.Mutex
+	// Those that have committed, and the session that last announced each; nil: none.
+	agents map[string]*state.Session
 }
 
 const reportTimeout = 5 * time.Second
 
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
-	return &presence{state: st, process: state.NewSharedSession(st, true), claim: claim, ownSession: true, log: log, onAnnounce: func(error) {}, agents: map[string]*state.Session{}}
+	return &presence{
+		state:      st,
+		process:    state.NewSharedSession(st, true),
+		claim:      claim,
+		ownSession: true,
+		log:        log,
+		onAnnounce: func(error) {},
+		agents:     map[string]*state.Session{},
+	}
 }
 
 func (p *presence) removeAgent(agent string) {

@@ -154,7 +154,9 @@ func (b socketBase) list() []string {
 	path := filepath.Join(b.parent, b.name)
 	found, _ := filepath.Glob(path + "-*") // the pattern is sound
 
-	return slices.DeleteFunc(append([]string{path}, found...), func(path string) bool { return !isPrivateDir(path) })
+	return slices.DeleteFunc(append([]string{path}, found...), func(path string) bool {
+		return !isPrivateDir(path)
+	})
 }
 
 // errNotOwn is why a path is not used: somebody else has made it, as anybody may in /tmp.

@@ -33,7 +33,9 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) { return o.State.JoinClaim(ctx, machine, o.Claimant) })
+	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) {
+		return o.State.JoinClaim(ctx, machine, o.Claimant)
+	})
 	if err != nil {
 		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", o.Unit, err))
 	}
@@ -155,7 +157,8 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	outages.report = p.reportTrouble
 	return &host{
 		Options: o, uuid: env.UUID, claim: claim,
-		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State, o.Log), outages: outages,
+		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State,
+			o.Log), outages: outages,
 	}, nil
 }
 
@@ -209,7 +212,12 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	}
 }
 
-func awaitEnvironment(ctx context.Context, st *state.State, log *slog.Logger, exists func(v *state.View) error) (state.Environment, error) {
+func awaitEnvironment(
+	ctx context.Context,
+	st *state.State,
+	log *slog.Logger,
+	exists func(v *state.View) error,
+) (state.Environment, error) {
 	return retryTransient(ctx, log, func() (state.Environment, error) {
 		return state.Read(ctx, st, func(v *state.View) (state.Environment, error) {
 			env, err := v.Environment()
@@ -226,7 +234,8 @@ func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, e
 	report := newOutageLog(log).partReporter("start")
 	for {
 		result, err := f()
-		permanent := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrClosed) ||
+		permanent := errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrStoreGone) ||
+			errors.Is(err, state.ErrClosed) ||
 			errors.Is(err, state.ErrClaimed) || errors.Is(err, state.ErrClaimLost)
 		if err == nil || permanent || ctx.Err() != nil {
 			return result, err

@@ -54,9 +54,11 @@ func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
 
 // AddChoice declares an option whose value is one of the words; any other is a usage error.
 func (f *FlagSet) AddChoice(to *string, help, name string, words ...string) {
-	f.add(option{names: []string{name}, arg: strings.Join(words, "|"), help: help, set: func(name, value string) error {
+	f.add(option{names: []string{name}, arg: strings.Join(words,
+		"|"), help: help, set: func(name, value string) error {
 		if !slices.Contains(words, value) {
-			return UsageErrorf("invalid value %q for option %s: expected one of %s", value, name, strings.Join(words, ", "))
+			return UsageErrorf("invalid value %q for option %s: expected one of %s", value, name,
+				strings.Join(words, ", "))
 		}
 		*to = value
 		return nil

@@ -234,7 +234,8 @@ type yamlText string
 func (t yamlText) MarshalYAML() (any, error) {
 	s := string(t)
 	block := strings.Contains(s, "\n")
-	if s == "<<" || strings.ContainsFunc(s, isHarmful) || block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
+	if s == "<<" || strings.ContainsFunc(s, isHarmful) ||
+		block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}, nil
 	}
 	return s, nil

@@ -56,7 +56,8 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 // word is one that is not known: then only an option that the tool has not is refused.
 func (t Tool) CheckOptions(argv []string) error {
 	_, _, err := t.parse(argv)
-	if err == nil || errors.Is(err, errHelp) || slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption) {
+	if err == nil || errors.Is(err, errHelp) ||
+		slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", t.Name, err)

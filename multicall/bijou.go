@@ -104,7 +104,10 @@ func (c completionCmd) Run(s console.Streams) error {
 func complete(c applet.Call) int {
 	words := c.Args[1:]
 	if len(words) > 1 && Has(words[0]) {
-		return runBijou(applet.Call{Args: append([]string{words[0], console.CompleteOption}, words[1:]...), Streams: c.Streams})
+		return runBijou(applet.Call{
+			Args:    append([]string{words[0], console.CompleteOption}, words[1:]...),
+			Streams: c.Streams,
+		})
 	}
 	for _, a := range Applets() {
 		if len(words) == 1 && strings.HasPrefix(a.Name, words[0]) {
@@ -153,7 +156,11 @@ func (h helpCmd) Run(c *applet.Call) error {
 	case ok:
 		return exitWith(a.Run(applet.Call{Name: a.Name, Args: []string{"--help"}, Streams: c.Streams}))
 	case slices.Contains(ownCommands(), h.Applet):
-		return exitWith(runOwnCommand(applet.Call{Name: "bijou", Args: []string{h.Applet, "--help"}, Streams: c.Streams}))
+		return exitWith(runOwnCommand(applet.Call{
+			Name:    "bijou",
+			Args:    []string{h.Applet, "--help"},
+			Streams: c.Streams,
+		}))
 	}
 	return exitWith(reportUnknown(*c, h.Applet))
 }
@@ -193,6 +200,7 @@ func printOverview(s console.Streams) error {
 	if err := applets.Write(s.Out, coloured); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nHook tools that say that they are not supported: %s\n", strings.Join(later, ", "))
+	_, err := fmt.Fprintf(s.Out, "\nHook tools that say that they are not supported: %s\n",
+		strings.Join(later, ", "))
 	return err
 }

@@ -50,7 +50,8 @@ func Main(argv []string, o Options) int {
 	}
 	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
 	// under a name that is none is a slip.
-	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) || len(argv) > 0 && (Has(argv[0]) || strings.HasPrefix(argv[0], "-")) {
+	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) ||
+		len(argv) > 0 && (Has(argv[0]) || strings.HasPrefix(argv[0], "-")) {
 		c.Name = "bijou"
 		return runBijou(c)
 	}

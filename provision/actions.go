@@ -88,7 +88,8 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	if a.Instance != "" {
-		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode, "machine", a.Machine, "instance", a.Instance)
+		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode,
+			"machine", a.Machine, "instance", a.Instance)
 	}
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.RemoveMachine(a.Machine); err != nil && !errors.Is(err, state.ErrInUse) {
@@ -112,7 +113,9 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	if slices.Equal(problems, s.trouble.Messages) && l.listFailure.due.Equal(s.trouble.NextRetry) {
 		return nil
 	}
-	err := l.update(ctx, func(tx *state.Tx) error { return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due) })
+	err := l.update(ctx, func(tx *state.Tx) error {
+		return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due)
+	})
 	if err != nil || !changed {
 		return err
 	}

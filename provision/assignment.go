@@ -26,7 +26,11 @@ type assignment struct {
 }
 
 func assignInstances(want Want, have []provider.Instance) *assignment {
-	a := &assignment{harvest: want.Harvest, byMachine: map[string][]provider.Instance{}, recordedElsewhere: map[string]bool{}}
+	a := &assignment{
+		harvest:           want.Harvest,
+		byMachine:         map[string][]provider.Instance{},
+		recordedElsewhere: map[string]bool{},
+	}
 	r := newRecordIndex(want)
 	a.unlisted = findUnlisted(have, r)
 	for _, i := range a.dropDuplicates(have, r, want.Environment) {
@@ -88,7 +92,11 @@ func newRecordIndex(want Want) recordIndex {
 // dropDuplicates leaves out instances without an id. Of an instance that is listed more than once
 // one remains if it is recorded or all agree. One that is another environment's, too, is that
 // one's.
-func (a *assignment) dropDuplicates(have []provider.Instance, r recordIndex, environment string) (one []provider.Instance) {
+func (a *assignment) dropDuplicates(
+	have []provider.Instance,
+	r recordIndex,
+	environment string,
+) (one []provider.Instance) {
 	sorted := slices.SortedFunc(slices.Values(have), func(x, y provider.Instance) int {
 		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Machine, y.Machine))
 	})
@@ -122,7 +130,8 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 		a.problemf("instance %q is listed %d times", i.ID, len(same))
 		return i, true
 	}
-	a.problemf("instance %q is listed %d times, once as that of machine %q and once differently", i.ID, len(same), i.Machine)
+	a.problemf("instance %q is listed %d times, once as that of machine %q and once differently", i.ID,
+		len(same), i.Machine)
 	recorded := len(r.instances[i.ID]) > 0
 	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
 		return slices.Contains(r.instances[i.ID], s.Machine)
@@ -150,7 +159,9 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 
 // An instance of several machines is not stopped for the sake of a dead one.
 func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
-	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool { return r.machines[id].Life == state.Dead })
+	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool {
+		return r.machines[id].Life == state.Dead
+	})
 	switch {
 	case slices.Contains(alive, i.Machine):
 		return i.Machine
@@ -163,6 +174,7 @@ func (a *assignment) preferAlive(i provider.Instance, has []string, r recordInde
 func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true
-		a.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id, i.Environment)
+		a.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id,
+			i.Environment)
 	}
 }

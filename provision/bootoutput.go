@@ -70,7 +70,9 @@ func (b *bootOutput) flush(ctx context.Context) {
 	lines, last := b.takePending()
 	var shown, logged error
 	if last != "" {
-		shown = b.leader.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStartProgress(b.machine, last) })
+		shown = b.leader.recorder.record(ctx, func(tx *state.Tx) error {
+			return tx.SetStartProgress(b.machine, last)
+		})
 	}
 	if len(lines) > 0 {
 		logged = b.leader.State.AppendLog(ctx, state.MachineAgent(b.machine), lines)
@@ -146,7 +148,10 @@ func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
 	defer b.mu.Unlock()
 	if b.omitted > 0 {
 		b.lines = append(b.lines, state.LogLine{
-			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf("%d lines were left out: too many at a time", b.omitted),
+			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf(
+				"%d lines were left out: too many at a time",
+				b.omitted,
+			),
 		})
 	}
 	lines, last = b.lines, b.last

@@ -66,7 +66,13 @@ func (l *leader) runRound(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.last = plan{at: now, baseRevision: baseRevision, revision: s.revision, want: s.newWant(now), nextRetry: s.nextRetry(now)}
+	l.last = plan{
+		at:           now,
+		baseRevision: baseRevision,
+		revision:     s.revision,
+		want:         s.newWant(now),
+		nextRetry:    s.nextRetry(now),
+	}
 	l.owners.setRecorded(l.last.want.Machines)
 	l.absentAgents.noteAsked(now)
 	var problems []string
@@ -89,7 +95,10 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 		jobs = append(jobs, l.newJob(a))
 	}
 	if now.Sub(l.lastSweep) >= sweepInterval {
-		jobs = append(jobs, job{Action{Verb: sweepState, Machine: string(sweepState)}, func(ctx context.Context) error {
+		jobs = append(jobs, job{Action{
+			Verb:    sweepState,
+			Machine: string(sweepState),
+		}, func(ctx context.Context) error {
 			err := sweep.Run(ctx, l.State, now)
 			if err != nil && ctx.Err() == nil {
 				l.Log.Warn("provisioner cannot sweep", "error", err)
@@ -136,7 +145,8 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 // nothing. Agents that were there before the provider was asked are watched, too: their going
 // matters.
 func (l *leader) awaitChange(ctx context.Context) error {
-	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(), state.WatchMachineAgents())
+	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(),
+		state.WatchMachineAgents())
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,11 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 		actions = append(actions, stopActions("", assigned.unknown)...)
 	} else {
 		for _, i := range assigned.unknown {
-			assigned.problemf("instance %q says it is of machine %q, which this environment never had: it is left alone", i.ID, i.Machine)
+			assigned.problemf(
+				"instance %q says it is of machine %q, which this environment never had: it is left alone",
+				i.ID,
+				i.Machine,
+			)
 		}
 	}
 	slices.SortStableFunc(actions, func(a, b Action) int {
@@ -96,8 +100,15 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
-	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) || addressDiffers(keep.Public, w.Public):
-		actions = append(actions, Action{Verb: Record, Machine: w.ID, Instance: keep.ID, Private: keep.Private, Public: keep.Public})
+	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) ||
+		addressDiffers(keep.Public, w.Public):
+		actions = append(actions, Action{
+			Verb:     Record,
+			Machine:  w.ID,
+			Instance: keep.ID,
+			Private:  keep.Private,
+			Public:   keep.Public,
+		})
 	}
 	return actions
 }
@@ -122,7 +133,8 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 		return stopActions(w.ID, rest)
 	}
 	for _, i := range rest {
-		a.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID, keep.ID)
+		a.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID,
+			keep.ID)
 	}
 	return nil
 }
@@ -165,5 +177,7 @@ func (w Want) equal(o Want) bool {
 }
 
 func (w Want) startsInstance(machine string) bool {
-	return slices.ContainsFunc(w.Machines, func(m Wanted) bool { return m.ID == machine && m.Life != state.Dead && !m.Unmanaged })
+	return slices.ContainsFunc(w.Machines, func(m Wanted) bool {
+		return m.ID == machine && m.Life != state.Dead && !m.Unmanaged
+	})
 }

@@ -32,7 +32,8 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 		}
 		return startError{err}
 	}
-	return l.recordInstance(ctx, Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
+	return l.recordInstance(ctx,
+		Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
 }
 
 type startRequest struct {

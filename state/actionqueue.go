@@ -76,7 +76,12 @@ func (tx *Tx) enqueueAction(a Action) error {
 		return err
 	}
 	if len(q.Waiting) >= MaxWaitingActions {
-		return refuse(ErrInUse, "unit %q has %d actions and commands waiting already, which is the most; is its agent there?", a.Unit, len(q.Waiting))
+		return refuse(
+			ErrInUse,
+			"unit %q has %d actions and commands waiting already, which is the most; is its agent there?",
+			a.Unit,
+			len(q.Waiting),
+		)
 	}
 	q.Waiting = append(q.Waiting, a.ID)
 	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {

@@ -54,7 +54,9 @@ const announceBatch = 50
 // AnnounceAll announces many agents, as after an outage, in batches. It passes
 // over those whose machine or unit is gone.
 func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []string) error {
-	err := inBatchesOf(ctx, announceBatch, update, agents, func(tx *Tx, agent string) error { return tx.announce(s, agent) })
+	err := inBatchesOf(ctx, announceBatch, update, agents, func(tx *Tx, agent string) error {
+		return tx.announce(s, agent)
+	})
 	if err != nil {
 		return fmt.Errorf("cannot announce %d agents: %w", len(agents), err)
 	}

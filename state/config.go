@@ -102,7 +102,10 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 	}
 	id, err := secret.ParseID(uri)
 	if err != nil || !strings.HasPrefix(uri, secret.Scheme) {
-		return charm.Invalidf("option %q is of the type secret: want a secret's URI, as juju add-secret prints it", name)
+		return charm.Invalidf(
+			"option %q is of the type secret: want a secret's URI, as juju add-secret prints it",
+			name,
+		)
 	}
 	if _, there, err := v.keys.Get(keys.Secret(id)); err != nil || !there {
 		return cmp.Or(err, refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id))
@@ -111,7 +114,8 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 	if isNew || err != nil || slices.Contains(index.Granted, id) {
 		return err
 	}
-	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s", name, service, id, id, service)
+	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s",
+		name, service, id, id, service)
 }
 
 func convertOption(c *charm.Config, name string, value any) (any, error) {

@@ -23,7 +23,8 @@ const DebugSession = "debug"
 
 // String names its operator, and the command that attaches to it.
 func (d Debug) String() string {
-	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)", cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
+	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)",
+		cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
 // Wants reports whether that hook is to be run by hand, and whether it was asked for by name.

@@ -15,16 +15,26 @@ import (
 // batches; one that was interrupted is finished by calling it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
-		update := withProgress(ctx, s.Update, progress.Steps{What: "relations of " + name + " ended", Total: len(relations)})
+		update := withProgress(ctx, s.Update, progress.Steps{
+			What:  "relations of " + name + " ended",
+			Total: len(relations),
+		})
 		if err := inBatches(ctx, update, relations, (*Tx).destroyRelation); err != nil {
 			return err
 		}
-		update = withProgress(ctx, s.Update, progress.Steps{What: "units of " + name + " told to end", Total: len(units)})
+		update = withProgress(ctx, s.Update, progress.Steps{
+			What:  "units of " + name + " told to end",
+			Total: len(units),
+		})
 		return inBatches(ctx, update, units, (*Tx).DestroyUnit)
 	})
 }
 
-func (s *State) destroyService(ctx context.Context, name string, destroyParts func(relations []int, units []string) error) error {
+func (s *State) destroyService(
+	ctx context.Context,
+	name string,
+	destroyParts func(relations []int, units []string) error,
+) error {
 	var relations []int
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
@@ -96,7 +106,8 @@ func (tx *Tx) DestroyRelation(id int) error {
 		return err
 	}
 	if r.IsPeer() {
-		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r, r.Endpoints[0].Service)
+		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r,
+			r.Endpoints[0].Service)
 	}
 	return tx.destroyRelation(id)
 }

@@ -21,7 +21,8 @@ type charmEndpoint struct {
 }
 
 func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
-	opposite := d.Role == charm.Provides && o.Role == charm.Consumes || d.Role == charm.Consumes && o.Role == charm.Provides
+	opposite := d.Role == charm.Provides && o.Role == charm.Consumes ||
+		d.Role == charm.Consumes && o.Role == charm.Provides
 	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
 }
 
@@ -72,10 +73,17 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 			continue
 		}
 		_, explicit := r.Meta.Declared[rel.Name]
-		out = append(out, charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(rel, s)})
+		out = append(
+			out,
+			charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(
+				rel,
+				s,
+			)},
+		)
 	}
 	if len(out) == 0 {
-		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name, charmRelationNames(r.Meta))
+		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name,
+			charmRelationNames(r.Meta))
 	}
 	return out, nil
 }
@@ -137,7 +145,8 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	case len(all) == 0 && as[0].Service == bs[0].Service:
 		return nil, errors.New("a service cannot be related to itself")
 	case len(all) == 0:
-		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s", describeEndpoints(as), describeEndpoints(bs))
+		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s",
+			describeEndpoints(as), describeEndpoints(bs))
 	}
 	return nil, fmt.Errorf("ambiguous: it could be %s", describePairs(all))
 }
@@ -190,7 +199,8 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s", a, b, describeRelations(found))
+	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s",
+		a, b, describeRelations(found))
 }
 
 // matchesEndpoint reports whether an operator's text can mean that endpoint.

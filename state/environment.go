@@ -168,7 +168,8 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 // validate is for an environment that is to be made, all of whose settings are new.
 func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
-		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty", e.Name, e.UUID, e.Provider, e.DefaultSeries)
+		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty",
+			e.Name, e.UUID, e.Provider, e.DefaultSeries)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
 		if err := e.checkSetting(key, e.Config[key]); err != nil {
@@ -202,7 +203,8 @@ func (e Environment) checkSetting(key, value string) error {
 	case "name", "uuid", "provider", "default-series":
 		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
 	default:
-		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider", key, strings.Join(settingNames(), ", "), e.Provider)
+		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider",
+			key, strings.Join(settingNames(), ", "), e.Provider)
 	}
 	if !ok {
 		return charm.Invalidf("invalid %s %q: want %s", key, value, want)

@@ -187,7 +187,10 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 
 // NewLogs is Logs of those sources that are wanted and have grown beyond f.After, with how far
 // all are: the next f.After. To follow, watch WatchLogs from the View's revision, and call it again.
-func (v *View) NewLogs(f LogFilter, wants func(source string) bool) (lines []LogLine, ends map[string]int64, err error) {
+func (v *View) NewLogs(
+	f LogFilter,
+	wants func(source string) bool,
+) (lines []LogLine, ends map[string]int64, err error) {
 	if ends, err = v.LogEnds(); err != nil {
 		return nil, nil, err
 	}
@@ -206,7 +209,9 @@ func (v *View) NewLogs(f LogFilter, wants func(source string) bool) (lines []Log
 // LogEnds returns how many lines each source has logged so far: the Seq of its last.
 func (v *View) LogEnds() (map[string]int64, error) {
 	ends := map[string]int64{}
-	err := readBelow(v, keys.LogHeads, func(key string, head logHead) { ends[strings.TrimPrefix(key, keys.LogHeads)] = head.Lines })
+	err := readBelow(v, keys.LogHeads, func(key string, head logHead) {
+		ends[strings.TrimPrefix(key, keys.LogHeads)] = head.Lines
+	})
 	return ends, err
 }
 
@@ -238,7 +243,8 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 		}
 		for i, l := range slices.Backward(batch.Lines) {
 			l.Source, l.Seq = source, batch.First+int64(i)
-			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) && (f.Matches == nil || f.Matches(l)) {
+			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) &&
+				(f.Matches == nil || f.Matches(l)) {
 				lines = append(lines, l)
 			}
 		}
@@ -260,7 +266,8 @@ func LogLevel(level string) (int, error) {
 
 // levelRank is 0 for what is no level.
 func levelRank(level string) int {
-	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, strings.ToUpper(level))
+	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
+		strings.ToUpper(level))
 }
 
 // RemoveLog removes all lines of a unit's or machine's log.

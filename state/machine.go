@@ -97,9 +97,15 @@ func (tx *Tx) DestroyMachine(id string) error {
 	case err != nil:
 		return err
 	case id == "0":
-		return refuse(ErrInUse, "cannot destroy machine 0: it hosts the environment; destroy-environment takes both down")
+		return refuse(ErrInUse,
+			"cannot destroy machine 0: it hosts the environment; destroy-environment takes both down")
 	case len(units) > 0:
-		return refuse(ErrInUse, "cannot destroy machine %s: it has units: %s; destroy them first, or use --force", id, strings.Join(units, ", "))
+		return refuse(
+			ErrInUse,
+			"cannot destroy machine %s: it has units: %s; destroy them first, or use --force",
+			id,
+			strings.Join(units, ", "),
+		)
 	}
 	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
 		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would go with it: %s; remove that first, or use --force",
@@ -124,7 +130,8 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
 		var m Machine
-		if m, units, err = tx.readMachine(id); err == nil && m.Life == Alive { // a dead one has its instance stopped already
+		// A dead one has its instance stopped already.
+		if m, units, err = tx.readMachine(id); err == nil && m.Life == Alive {
 			m.Life = Dying
 			err = tx.keys.Put(keys.Machine(id), m)
 		}
@@ -180,7 +187,8 @@ func (tx *Tx) SetMachineDead(id string) error {
 		return err
 	}
 	if m.Life == Alive || len(units) > 0 {
-		return refuse(ErrInUse, "cannot mark machine %s as dead: it is %s and has %d units", id, m.Life, len(units))
+		return refuse(ErrInUse, "cannot mark machine %s as dead: it is %s and has %d units", id, m.Life,
+			len(units))
 	}
 	m.Life = Dead
 	return tx.keys.Put(keys.Machine(id), m)
@@ -224,7 +232,8 @@ func (tx *Tx) RemoveMachine(id string) error {
 		return err
 	}
 	agent := MachineAgent(id)
-	tx.keys.Remove(keys.Machine(id), keys.UnusedMachine(id), keys.FirstUnit(id), keys.Presence(agent), keys.Claim(agent))
+	tx.keys.Remove(keys.Machine(id), keys.UnusedMachine(id), keys.FirstUnit(id), keys.Presence(agent),
+		keys.Claim(agent))
 	return nil
 }
 

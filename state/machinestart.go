@@ -67,5 +67,7 @@ func (tx *Tx) SetStopped(id, instance string) error {
 
 // SetStopFailure records why the instance of a dead machine is still there.
 func (tx *Tx) SetStopFailure(id, message string) error {
-	return tx.changeMachine(id, func(m *Machine) { m.Status, m.Message = MachineError, Truncate(message, maxMessageBytes) })
+	return tx.changeMachine(id, func(m *Machine) {
+		m.Status, m.Message = MachineError, Truncate(message, maxMessageBytes)
+	})
 }

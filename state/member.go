@@ -62,7 +62,8 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 		return fmt.Errorf("cannot enter %s: service %q is no part of it", r, u.Service)
 	}
 	if r.Life != Alive || u.Life != Alive {
-		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit, r.Life, u.Life)
+		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit,
+			r.Life, u.Life)
 	}
 	m := Member{Unit: unit}
 	if r.Scope == charm.Container {
@@ -123,7 +124,12 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	if err != nil || there {
 		return err
 	}
-	u, err := tx.insertUnit(Unit{Service: other, Machine: principal.Machine, Series: s.Series, Principal: principal.Name})
+	u, err := tx.insertUnit(Unit{
+		Service:   other,
+		Machine:   principal.Machine,
+		Series:    s.Series,
+		Principal: principal.Name,
+	})
 	if err == nil {
 		err = tx.addServiceStorage(s, u)
 	}
@@ -168,7 +174,9 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 	if err != nil {
 		return IgnoreNotFound(err)
 	}
-	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool { return name == u.Name })
+	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool {
+		return name == u.Name
+	})
 	return tx.keys.Put(keys.Unit(p.Name), p)
 }
 

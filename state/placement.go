@@ -88,7 +88,12 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if err != nil {
 		return Unit{}, err
 	}
-	u := Unit{Service: service, Series: s.Series, Place: p.Place, Constraints: s.Constraints.Over(env.Constraints)}
+	u := Unit{
+		Service:     service,
+		Series:      s.Series,
+		Place:       p.Place,
+		Constraints: s.Constraints.Over(env.Constraints),
+	}
 	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
 		return Unit{}, err
 	}
@@ -119,7 +124,9 @@ func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Place
 
 func addUnits(ctx context.Context, update Updater, service string, n int, at []Placement) ([]Unit, error) {
 	update = withProgress(ctx, update, progress.Steps{What: "units of " + service + " added", Total: n})
-	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) { return tx.AddUnit(service, at[i%len(at)]) })
+	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) {
+		return tx.AddUnit(service, at[i%len(at)])
+	})
 }
 
 // SeriesError refuses a charm whose series and those of machines do not meet; it can be forced.
@@ -184,9 +191,11 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 	arch := cmp.Or(s.Constraints.Over(env.Constraints).Hardware().Arch, constraints.HostArch())
 	switch {
 	case !c.Meta.Supports(s.Series):
-		return &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q", c.URL, s.Series, c.Meta.Series)}
+		return &SeriesError{fmt.Sprintf("charm %q does not support series %q: it supports %q",
+			c.URL, s.Series, c.Meta.Series)}
 	case !c.Meta.SupportsArch(s.Series, arch):
-		return &SeriesError{fmt.Sprintf("charm %q does not support %s on series %q: it supports %q", c.URL, arch, s.Series, c.Meta.Archs[s.Series])}
+		return &SeriesError{fmt.Sprintf("charm %q does not support %s on series %q: it supports %q",
+			c.URL, arch, s.Series, c.Meta.Archs[s.Series])}
 	}
 	return nil
 }

@@ -98,7 +98,8 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		a, b = b, a
 	}
 	return tx.insertRelation(Relation{
-		Interface: a.interfaceName, Scope: jointScope(a.scope, b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
+		Interface: a.interfaceName, Scope: jointScope(a.scope,
+			b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
 	})
 }
 
@@ -115,7 +116,10 @@ func checkContainer(a, b charmEndpoint) error {
 	case jointScope(a.scope, b.scope) != charm.Container:
 		return nil
 	case a.series != b.series:
-		return fmt.Errorf("the relation has container scope, and the services have different series, %q and %q", a.series, b.series)
+		return fmt.Errorf(
+			"the relation has container scope, and the services have different series, %q and %q",
+			a.series, b.series,
+		)
 	case !a.subordinate && !b.subordinate:
 		return errors.New("the relation has container scope, and neither service is a subordinate")
 	}
@@ -149,7 +153,8 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 	if err != nil || len(others) < d.limit {
 		return err
 	}
-	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s", d.Service, d.limit, d.Name, strings.Join(others, ", "))
+	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s",
+		d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
 func (tx *Tx) addPeerRelations(service string, c Charm) error {

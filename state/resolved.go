@@ -82,7 +82,8 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s", text, u.Name, describeRelations(found))
+	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s",
+		text, u.Name, describeRelations(found))
 }
 
 // ClearResolved removes the answer to the unit's error, or with a relation's id to the

@@ -85,14 +85,17 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 
 // Resource reads a service's resource. ErrNotFound.
 func (v *View) Resource(service, name string) (Resource, error) {
-	r, err := keyspace.LoadExisting[Resource](v.keys, keys.Resource(service, name), "service %q was given no resource %q", service, name)
+	r, err := keyspace.LoadExisting[Resource](v.keys, keys.Resource(service, name),
+		"service %q was given no resource %q", service, name)
 	r.Name = name
 	return r, err
 }
 
 // Resources reads the resources of a service, by name.
 func (v *View) Resources(service string) ([]Resource, error) {
-	return keyspace.LoadChildren(v.keys, keys.ServiceResources(service), func(r *Resource, name string) { r.Name = name })
+	return keyspace.LoadChildren(v.keys, keys.ServiceResources(service), func(r *Resource, name string) {
+		r.Name = name
+	})
 }
 
 // DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.

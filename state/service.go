@@ -79,7 +79,8 @@ func (s Service) CheckMissing(c Charm) error {
 	if s.Force || len(required) == 0 {
 		return nil
 	}
-	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have", c.URL, strings.Join(required, ", "))}
+	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have",
+		c.URL, strings.Join(required, ", "))}
 }
 
 // AddService adds a service without units, its configuration, as SetConfig takes it, and its peer

@@ -207,7 +207,8 @@ func CheckSetting(key, value string) error {
 		return fmt.Errorf("cannot change settings: a key is empty")
 	case len(value) > MaxSetting:
 		return fmt.Errorf("cannot set %q: its value has %d bytes, at most %d", key, len(value), MaxSetting)
-	case !utf8.ValidString(key) || !utf8.ValidString(value) || strings.ContainsRune(key, 0) || strings.ContainsRune(value, 0):
+	case !utf8.ValidString(key) || !utf8.ValidString(value) || strings.ContainsRune(key, 0) ||
+		strings.ContainsRune(value, 0):
 		return fmt.Errorf("cannot set %q: it is not UTF-8, or has a NUL byte: encode it, as with base64", key)
 	}
 	return nil

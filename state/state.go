@@ -229,7 +229,12 @@ func CheckFormat(v *View) error {
 	case !ok:
 		return refuse(ErrFormat, "it holds no bijou environment")
 	case doc.Format != FormatVersion:
-		return refuse(ErrFormat, "its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one", doc.Format, FormatVersion)
+		return refuse(
+			ErrFormat,
+			"its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one",
+			doc.Format,
+			FormatVersion,
+		)
 	}
 	return nil
 }
@@ -294,5 +299,6 @@ func explainCopyLock(kv keyspace.KeyValue) error {
 	if err != nil {
 		return err
 	}
-	return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To, by.PID, by.Host)
+	return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To,
+		by.PID, by.Host)
 }

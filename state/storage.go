@@ -175,9 +175,18 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		if err != nil {
 			return nil, err
 		}
-		s := Storage{ID: name + "/" + strconv.Itoa(n), Machine: u.Machine, Pool: d.Pool, Size: d.Size, Life: Alive}
+		s := Storage{
+			ID:      name + "/" + strconv.Itoa(n),
+			Machine: u.Machine,
+			Pool:    d.Pool,
+			Size:    d.Size,
+			Life:    Alive,
+		}
 		ids = append(ids, s.ID)
-		if err := tx.changeMachineStorage(s.Machine, func(m *MachineStorage) { m.All = append(m.All, s.ID) }); err != nil {
+		if err := tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
+			m.All = append(m.All,
+				s.ID)
+		}); err != nil {
 			return nil, err
 		}
 		if err := tx.give(s, unit, wants); err != nil {

@@ -205,7 +205,8 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	case s.Unit == "":
 		return tx.queueRemoval(s)
 	case !detach:
-		return refuse(ErrInUse, "cannot remove storage %q: unit %q has it; detach it first, or use --force", id, s.Unit)
+		return refuse(ErrInUse, "cannot remove storage %q: unit %q has it; detach it first, or use --force",
+			id, s.Unit)
 	}
 	s.Life = Dying
 	if err := tx.putStorage(s); err != nil {
@@ -336,7 +337,8 @@ func noStorageError(m charm.Meta, name string) error {
 	if len(m.Storage) == 0 {
 		return refuse(ErrNoStorage, "the charm has no storage %q: it has none", name)
 	}
-	return refuse(ErrNoStorage, "the charm has no storage %q: it has %s", name, strings.Join(slices.Sorted(maps.Keys(m.Storage)), ", "))
+	return refuse(ErrNoStorage, "the charm has no storage %q: it has %s", name,
+		strings.Join(slices.Sorted(maps.Keys(m.Storage)), ", "))
 }
 
 func completeDirective(name string, wants charm.Storage, d charm.Directive) (charm.Directive, error) {

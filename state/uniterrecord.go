@@ -190,7 +190,11 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
 	}
 	if s := r.Said; s != nil && len(s.Message) > maxHookRunMessage {
-		r.Said = &WorkloadStatus{Status: s.Status, Message: Truncate(s.Message, maxHookRunMessage), Since: s.Since}
+		r.Said = &WorkloadStatus{
+			Status:  s.Status,
+			Message: Truncate(s.Message, maxHookRunMessage),
+			Since:   s.Since,
+		}
 	}
 	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%MaxHookRuns)), r)
 }

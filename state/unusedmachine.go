@@ -167,7 +167,8 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 	case name == "" || where == "" || strings.ContainsFunc(text, odd):
 		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
 	case name != env.Provider:
-		return "", refuse(ErrOtherProvider, "placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
+		return "", refuse(ErrOtherProvider,
+			"placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
 	case name == ProviderLocal:
 		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
 	}
@@ -184,7 +185,9 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
-	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) { return tx.AddMachine(m) })
+	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) {
+		return tx.AddMachine(m)
+	})
 	if err != nil {
 		return machines, fmt.Errorf("cannot add machine: %w", err)
 	}

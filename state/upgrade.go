@@ -88,7 +88,8 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Name != old.Meta.Name && !other {
-		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm", fresh.Meta.Name, old.Meta.Name)
+		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm",
+			fresh.Meta.Name, old.Meta.Name)
 	}
 	if fresh.Meta.Subordinate != s.Subordinate {
 		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
@@ -132,11 +133,16 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 		case !ok:
 			return fmt.Errorf("it drops relation %q, which is in use: destroy the relation first", name)
 		case is.Role != was.Role:
-			return fmt.Errorf("it changes the role of relation %q from %s to %s, and the relation is in use", name, was.Role, is.Role)
+			return fmt.Errorf("it changes the role of relation %q from %s to %s, and the relation is in use",
+				name, was.Role, is.Role)
 		case is.Interface != was.Interface:
-			return fmt.Errorf("it changes the interface of relation %q from %q to %q, and the relation is in use", name, was.Interface, is.Interface)
+			return fmt.Errorf(
+				"it changes the interface of relation %q from %q to %q, and the relation is in use",
+				name, was.Interface, is.Interface,
+			)
 		case is.Scope != was.Scope:
-			return fmt.Errorf("it changes the scope of relation %q from %s to %s, and the relation is in use", name, was.Scope, is.Scope)
+			return fmt.Errorf("it changes the scope of relation %q from %s to %s, and the relation is in use",
+				name, was.Scope, is.Scope)
 		}
 	}
 	return nil
@@ -162,7 +168,10 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	for _, name := range slices.Sorted(maps.Keys(config.Values)) {
 		was, is := old.Config.Options[name], fresh.Config.Options[name]
 		if is.Type != "" && was.Type != "" && is.Type != was.Type {
-			return fmt.Errorf("it changes the type of option %q, which is set, from %s to %s: juju unset it first", name, was.Type, is.Type)
+			return fmt.Errorf(
+				"it changes the type of option %q, which is set, from %s to %s: juju unset it first",
+				name, was.Type, is.Type,
+			)
 		}
 	}
 	return nil

@@ -180,7 +180,10 @@ func WatchService(service string) Scope {
 // WatchMembers covers the units of one service in a relation, the versions of their
 // settings there, and the service's own settings.
 func WatchMembers(id int, service string) Scope {
-	return Scope{Keys: []string{keys.AppSettings(id, service)}, Prefixes: []string{keys.ServiceMembers(id, service)}}
+	return Scope{
+		Keys:     []string{keys.AppSettings(id, service)},
+		Prefixes: []string{keys.ServiceMembers(id, service)},
+	}
 }
 
 // WatchRelations covers every relation, with its members and all settings in it.

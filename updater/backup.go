@@ -60,7 +60,8 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 // isHostBound reports whether the key is about the hosts of the moment: who lives, leads,
 // has the turn, or works as a boot server. After a restore these may be others.
 func isHostBound(key string) bool {
-	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) || strings.HasPrefix(key, keys.Inventories) ||
+	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) ||
+		strings.HasPrefix(key, keys.Inventories) ||
 		strings.HasPrefix(key, keys.Activities) || strings.HasPrefix(key, "leader/")
 }
 
@@ -77,7 +78,8 @@ const (
 // keys are written; an interrupted restore is repeated.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
-		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only", a.StateFormat, formatNumber)
+		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only",
+			a.StateFormat, formatNumber)
 	}
 	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {

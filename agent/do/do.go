@@ -90,7 +90,12 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		return Outcome{Exit: 1}, err
 	}
 	defer dir.remove()
-	r.logs = &logWriter{state: r.State, stderr: r.Streams.Err, sender: unitlog.NewSender(r.State, slog.Default()), logs: map[string]*unitlog.Log{}}
+	r.logs = &logWriter{
+		state:  r.State,
+		stderr: r.Streams.Err,
+		sender: unitlog.NewSender(r.State, slog.Default()),
+		logs:   map[string]*unitlog.Log{},
+	}
 	defer r.logs.close()
 	return r.serveCommand(ctx, dir)
 }
@@ -150,7 +155,8 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 		return 0, err
 	}
 	for _, c := range changes {
-		r.logs.write(c.Node.Unit+c.Node.Service, "INFO", fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
+		r.logs.write(c.Node.Unit+c.Node.Service, "INFO",
+			fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
 	}
 	ports := hook.PortChanges()
 	for _, c := range ports {

@@ -91,7 +91,13 @@ type Arrival struct {
 // told of, or that are gone. leaving is true if the relation or the local unit goes: then
 // everybody departs. tail is the next free place. A service among those present stands for
 // its own settings: who is told of them hears of a change, and of no joined or departed.
-func Arrivals(relation int, recorded map[string]state.MemberState, present []state.Member, leaving bool, tail int64) []Arrival {
+func Arrivals(
+	relation int,
+	recorded map[string]state.MemberState,
+	present []state.Member,
+	leaving bool,
+	tail int64,
+) []Arrival {
 	if leaving {
 		present = nil
 	}
@@ -117,7 +123,13 @@ func Arrivals(relation int, recorded map[string]state.MemberState, present []sta
 		if after.Place == tail {
 			tail++
 		}
-		all = append(all, Arrival{Relation: relation, Member: m.name, State: after, Known: isKnown, Forget: IsForgotten(after)})
+		all = append(all, Arrival{
+			Relation: relation,
+			Member:   m.name,
+			State:    after,
+			Known:    isKnown,
+			Forget:   IsForgotten(after),
+		})
 	}
 	return all
 }

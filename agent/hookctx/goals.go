@@ -14,7 +14,9 @@ func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 		if _, err := c.localUnit(""); err != nil {
 			return goals, err
 		}
-		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) { return readGoals(v, c.opts.Facts.Service) })
+		return view(ctx, c, func(v *state.View) (hookapi.Goals, error) {
+			return readGoals(v, c.opts.Facts.Service)
+		})
 	})
 }
 

@@ -238,7 +238,8 @@ func (c *Context) CountChangedNodes() int {
 }
 
 func compareNodes(a, b hookapi.Node) int {
-	return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Service, b.Service))
+	return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Unit, b.Unit),
+		cmp.Compare(a.Service, b.Service))
 }
 
 func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (changed []state.Change, err error) {
@@ -270,7 +271,8 @@ func formatValue(value *string) string {
 		return "unset"
 	case len(*value) > maxLoggedValue:
 		shown := text.HideSecrets(*value) // nothing tells that half a URL holds a password
-		return fmt.Sprintf("%q... (%d bytes)", strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
+		return fmt.Sprintf("%q... (%d bytes)",
+			strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
 	}
 	return fmt.Sprintf("%q", *value)
 }

@@ -29,7 +29,9 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	if r, ok := c.relations[id]; ok {
 		return r, nil
 	}
-	r, err := view(ctx, c, func(v *state.View) (hookapi.Relation, error) { return readRelation(v, id, c.opts.Facts.Unit) })
+	r, err := view(ctx, c, func(v *state.View) (hookapi.Relation, error) {
+		return readRelation(v, id, c.opts.Facts.Unit)
+	})
 	implied := id == c.opts.Facts.Relation
 	switch {
 	case errors.Is(err, state.ErrNotFound) && implied:

@@ -34,9 +34,12 @@ func (c *Context) readResource(ctx context.Context, name string) (state.Resource
 		if c.opts.Resources == "" {
 			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 		}
-		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) { return v.Resource(c.opts.Facts.Service, name) })
+		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) {
+			return v.Resource(c.opts.Facts.Service, name)
+		})
 		if errors.Is(err, state.ErrNotFound) {
-			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE", hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
+			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE",
+				hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 		}
 		return r, err
 	})

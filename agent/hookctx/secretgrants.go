@@ -35,7 +35,8 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 		}
 	}
 	if !isIn || g.Unit != "" && !strings.HasPrefix(g.Unit, g.Service+"/") {
-		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is of services %q and %q", id, g.Unit, g.Relation, own, g.Service)
+		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is of services %q and %q",
+			id, g.Unit, g.Relation, own, g.Service)
 	}
 	s.change(func(r *secret.Record) { r.AddGrant(secret.Grant(g)) })
 	return nil

@@ -121,7 +121,8 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
 		consumer, reads := s.record.Consumers[unit]
-		if label != "" && !s.isGone() && (reads && consumer.Label == label || s.record.IsOwn(unit) && s.record.Label == label) {
+		if label != "" && !s.isGone() && (reads && consumer.Label == label ||
+			s.record.IsOwn(unit) && s.record.Label == label) {
 			return s
 		}
 	}
@@ -130,7 +131,8 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 
 // isManaged reports whether the unit manages the secret, or would if it led its service.
 func (c *Context) isManaged(s *cachedSecret) bool {
-	return s.added || s.record.IsOwn(c.opts.Facts.Unit) && (s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID))
+	return s.added || s.record.IsOwn(c.opts.Facts.Unit) &&
+		(s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID))
 }
 
 // findManaged returns a secret for a change, which makes the hook's success conditional on the
@@ -239,7 +241,9 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	if err != nil {
 		return nil, err
 	}
-	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) { return record.Open(v, ring, s.record, revision) })
+	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) {
+		return record.Open(v, ring, s.record, revision)
+	})
 	if err != nil {
 		return content, err
 	}
@@ -276,7 +280,8 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 		return nil, err
 	}
 	isOwn := s.content != nil && tracked == s.record.Latest // whose number the commit decides
-	if isLabelNew := q.Label != "" && labelled == nil; isLabelNew || !reads && !q.Peek || reads && tracked != consumer.Revision {
+	if isLabelNew := q.Label != "" && labelled == nil; isLabelNew || !reads && !q.Peek ||
+		reads && tracked != consumer.Revision {
 		s.change(func(r *secret.Record) {
 			if isOwn {
 				tracked = r.Latest

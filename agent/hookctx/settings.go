@@ -110,7 +110,9 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 // services at either end.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
-		return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.Settings(at.Relation, at.Unit) })
+		return view(ctx, c, func(v *state.View) (state.Settings, error) {
+			return v.Settings(at.Relation, at.Unit)
+		})
 	}
 
 	r, err := c.loadRelation(ctx, at.Relation)
@@ -123,7 +125,9 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	if err := c.checkServiceRead(ctx, r, at.Service); err != nil {
 		return s, err
 	}
-	return view(ctx, c, func(v *state.View) (state.Settings, error) { return v.AppSettings(at.Relation, at.Service) })
+	return view(ctx, c, func(v *state.View) (state.Settings, error) {
+		return v.AppSettings(at.Relation, at.Service)
+	})
 }
 
 // hasNode reports whether a node that holds nothing yet belongs to the relation.

@@ -111,7 +111,8 @@ func Environment(f Facts, getenv func(string) string) []string {
 		}
 	}
 	if s := f.Storage; s != nil {
-		env = append(env, "JUJU_STORAGE_ID="+s.ID, "JUJU_STORAGE_LOCATION="+s.Location, "JUJU_STORAGE_KIND=filesystem")
+		env = append(env, "JUJU_STORAGE_ID="+s.ID, "JUJU_STORAGE_LOCATION="+s.Location,
+			"JUJU_STORAGE_KIND=filesystem")
 	}
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }

@@ -217,7 +217,10 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 		return o
 	}
 	if strings.HasSuffix(line, "\r") {
-		o.Failure += fmt.Sprintf(": the lines of %s end in CRLF, so that it wants the interpreter %q: save it with LF alone", name, line[2:])
+		o.Failure += fmt.Sprintf(
+			": the lines of %s end in CRLF, so that it wants the interpreter %q: save it with LF alone",
+			name, line[2:],
+		)
 	} else if words := strings.Fields(line[2:]); len(words) > 0 && (o.Code == 126 || o.Code == 127) {
 		if _, err := os.Stat(words[0]); err != nil { // of what env does not find it says so itself
 			o.Failure += fmt.Sprintf(": %s wants the interpreter %q, which is not there", name, words[0])

@@ -104,13 +104,21 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	o := r.actionOutcome()
 	changes, err := u.commitActionEnd(ctx, r, o)
 	if why := explainRefusal(r, err); why != "" {
-		o = actionOutcome{state.ActionFailed, state.ActionEnd{Message: why, Code: o.end.Code, Output: o.end.Output}, false}
+		o = actionOutcome{state.ActionFailed, state.ActionEnd{
+			Message: why,
+			Code:    o.end.Code,
+			Output:  o.end.Output,
+		}, false}
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
-func (u *uniter) commitActionEnd(ctx context.Context, r *runningHook, o actionOutcome) (changes []hookctx.Change, err error) {
+func (u *uniter) commitActionEnd(
+	ctx context.Context,
+	r *runningHook,
+	o actionOutcome,
+) (changes []hookctx.Change, err error) {
 	err = u.commitStep(ctx, "action-end", func(tx *state.Tx) (err error) {
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err

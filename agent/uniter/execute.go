@@ -71,7 +71,9 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 			return err
 		}
 	}
-	return tx.ChangeWorkflow(unit, func(w *state.Workflow) { w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace) })
+	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+		w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace)
+	})
 }
 
 // prefetchArrivals asks for no entry that is new, so that a unit that joins costs no round trip.
@@ -150,7 +152,8 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 		return err
 	}
 	if f != nil {
-		u.output.Write("INFO", f.Hook.Name, fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
+		u.output.Write("INFO", f.Hook.Name,
+			fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
 	}
 
 	return nil
@@ -265,7 +268,9 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.LeaveRelation:
 		return false, u.leaveRelation(ctx, s.Relation)
 	case decide.SetDying:
-		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error { return tx.DestroyIfUnrelated(u.Unit) })
+		return false, u.commitStep(ctx, "retire", func(tx *state.Tx) error {
+			return tx.DestroyIfUnrelated(u.Unit)
+		})
 	case decide.Finish:
 		return u.removeUnit(ctx, snap)
 	}

@@ -20,7 +20,15 @@ type runRecord struct {
 
 // newRunRecord is for a hook whose process nobody has seen end.
 func newRunRecord(op state.Op, failure string) runRecord {
-	r := state.HookRun{ID: op.ID, Hook: op.Hook.Name, Remote: hook.Member(op.Hook), Started: op.Started, Ended: now(), Exit: -1, Failure: failure}
+	r := state.HookRun{
+		ID:      op.ID,
+		Hook:    op.Hook.Name,
+		Remote:  hook.Member(op.Hook),
+		Started: op.Started,
+		Ended:   now(),
+		Exit:    -1,
+		Failure: failure,
+	}
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}

@@ -83,7 +83,8 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 		return false
 	}
 	owesMore := func(other *ticket) bool { return other.owed > t.owed-hooks }
-	isPreferred := l.limit > 1 && l.preferred == t && hooks < maxPreferredTurn && !slices.ContainsFunc(l.queue, owesMore)
+	isPreferred := l.limit > 1 && l.preferred == t && hooks < maxPreferredTurn &&
+		!slices.ContainsFunc(l.queue, owesMore)
 	return hooks < maxHooksInTurn || len(l.queue) == 0 || isPreferred
 }
 
@@ -106,7 +107,8 @@ func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]
 		if l.limit > 1 && l.preferred == nil {
-			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) }) // the first of equals
+			// The first of equals.
+			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) })
 			l.preferred = next
 		}
 		i := slices.Index(l.queue, next)

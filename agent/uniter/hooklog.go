@@ -49,7 +49,8 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 	}
 	name := r.op.Hook.Name
 	if o := r.outcome; o.Held > 0 {
-		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open", formatDuration(o.Held))
+		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open",
+			formatDuration(o.Held))
 		if o.Left {
 			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
 				"what it prints from now on is in no log", formatDuration(o.Held))
@@ -67,7 +68,8 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 // logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
-		u.output.Write("WARNING", op.Hook.Name, fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
+		u.output.Write("WARNING", op.Hook.Name,
+			fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
 	}
 }
 

@@ -17,7 +17,8 @@ const (
 )
 
 func (u *uniter) measureHook(r *runningHook, failure string) {
-	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result", metrics.Result(failure == ""))
+	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result",
+		metrics.Result(failure == ""))
 }
 
 // measureUnit costs nothing unless somebody measures.

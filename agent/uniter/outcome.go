@@ -95,7 +95,11 @@ func explainRefusal(r *runningHook, err error) string {
 }
 
 // commitSuccess also has the hook begin that it returns, if it may.
-func (u *uniter) commitSuccess(ctx context.Context, r *runningHook, mayContinue bool) (changes []hookctx.Change, next *runningHook, err error) {
+func (u *uniter) commitSuccess(
+	ctx context.Context,
+	r *runningHook,
+	mayContinue bool,
+) (changes []hookctx.Change, next *runningHook, err error) {
 	record := r.runRecord("")
 	attempts := 0
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
@@ -286,7 +290,14 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 }
 
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
-	f := &state.Failure{Hook: h, Message: r.Failure, Stderr: r.stderr, Logged: r.logged, Since: now.UTC(), Attempts: 1}
+	f := &state.Failure{
+		Hook:     h,
+		Message:  r.Failure,
+		Stderr:   r.stderr,
+		Logged:   r.logged,
+		Since:    now.UTC(),
+		Attempts: 1,
+	}
 	if before != nil && before.Hook == h {
 		f.Since = before.Since
 		f.Attempts = before.Attempts + 1

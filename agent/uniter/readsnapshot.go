@@ -31,7 +31,12 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 // readSurroundings reads everything but the unit's own records and the members of its relations.
 // Only a unit whose own record is missing is gone; any other missing record is an error, since a
 // unit that is gone loses its folder. known are the charm's hooks as last read.
-func readSurroundings(v *state.View, name string, own state.Uniter, known decide.CharmHooks) (s decide.Snapshot, err error) {
+func readSurroundings(
+	v *state.View,
+	name string,
+	own state.Uniter,
+	known decide.CharmHooks,
+) (s decide.Snapshot, err error) {
 	s.Unit, err = v.Unit(name)
 	if errors.Is(err, state.ErrNotFound) {
 		return decide.Snapshot{Gone: true}, nil
@@ -112,7 +117,12 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 		}
 		end, _ := r.Endpoint(unit.Service)
 		one := decide.Relation{
-			Relation:    hook.Relation{ID: r.ID, Name: end.Name, RemoteService: r.Other(unit.Service).Service, Peer: r.IsPeer()},
+			Relation: hook.Relation{
+				ID:            r.ID,
+				Name:          end.Name,
+				RemoteService: r.Other(unit.Service).Service,
+				Peer:          r.IsPeer(),
+			},
 			Life:        r.Life,
 			ToPrincipal: isToPrincipal(r, unit),
 		}
@@ -158,7 +168,9 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 		return err
 	}
 	in = in && concernsUnit(s, r, m)
-	i, was := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int { return charm.CompareUnits(m.Unit, unit) })
+	i, was := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int {
+		return charm.CompareUnits(m.Unit, unit)
+	})
 	switch {
 	case in && was:
 		r.Members[i] = m
@@ -224,7 +236,12 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 }
 
 // readCharmHooks reads nothing if known are the hooks of that charm: a charm never changes.
-func readCharmHooks(v *state.View, service state.Service, url string, known decide.CharmHooks) (decide.CharmHooks, error) {
+func readCharmHooks(
+	v *state.View,
+	service state.Service,
+	url string,
+	known decide.CharmHooks,
+) (decide.CharmHooks, error) {
 	if url == "" || url == known.Charm {
 		return known, nil
 	}

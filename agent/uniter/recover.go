@@ -133,7 +133,8 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		differs = describeMissing(differs, missing)
 	}
 	if differs != "" {
-		u.Log.Warn("the folder is not as the restored records say; waiting for an operator", "difference", differs)
+		u.Log.Warn("the folder is not as the restored records say; waiting for an operator",
+			"difference", differs)
 	}
 	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
 	return err == nil && (differs == "" || mark.Accepted), revision, err

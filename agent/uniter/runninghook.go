@@ -53,7 +53,10 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 
 	u.endStaleDebug(ctx, &facts)
 	r := u.newRunningHook(s, snap, facts)
-	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error { return r.recordBegin(tx, u.Unit) }); err != nil {
+	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error {
+		return r.recordBegin(tx,
+			u.Unit)
+	}); err != nil {
 		if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
 			return nil // it was cancelled meanwhile
 		}
@@ -257,7 +260,8 @@ func (u *uniter) endHook(why error) error {
 			<-u.running.done
 			break
 		}
-		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again", "hook", u.running.op.Hook.Name)
+		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again",
+			"hook", u.running.op.Hook.Name)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

@@ -56,7 +56,8 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 			c.snap.Uncompared = nil // all who are in it are to be compared
 		case ok:
 			c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
-		case !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) && !state.WatchHistory(unit).Has(key):
+		case !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) &&
+			!state.WatchHistory(unit).Has(key):
 			c.staleRest = true
 		}
 	}
@@ -205,7 +206,8 @@ func (u *uniter) noteMadeHooks() {
 	}
 	u.madeHooksAt = u.lastHookEnd
 	var made []string
-	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks")) // whoever runs a hook says what is wrong with it
+	// Whoever runs a hook says what is wrong with it.
+	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks"))
 	for _, e := range entries {
 		if !e.IsDir() {
 			made = append(made, e.Name())

@@ -29,7 +29,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 		return err
 	}
 	u.Log.Info("storage is there", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
-	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error { return tx.SetStorageBound(s.ID, bound.Location) })
+	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error {
+		return tx.SetStorageBound(s.ID, bound.Location)
+	})
 }
 
 // rebindStorage has the unit find its storage after a reboot, too, before any hook runs. What the unit is to

@@ -253,7 +253,12 @@ func (u *uniter) endTurn() {
 
 // waitForChange also returns at the end of the hook in flight, at until (unless it is
 // zero), and when granted is closed (unless it is nil).
-func (u *uniter) waitForChange(ctx context.Context, snap decide.Snapshot, until time.Time, granted <-chan struct{}) error {
+func (u *uniter) waitForChange(
+	ctx context.Context,
+	snap decide.Snapshot,
+	until time.Time,
+	granted <-chan struct{},
+) error {
 	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(max(until.Sub(snap.Now), time.Millisecond))

@@ -125,7 +125,8 @@ func (l *Log) removeSent(n int) {
 	l.pendingSize -= bytes
 	l.pending = l.pending[n:]
 	if l.dropped > 0 {
-		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them", l.dropped, l.file.path)
+		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them",
+			l.dropped, l.file.path)
 		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
 		l.pending = append(l.pending, line)
 		l.pendingSize += lineSize(line)

@@ -23,7 +23,13 @@ type Watch struct {
 
 // Renew watches the scopes from the revision on. It keeps a watch about the same things:
 // that one has missed nothing. about names what the scopes are.
-func (w *Watch) Renew(ctx context.Context, st *state.State, revision int64, about []string, scopes ...state.Scope) error {
+func (w *Watch) Renew(
+	ctx context.Context,
+	st *state.State,
+	revision int64,
+	about []string,
+	scopes ...state.Scope,
+) error {
 	if w.isAbout(about) {
 		return nil
 	}

@@ -122,7 +122,8 @@ func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
-	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE && err != syscall.ECONNRESET {
+	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE &&
+		err != syscall.ECONNRESET {
 		a.problem = "write " + a.outputPath() + ": " + err.Error()
 	}
 }

@@ -88,7 +88,9 @@ type End struct {
 	Service string
 	Name    string // the relation's name in that service's charm
 	Role    Role
-	Units   []string // who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit and its peers
+	// Who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit and
+	// its peers.
+	Units []string
 }
 
 // Node names one settings node: a unit's settings in a relation, or with
@@ -134,9 +136,13 @@ type PortConflict struct {
 // Error words it for the charm's author.
 func (e *PortConflict) Error() string {
 	if e.Closing {
-		return fmt.Sprintf("cannot close %v: it overlaps %v, which %s has open; a range is closed as it was opened", e.Want, e.Open, e.Unit)
+		return fmt.Sprintf(
+			"cannot close %v: it overlaps %v, which %s has open; a range is closed as it was opened",
+			e.Want, e.Open, e.Unit,
+		)
 	}
-	return fmt.Sprintf("cannot open %v: it overlaps %v, which %s has open on this machine", e.Want, e.Open, e.Unit)
+	return fmt.Sprintf("cannot open %v: it overlaps %v, which %s has open on this machine",
+		e.Want, e.Open, e.Unit)
 }
 
 // Status is a workload status: a word, a message, and data that the agent adds.

@@ -17,7 +17,10 @@ const maxSocketPath = 107
 // mode.
 func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxSocketPath {
-		return nil, nil, fmt.Errorf("cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have", path, len(path), maxSocketPath)
+		return nil, nil, fmt.Errorf(
+			"cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have",
+			path, len(path), maxSocketPath,
+		)
 	}
 	if err := prepareFolder(filepath.Dir(path)); err != nil {
 		return nil, nil, err

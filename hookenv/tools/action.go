@@ -41,7 +41,10 @@ func parseResults(words []string) (map[string]any, error) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
 		}
 		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey().MatchString(key) }); i >= 0 {
-			return nil, hookenv.UsageErrorf("invalid key %q: want lower-case letters, digits and dashes inside", keys[i])
+			return nil, hookenv.UsageErrorf(
+				"invalid key %q: want lower-case letters, digits and dashes inside",
+				keys[i],
+			)
 		}
 		putNested(results, keys, value)
 	}

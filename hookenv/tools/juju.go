@@ -15,7 +15,8 @@ import (
 // prepareJujuLog is of juju-log and of juju-logger, its other name.
 func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
 	l := &jujuLogger{}
-	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l", "log-level")
+	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l",
+		"log-level")
 	f.AddBool(&l.debug, "short for -l DEBUG", "debug")
 	f.AddString(&l.format, "accepted and ignored", "FORMAT", "format")
 	return l.run

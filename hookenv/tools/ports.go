@@ -64,7 +64,12 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 	return unit, inv.LimitArgs(2)
 }
 
-func (p *portChanger) expandPorts(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port, unit string) ([]hookapi.Port, error) {
+func (p *portChanger) expandPorts(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	port hookapi.Port,
+	unit string,
+) ([]hookapi.Port, error) {
 	isOwn := unit == "" || unit == inv.Facts.Unit
 	switch {
 	case p.endpoints != "":
@@ -88,7 +93,12 @@ func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Por
 }
 
 // The endpoints must be the charm's; nothing here knows those of another unit's charm.
-func (p *portChanger) expandEndpoints(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port, unit string) (ports []hookapi.Port, err error) {
+func (p *portChanger) expandEndpoints(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	port hookapi.Port,
+	unit string,
+) (ports []hookapi.Port, err error) {
 	var known []string
 	mine := inv.Facts.Unit != "" && (unit == "" || unit == inv.Facts.Unit)
 	if mine {
@@ -99,7 +109,8 @@ func (p *portChanger) expandEndpoints(ctx context.Context, inv *hookenv.Invocati
 	for name := range strings.SplitSeq(p.endpoints, ",") {
 		port.Endpoint = strings.TrimSpace(name)
 		if mine && !slices.Contains(known, port.Endpoint) {
-			return nil, hookenv.UsageErrorf("unknown endpoint %q: the charm has %s", port.Endpoint, strings.Join(known, ", "))
+			return nil, hookenv.UsageErrorf("unknown endpoint %q: the charm has %s", port.Endpoint,
+				strings.Join(known, ", "))
 		}
 		ports = append(ports, port)
 	}

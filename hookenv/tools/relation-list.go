@@ -22,9 +22,11 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
 	f.AddBool(&l.app, "list the service instead of its units", "app")
-	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName, typeService, typeUnit)
+	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName,
+		typeService, typeUnit)
 	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
-	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes", "requires", "peers", "all")
+	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes",
+		"requires", "peers", "all")
 	f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
 	f.AddFormat()
 	return l.run
@@ -108,10 +110,15 @@ func (l *relationLister) isSingle() bool {
 
 // Charms of the time of Python Juju parse plain JSON as a list.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
-	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML || inv.Format == hookenv.FormatJSON && l.selected)
+	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML ||
+		inv.Format == hookenv.FormatJSON && l.selected)
 }
 
-func (l *relationLister) readRelations(ctx context.Context, inv *hookenv.Invocation, viewer string) ([]hookapi.Relation, error) {
+func (l *relationLister) readRelations(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	viewer string,
+) ([]hookapi.Relation, error) {
 	if l.option == "" && (!l.isSingle() || l.wantsAdjacency(inv)) {
 		if viewer == "" {
 			return nil, inv.RequireUnitArgument()
@@ -287,7 +294,10 @@ func buildAdjacency(relations []hookapi.Relation) map[string]any {
 				"units":         sortUnits(append([]string{}, end.Units...)),
 			}
 		}
-		all[formatRelationID(hookapi.Classic, r, "")] = map[string]any{"interface": r.Interface, "services": services}
+		all[formatRelationID(hookapi.Classic, r, "")] = map[string]any{
+			"interface": r.Interface,
+			"services":  services,
+		}
 	}
 	return all
 }

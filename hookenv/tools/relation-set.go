@@ -120,7 +120,11 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 }
 
 // Arguments win over files.
-func (s *relationSetter) readChanges(ctx context.Context, inv *hookenv.Invocation, given settingArguments) (map[string]*string, error) {
+func (s *relationSetter) readChanges(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	given settingArguments,
+) (map[string]*string, error) {
 	files := given.files
 	if s.file != "" {
 		files = append([]string{s.file}, files...)
@@ -152,7 +156,12 @@ func (s *relationSetter) readChanges(ctx context.Context, inv *hookenv.Invocatio
 // Unasked, only that stdin is read which has an end and is no loop's input.
 func isReadUnasked(kind string) bool { return kind == wire.StdinFIFO || kind == wire.StdinFile }
 
-func addArguments(ctx context.Context, inv *hookenv.Invocation, given settingArguments, changes map[string]*string) error {
+func addArguments(
+	ctx context.Context,
+	inv *hookenv.Invocation,
+	given settingArguments,
+	changes map[string]*string,
+) error {
 	for _, key := range given.touched {
 		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
 		if err := hookenv.AddChange(changes, key, now, false); err != nil {

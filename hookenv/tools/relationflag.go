@@ -28,7 +28,8 @@ func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 			return nil
 		}
 	}
-	f.AddFunc(take(1), "the relation: its name (db), its id (relation-42, db:42) or its number (42)", "VALUE", "r", "relation", "relation-name")
+	f.AddFunc(take(1), "the relation: its name (db), its id (relation-42, db:42) or its number (42)", "VALUE",
+		"r", "relation", "relation-name")
 	f.AddFunc(take(2), "the same; not both", "VALUE", "relation-id")
 }
 
@@ -207,7 +208,8 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	if err != nil {
 		return nil, err
 	}
-	if f := h.Facts(); f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service && !slices.Contains(ids, f.Relation) {
+	if f := h.Facts(); f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service &&
+		!slices.Contains(ids, f.Relation) {
 		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
 	}
 	var relations []hookapi.Relation

@@ -70,7 +70,8 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 		return rewordUnknown(err, node.Unit+node.Service)
 	}
 	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
-		h.Log("INFO", fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
+		h.Log("INFO",
+			fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
 	}
 	return nil
 }
@@ -79,7 +80,8 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 // otherwise the agent itself has failed.
 func IsCallerError(err error) bool {
 	return hookenv.IsUsageError(err) || errors.Is(err, hookapi.ErrUnknownUnit) ||
-		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err, errBrokenOthers) || errors.Is(err, errBrokenChange)
+		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err,
+		errBrokenOthers) || errors.Is(err, errBrokenChange)
 }
 
 // Target names the settings node that an AMP command of Python Juju means: a unit's in a relation.

@@ -102,7 +102,9 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(infos, func(s hookapi.SecretInfo) bool { return s.ID == id || id == "" && s.Label == label })
+	i := slices.IndexFunc(infos, func(s hookapi.SecretInfo) bool {
+		return s.ID == id || id == "" && s.Label == label
+	})
 	if i < 0 {
 		return fmt.Errorf("secret %q not found", id+label)
 	}
@@ -130,7 +132,11 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 		if g.Unit != "" {
 			target = "unit-" + strings.Replace(g.Unit, "/", "-", 1)
 		}
-		access = append(access, map[string]any{"target": target, "scope": fmt.Sprintf("relation-%d", g.Relation), "role": "view"})
+		access = append(access, map[string]any{
+			"target": target,
+			"scope":  fmt.Sprintf("relation-%d", g.Relation),
+			"role":   "view",
+		})
 	}
 	if access != nil {
 		shown["access"] = access
@@ -163,6 +169,10 @@ func cloudSpecForYAML(spec map[string]any) map[string]any {
 		shown[strings.ReplaceAll(name, "-", "")] = value
 	}
 	given, _ := spec["credential"].(map[string]any)
-	shown["credential"] = map[string]any{"authtype": given["auth-type"], "attributes": given["attrs"], "redacted": []any{}}
+	shown["credential"] = map[string]any{
+		"authtype":   given["auth-type"],
+		"attributes": given["attrs"],
+		"redacted":   []any{},
+	}
 	return shown
 }

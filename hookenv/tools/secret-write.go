@@ -26,7 +26,8 @@ func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 	f.AddString(&s.change.Description, "what it is for", "TEXT", "description")
 	f.AddString(&s.expire, "when it expires: a duration (720h) or a time (RFC 3339)", "WHEN", "expire")
 	f.AddString(&s.change.Label, "how this charm calls it", "LABEL", "label")
-	f.AddString(&s.change.Rotate, "never, hourly, daily, weekly, monthly, quarterly or yearly", "POLICY", "rotate")
+	f.AddString(&s.change.Rotate, "never, hourly, daily, weekly, monthly, quarterly or yearly", "POLICY",
+		"rotate")
 	f.AddChoice(&s.owner, "whose it is: the service's (default), or the unit's", "owner", "application", "unit")
 	f.AddString(&s.file, "a YAML file with keys and values; - is stdin", "FILE", "file")
 }

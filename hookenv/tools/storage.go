@@ -63,7 +63,10 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 		name, text, given := strings.Cut(word, "=")
 		count, err := strconv.Atoi(text)
 		if given && (err != nil || count < 1 || count > 50) {
-			return hookenv.UsageErrorf("%q: want NAME or NAME=COUNT, 50 at most: a charm says how many, and nothing else", word)
+			return hookenv.UsageErrorf(
+				"%q: want NAME or NAME=COUNT, 50 at most: a charm says how many, and nothing else",
+				word,
+			)
 		}
 		counts[name] += max(count, 1)
 	}

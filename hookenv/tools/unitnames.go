@@ -38,7 +38,8 @@ func serviceOf(name string) string {
 // sortUnits sorts by service, then by number as a number, and drops repetitions.
 func sortUnits(units []string) []string {
 	slices.SortFunc(units, func(a, b string) int {
-		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)),
+			cmp.Compare(a, b))
 	})
 	return slices.Compact(units)
 }

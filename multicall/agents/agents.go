@@ -61,7 +61,9 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		if err != nil {
 			return err
 		}
-		machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) { return v.Machine(g.Machine) })
+		machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) {
+			return v.Machine(g.Machine)
+		})
 		if err != nil {
 			return err
 		}
@@ -113,7 +115,10 @@ func withMovedHint(err error) error {
 	if !errors.Is(err, state.ErrClaimed) {
 		return err
 	}
-	return console.Hint(err, `if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`)
+	return console.Hint(
+		err,
+		`if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`,
+	)
 }
 
 // takeoverTimeout bounds the end of a process whose machine a service takes over: its
@@ -159,7 +164,9 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		return err
 	}
 	return g.withState(ctx, func(s *state.State) error {
-		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) { return v.Unit(g.Unit) })
+		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) {
+			return v.Unit(g.Unit)
+		})
 		if err != nil {
 			return err
 		}

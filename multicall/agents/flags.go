@@ -49,7 +49,8 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		p.State, p.Tools = cmp.Or(p.State, e.State), cmp.Or(p.Tools, e.ToolsDir())
 	}
 	if p.State == "" {
-		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")), "give --env DIR, or --state URL")
+		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")),
+			"give --env DIR, or --state URL")
 	}
 	if p.Tools == "" {
 		binary, err := applet.ExecutablePath()
@@ -64,7 +65,8 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 // makeMachineDir makes the machine's folder, which is not there the first time on a host.
 func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, error) {
 	if p.Dir == "" && p.Env == "" {
-		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")), "give --env DIR, or --dir DIR")
+		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")),
+			"give --env DIR, or --dir DIR")
 	}
 	dir := cmp.Or(p.Dir, e.MachineDir(id))
 	err := osutil.MkdirAll(dir, 0o755)

@@ -92,7 +92,8 @@ func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	version.Env = childenv.New(os.Environ(), childenv.Program)
 	version.WaitDelay = time.Second // for what it has started
 	if out, err := version.CombinedOutput(); err != nil {
-		slog.Error("cannot go over to another binary: it does not run here", "tools", name, "error", err, "output", string(out))
+		slog.Error("cannot go over to another binary: it does not run here",
+			"tools", name, "error", err, "output", string(out))
 		return false
 	}
 	slog.Info("going over to another binary", "from", h.ownTools, "to", name)

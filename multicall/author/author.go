@@ -42,7 +42,8 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	if i := slices.Index(args, "-run"); i >= 0 {
 		args[i] = "--run" // as it is typed for tests of Go
 	}
-	parsed, err := console.Parse(s, console.Command{Name: "charm", Grammar: &g, Help: helpFiles}, console.OrHelp(args))
+	parsed, err := console.Parse(s, console.Command{Name: "charm", Grammar: &g, Help: helpFiles},
+		console.OrHelp(args))
 	if err == nil {
 		err = parsed.Run(&author{ctx: ctx, streams: s, parts: parts})
 	}

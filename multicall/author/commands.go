@@ -50,7 +50,12 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 	add("journal", "[UNIT...]", 0, printJournal)
 	add("fake", "[exit=N] NAME...", 1, makeFakes)
 	add("called", "NAME [REGEXP]", 1, findCall)
-	add("stub", "NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...", 1, runStub)
+	add(
+		"stub",
+		"NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...",
+		1,
+		runStub,
+	)
 	add("written", "", 0, func(*script.State, []string) (string, error) {
 		if r.OnHost {
 			return "", errors.New("hooks write to this host, and what is not known")
@@ -132,7 +137,8 @@ func readHooksLog(dir string) (lines []string) {
 		stamp, rest, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339, stamp)
 		if err == nil {
-			lines = append(lines, fmt.Sprintf("%s %s %s", at.Local().Format(time.DateTime+".000"), unitOf(dir), rest))
+			lines = append(lines,
+				fmt.Sprintf("%s %s %s", at.Local().Format(time.DateTime+".000"), unitOf(dir), rest))
 		}
 	}
 	return lines

@@ -53,7 +53,8 @@ func (c createCmd) Run(a *author) error {
 		return console.Usage(err)
 	}
 	if err := os.Mkdir(c.Name, 0o777); err != nil {
-		return console.Hint(fmt.Errorf("cannot create charm: %w", err), "nothing is overwritten: give another name, or go to another folder")
+		return console.Hint(fmt.Errorf("cannot create charm: %w", err),
+			"nothing is overwritten: give another name, or go to another folder")
 	}
 	err := c.write()
 	if err == nil {

@@ -79,7 +79,10 @@ func (c testCmd) Run(a *author) error {
 // cannot, hooks of a user change what that user may change; those of root are not run.
 func (c *testCmd) checkIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
-		return console.Hint(console.Usage(fmt.Errorf("--state %s is behind a network, and hooks have none", c.State)), "add --network")
+		return console.Hint(
+			console.Usage(fmt.Errorf("--state %s is behind a network, and hooks have none", c.State)),
+			"add --network",
+		)
 	}
 	if c.OnHost {
 		return nil
@@ -112,7 +115,9 @@ func (c *testCmd) findScripts() ([]string, error) {
 	}
 	dir, err := filepath.Abs(c.Dir)
 	all, _ := filepath.Glob(filepath.Join(dir, "tests", "*.txtar"))
-	c.Dir, all = dir, slices.DeleteFunc(all, func(file string) bool { return !want.MatchString(scriptName(file)) })
+	c.Dir, all = dir, slices.DeleteFunc(all, func(file string) bool {
+		return !want.MatchString(scriptName(file))
+	})
 	switch {
 	case len(all) == 0:
 		err = errors.Join(err, fmt.Errorf("there is no script to run in %s", filepath.Join(dir, "tests")))

@@ -81,7 +81,9 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		return nil, c.complete(s.Out, args[1:])
 	}
 	parser, err := c.newParser(args, kong.Writers(s.Out, s.Err),
-		kong.Exit(func(code int) { panic(exitPanic(code)) }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
+		kong.Exit(func(code int) {
+			panic(exitPanic(code))
+		}), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,8 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	for i := range commands.NumField() {
 		f := commands.Type().Field(i)
 		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital().ReplaceAllString(f.Name, "$1-$2")))
-		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(), string(f.Tag))
+		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(),
+			string(f.Tag))
 		if len(args) > 0 && slices.Contains(append(strings.Split(f.Tag.Get("aliases"), ","), name), args[0]) {
 			return []kong.Option{command}
 		}
@@ -229,7 +232,8 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 // reports nothing else (poll(2)).
 func awaitUnread(fd, end int, orphan func() bool) {
 	for !orphan() {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}}, int(orphanPollInterval/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}},
+			int(orphanPollInterval/time.Millisecond))
 		if n > 0 || err != nil && !errors.Is(err, syscall.EINTR) {
 			return
 		}
@@ -249,7 +253,9 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 			return parsed, err
 		}
 		path := pe.Context.Path
-		list := slices.IndexFunc(path, func(p *kong.Path) bool { return p.Positional != nil && p.Positional.IsCumulative() })
+		list := slices.IndexFunc(path, func(p *kong.Path) bool {
+			return p.Positional != nil && p.Positional.IsCumulative()
+		})
 		if list < 0 || list == len(path)-1 {
 			return parsed, err
 		}

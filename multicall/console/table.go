@@ -68,7 +68,8 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	for _, r := range t.rows {
 		writeRow(&b, r, widths, coloured)
 		if last := r.cells[len(r.cells)-1]; len(widths) < len(t.heading) && last != "" {
-			writeRow(&b, row{cells: []string{"  ", last}, colour: r.colour}, []int{2, width - 2 - columnGap}, coloured)
+			writeRow(&b, row{cells: []string{"  ", last}, colour: r.colour}, []int{2, width - 2 - columnGap},
+				coloured)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -33,7 +33,8 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 // IsAlive reports whether the holder is a live process that can be seen from here.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
-	return h.PID != 0 && h.Host == hostID(name) && h.Boot == osutil.BootID() && h.PIDNamespace == processNamespace() && isAliveHere(h)
+	return h.PID != 0 && h.Host == hostID(name) && h.Boot == osutil.BootID() &&
+		h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
 // isAliveHere is IsAlive for a process of this boot and namespace.

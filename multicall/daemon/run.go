@@ -89,7 +89,8 @@ type Reexec interface {
 // isFinished reports whether the error means that the daemon has nothing to do any more,
 // however often it is started.
 func isFinished(err error) bool {
-	return err == nil || errors.Is(err, home.ErrRemoving) || errors.Is(err, home.ErrNoEnvironment) || errors.Is(err, state.ErrNotFound)
+	return err == nil || errors.Is(err, home.ErrRemoving) || errors.Is(err, home.ErrNoEnvironment) ||
+		errors.Is(err, state.ErrNotFound)
 }
 
 // Role is one part of a process; it returns when ctx is done, or its work is.
@@ -233,7 +234,8 @@ type agentLog struct {
 func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 	if f, ok := stderr.(*os.File); ok {
 		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-		if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() && filepath.Base(path) == "agent.log" {
+		if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() &&
+			filepath.Base(path) == "agent.log" {
 			return agentLog{f, path, maxSize}
 		}
 	}

@@ -61,7 +61,11 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	g := newGuard(s.routes(), port)
-	h := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	h := &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
 	link := fmt.Sprintf("http://%s/?token=%s", l.Addr(), g.token)
 	fmt.Fprintln(o.Streams.Out, link)
 	var running sync.WaitGroup
@@ -123,24 +127,43 @@ func openBrowser(ctx context.Context, link string) error {
 
 func newServer(o Options, port string) (*server, error) {
 	t, err := template.New("").Funcs(templateFunctions()).ParseFS(static, "static/*.html")
-	return &server{Options: o, templates: t, port: port, began: time.Now().Add(-time.Hour).Truncate(time.Second)}, err
+	return &server{
+		Options:   o,
+		templates: t,
+		port:      port,
+		began:     time.Now().Add(-time.Hour).Truncate(time.Second),
+	}, err
 }
 
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, name := range []string{"page.js", "page.css", "icon.svg"} {
-		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, static, "static/"+name) })
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, static, "static/"+name)
+		})
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		host, _ := os.Hostname()
-		s.write(w, "page.html", map[string]any{"Environment": s.Environment, "Fleet": s.Fleet, "Began": s.began.UnixMilli(), "Port": s.port, "Host": host})
+		s.write(w, "page.html", map[string]any{
+			"Environment": s.Environment,
+			"Fleet":       s.Fleet,
+			"Began":       s.began.UnixMilli(),
+			"Port":        s.port,
+			"Host":        host,
+		})
 	})
 	if s.Fleet != nil {
-		mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, &liveFleet{server: s}) })
+		mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, r *http.Request) {
+			s.stream(w, r, &liveFleet{server: s})
+		})
 	}
 	if s.Environment != nil {
-		mux.HandleFunc("GET /environment", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, newLiveEnvironment(s)) })
-		mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, newLiveLog(s, r)) })
+		mux.HandleFunc("GET /environment", func(w http.ResponseWriter, r *http.Request) {
+			s.stream(w, r, newLiveEnvironment(s))
+		})
+		mux.HandleFunc("GET /log", func(w http.ResponseWriter, r *http.Request) {
+			s.stream(w, r, newLiveLog(s, r))
+		})
 		mux.HandleFunc("GET /detail", s.serveDetail)
 	}
 	return mux

@@ -46,7 +46,11 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 		return readOfStatus(v, r.FormValue("service"), r.FormValue("relation"))
 	})
 	if err != nil {
-		http.Error(w, err.Error(), map[bool]int{true: http.StatusNotFound, false: http.StatusServiceUnavailable}[errors.Is(err, state.ErrNotFound)])
+		http.Error(w,
+			err.Error(), map[bool]int{
+				true:  http.StatusNotFound,
+				false: http.StatusServiceUnavailable,
+			}[errors.Is(err, state.ErrNotFound)])
 		return
 	}
 	s.write(w, "detail", d)
@@ -57,7 +61,8 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 	runs, err := v.HookRuns(unit)
 	i := slices.IndexFunc(runs, func(r state.HookRun) bool { return strconv.FormatInt(r.Seq, 10) == seq })
 	if err != nil || i < 0 {
-		return detail{}, cmp.Or(err, fmt.Errorf("hook %s is not among the last ones of unit %q: %w", seq, unit, state.ErrNotFound))
+		return detail{}, cmp.Or(err,
+			fmt.Errorf("hook %s is not among the last ones of unit %q: %w", seq, unit, state.ErrNotFound))
 	}
 	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
 	d.Lines, err = v.Logs(state.LogFilter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l state.LogLine) bool {
@@ -104,7 +109,10 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 			said[unit] = own.Values
 		}
 	}
-	return detail{Title: relation, Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(said)})}, err
+	return detail{
+		Title: relation,
+		Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(said)}),
+	}, err
 }
 
 // newEntries returns what YAML prints of a value, with secrets hidden as in logs.

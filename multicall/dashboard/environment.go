@@ -205,7 +205,9 @@ func (e *liveEnvironment) putUnits(names []string) {
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
 		e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
 		if r := u.Running; r != nil {
-			e.rows.put("runs/"+name, running, "", e.render("run", runView{running, name, r.Name, nil, r.Since.Sub(e.began).Seconds(), 1e7})) // beyond the present
+			// Beyond the present.
+			e.rows.put("runs/"+name, running, "",
+				e.render("run", runView{running, name, r.Name, nil, r.Since.Sub(e.began).Seconds(), 1e7}))
 		}
 	}
 }
@@ -246,7 +248,17 @@ func (e *liveEnvironment) putOthers() {
 	for id, r := range e.status.Relations {
 		provider, consumer := r.Ends()
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
-		e.rows.put("relations", "env/relation/"+id, id, e.render("relation", map[string]any{"ID": id, "Relation": r, "Provider": provider, "Consumer": consumer}))
+		e.rows.put(
+			"relations",
+			"env/relation/"+id,
+			id,
+			e.render("relation", map[string]any{
+				"ID":       id,
+				"Relation": r,
+				"Provider": provider,
+				"Consumer": consumer,
+			}),
+		)
 	}
 	for i, boxes := range g.arrange() {
 		rank := fmt.Sprintf("env/rank/%03d", i)
@@ -256,7 +268,8 @@ func (e *liveEnvironment) putOthers() {
 		}
 	}
 	for id, m := range e.status.Machines {
-		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id), e.render("machine", map[string]any{"ID": id, "Machine": m}))
+		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
+			e.render("machine", map[string]any{"ID": id, "Machine": m}))
 	}
 	e.rows.put("summary", "env/summary", "", e.render("summary", total))
 	if p := e.status.Provisioner; p != nil {

@@ -51,7 +51,8 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 	all := rows{}
 	for i, fact := range view.Facts {
 		id := fmt.Sprintf("fleet/fact/%02d", i)
-		all.put("fleet/facts", id, id, f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
+		all.put("fleet/facts", id, id,
+			f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
 	}
 	for i, t := range view.Tables {
 		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
@@ -60,12 +61,28 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 		for colour, cells := range t.Table.All() {
 			if heading == nil {
 				heading = cells
-				all.put("fleet/tables", list+"-table", fmt.Sprint(i), f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
+				all.put("fleet/tables", list+"-table", fmt.Sprint(i),
+					f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
 				continue
 			}
 			n++
-			class := map[console.Colour]string{console.Red: "error", console.Yellow: "waiting", console.Green: "active"}[colour]
-			all.put(list, list+"/"+cells[0], fmt.Sprintf("%06d", n), f.render("cells", map[string]any{"ID": list + "/" + cells[0], "Class": class, "Heading": heading, "Cells": cells, "Steps": view.Steps}))
+			class := map[console.Colour]string{
+				console.Red:    "error",
+				console.Yellow: "waiting",
+				console.Green:  "active",
+			}[colour]
+			all.put(
+				list,
+				list+"/"+cells[0],
+				fmt.Sprintf("%06d", n),
+				f.render("cells", map[string]any{
+					"ID":      list + "/" + cells[0],
+					"Class":   class,
+					"Heading": heading,
+					"Cells":   cells,
+					"Steps":   view.Steps,
+				}),
+			)
 		}
 	}
 	return all
@@ -78,7 +95,8 @@ func splitSteps(bar string, names []string) (steps [][2]string) {
 		if i < len(names) {
 			title += " " + names[i]
 		}
-		steps = append(steps, [2]string{map[rune]string{'#': "active", '>': "running", '!': "error"}[sign], title})
+		steps = append(steps,
+			[2]string{map[rune]string{'#': "active", '>': "running", '!': "error"}[sign], title})
 	}
 	return steps
 }

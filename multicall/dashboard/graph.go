@@ -25,7 +25,9 @@ func (g graph) arrange() [][]string {
 	place := map[string]float64{} // from the middle
 	for range 5 {
 		for _, row := range arranged {
-			slices.SortStableFunc(row, func(a, b string) int { return cmp.Compare(g.meanPlace(a, place), g.meanPlace(b, place)) })
+			slices.SortStableFunc(row, func(a, b string) int {
+				return cmp.Compare(g.meanPlace(a, place), g.meanPlace(b, place))
+			})
 			for i, box := range row {
 				place[box] = float64(i) - float64(len(row)-1)/2
 			}
@@ -51,7 +53,10 @@ func (g graph) rankBoxes() map[string]int {
 		onPath[box] = false
 	}
 	for _, box := range g.boxes {
-		if sink(box, 0); !slices.ContainsFunc(g.lines, func(l [2]string) bool { return l[0] != l[1] && slices.Contains(l[:], box) }) {
+		if sink(box, 0); !slices.ContainsFunc(g.lines, func(l [2]string) bool {
+			return l[0] != l[1] &&
+				slices.Contains(l[:], box)
+		}) {
 			rank[box] = len(g.boxes)
 		}
 	}

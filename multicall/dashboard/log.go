@@ -51,7 +51,8 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	all := rows{}
 	for _, l := range t.lines {
 		id := fmt.Sprintf("log/%s/%s/%d", l.Time.UTC().Format(time.RFC3339Nano), l.Source, l.Seq)
-		all.put("log", id, l.Time.UTC().Format("2006-01-02T15:04:05.000000000")+fmt.Sprintf(" %012d", l.Seq), t.render("line", map[string]any{"ID": id, "Line": l}))
+		all.put("log", id, l.Time.UTC().Format("2006-01-02T15:04:05.000000000")+fmt.Sprintf(" %012d", l.Seq),
+			t.render("line", map[string]any{"ID": id, "Line": l}))
 	}
 	return all, nil
 }

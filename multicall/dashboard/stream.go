@@ -67,7 +67,8 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 			err = sendEvent(w, "beat", nil)
 		}
 		name, sent = "rows", maps.Clone(now)
-		_ = backoff.Sleep(r.Context(), max(settleInterval, 4*time.Since(began))) // a flood leaves most of the machine to others
+		// A flood leaves most of the machine to others.
+		_ = backoff.Sleep(r.Context(), max(settleInterval, 4*time.Since(began)))
 		ctx, stop := context.WithTimeout(r.Context(), heartbeatInterval)
 		if rerr != nil || l.await(ctx) != nil && ctx.Err() == nil {
 			_ = backoff.Sleep(ctx, awayRetryInterval)

@@ -52,7 +52,10 @@ func (h Home) Environment(name string) (Environment, error) {
 		return e, err
 	}
 	if e.Name != name {
-		return e, fmt.Errorf("cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go", e.Dir, name, e.Name)
+		return e, fmt.Errorf(
+			"cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go",
+			e.Dir, name, e.Name,
+		)
 	}
 
 	return e, nil
@@ -159,7 +162,8 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
 		}
-		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") && info.Mode().Perm()&0o077 != 0 {
+		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") &&
+			info.Mode().Perm()&0o077 != 0 {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
 		folder := filepath.Join(e.Dir, credentialsFolder)

@@ -67,7 +67,10 @@ func Find() (Home, error) {
 // and a part of commands that operators copy.
 func CheckName(name string) error {
 	if name == currentFile || len(name) > 63 || !namePattern().MatchString(name) {
-		return charm.Invalidf("%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most", name)
+		return charm.Invalidf(
+			"%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most",
+			name,
+		)
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
 	to := filepath.Join(folder, "bijou")
-	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 { // or else it would be pulled from under those who run it
+	// Or else it would be pulled from under those who run it.
+	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 {
 		if err := osutil.WriteFile(to, data, 0o755, osutil.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)
 		}

@@ -35,7 +35,12 @@ type places struct {
 }
 
 // visit calls units and links for the places that were named, and asks before it takes the default one.
-func (p places) visit(c *applet.Call, question string, units func(console.Streams) error, links func(s console.Streams, dir string, names []string) error) error {
+func (p places) visit(
+	c *applet.Call,
+	question string,
+	units func(console.Streams) error,
+	links func(s console.Streams, dir string, names []string) error,
+) error {
 	if p.Systemd || p.Env != "" || p.SystemdDir != "" || p.Machine != "" || p.Neco {
 		if err := units(c.Streams); err != nil || p.Dir == "" {
 			return err
@@ -83,7 +88,8 @@ func defaultDir() (string, error) {
 
 func confirmDir(s console.Streams, question, dir string) error {
 	if !console.IsTerminal(s.In) {
-		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir), "--yes does not ask; --dir DIR is about another folder")
+		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir),
+			"--yes does not ask; --dir DIR is about another folder")
 	}
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
@@ -94,7 +100,12 @@ func confirmDir(s console.Streams, question, dir string) error {
 }
 
 func hintIfNotOnPath(s console.Streams, dir string) {
-	if dir != jujudDir && !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool { return applet.IsSameFile(p, dir) }) {
+	if dir != jujudDir && !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool {
+		return applet.IsSameFile(
+			p,
+			dir,
+		)
+	}) {
 		fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 	}
 }

@@ -52,7 +52,10 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		if err := osutil.MkdirAll("/etc/neco", 0o755); err != nil {
 			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
 		}
-		fmt.Fprintln(s.Err, "before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack")
+		fmt.Fprintln(
+			s.Err,
+			"before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack",
+		)
 	}
 	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
 	return systemd.Reload()
@@ -88,7 +91,8 @@ func (i places) necoUnits() (unitSet, error) {
 		}
 		bin = filepath.Dir(binary)
 		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
-			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err), "--dir DIR makes the links, and names their folder")
+			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err),
+				"--dir DIR makes the links, and names their folder")
 		}
 	}
 	units, err := systemd.NecoUnits(bin)
@@ -101,7 +105,8 @@ func (i places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 		return systemd.Units(e)
 	}
 	if n, err := strconv.Atoi(i.Machine); err != nil || n < 1 || strconv.Itoa(n) != i.Machine {
-		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1", i.Machine))
+		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1",
+			i.Machine))
 	}
 	return systemd.AgentUnits(e, i.Machine)
 }

@@ -74,7 +74,8 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 		return to, err
 	}
 	if m.InstanceID == "" && m.ID != "0" {
-		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID), "juju machines says how far it is")
+		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID),
+			"juju machines says how far it is")
 	}
 	if to.Access, err = o.parts.Providers.Access(e, env, m); err != nil {
 		return to, err
@@ -97,7 +98,8 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return console.Exit(exit.ExitCode(), nil)
 	case errors.Is(err, exec.ErrNotFound):
-		return console.Hint(fmt.Errorf("cannot run %s: it is not installed", c.Args[0]), "install it, on Debian with: apt install openssh-client util-linux")
+		return console.Hint(fmt.Errorf("cannot run %s: it is not installed", c.Args[0]),
+			"install it, on Debian with: apt install openssh-client util-linux")
 	case err != nil:
 		return fmt.Errorf("cannot run %s: %w", c.Args[0], err)
 	}

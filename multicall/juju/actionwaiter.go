@@ -55,7 +55,12 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	f := follower{o: w.o, state: w.state, scopes: []state.Scope{state.WatchPresence()}, pollTimeout: w.pollTimeout}
+	f := follower{
+		o:           w.o,
+		state:       w.state,
+		scopes:      []state.Scope{state.WatchPresence()},
+		pollTimeout: w.pollTimeout,
+	}
 	for _, a := range w.actions {
 		f.scopes = append(f.scopes, state.WatchAction(a.action.ID))
 	}
@@ -228,9 +233,11 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case w.o.ctx.Err() != nil:
 			errs = append(errs, fmt.Errorf("%s is %s still, and goes on", what, a.action.Status))
 		default:
-			errs = append(errs, fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
+			errs = append(errs,
+				fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
 		}
-		hints = append(hints, fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
+		hints = append(hints,
+			fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
 	}
 	return console.Hint(joinErrors(errs), hints...)
 }

@@ -40,7 +40,10 @@ func (c addMachineCmd) Run(o *operator) error {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
 		if errors.Is(err, state.ErrOtherProvider) {
-			return console.Hint(err, "juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another")
+			return console.Hint(
+				err,
+				"juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another",
+			)
 		}
 		return err
 	})

@@ -10,5 +10,6 @@ type attachStorageCmd struct {
 
 // Run attaches the storage, all or none.
 func (c attachStorageCmd) Run(o *operator) error {
-	return o.changeStorage(c.Storage, "attaching %s to "+c.Unit, func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) })
+	return o.changeStorage(c.Storage, "attaching %s to "+
+		c.Unit, func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) })
 }

@@ -74,7 +74,10 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 		if err := o.ctx.Err(); err != nil {
 			return 0, err
 		}
-		return 0, console.Hint(fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other), fmt.Sprintf("kill -9 %d ends it", other))
+		return 0, console.Hint(
+			fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other),
+			fmt.Sprintf("kill -9 %d ends it", other),
+		)
 	}
 }
 
@@ -86,14 +89,17 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
 			return 0, err
 		}
-		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent("0")) })
+		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) {
+			return v.IsPresent(state.MachineAgent("0"))
+		})
 		switch {
 		case ctx.Err() != nil:
 			return 0, o.explainStart(e, pid, lives)
 		case err != nil || ready && pid != 0:
 			return pid, err
 		case !lives && pid == 0:
-			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil { // or that one comes up
+			// Or that one comes up.
+			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil {
 				return 0, cmp.Or(err, errors.New("the background process has ended"))
 			}
 		}
@@ -116,7 +122,8 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if pid == 0 && !lives {
 		return err
 	}
-	return console.Hint(err, "it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
+	return console.Hint(err,
+		"it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
 }
 
 func logSize(e home.Environment) int {
@@ -133,5 +140,6 @@ func readLogTail(e home.Environment, mark int) error {
 	if err != nil || len(text) <= mark {
 		return nil
 	}
-	return fmt.Errorf("its log %s ends:\n%s", e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
+	return fmt.Errorf("its log %s ends:\n%s",
+		e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
 }

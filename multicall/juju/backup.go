@@ -100,7 +100,8 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 		return err
 	}
 	if !b.cmd.WithCredentials {
-		b.header.Lacks = append(b.header.Lacks, "credentials of the state's URL (--with-credentials takes them along)")
+		b.header.Lacks = append(b.header.Lacks,
+			"credentials of the state's URL (--with-credentials takes them along)")
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
@@ -133,7 +134,8 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 
 		return err
 	case !b.cmd.WithCredentials:
-		b.header.Lacks = append(b.header.Lacks, "the keys that open secrets (--with-credentials takes them along)")
+		b.header.Lacks = append(b.header.Lacks,
+			"the keys that open secrets (--with-credentials takes them along)")
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "the keys that open secrets")
@@ -146,7 +148,8 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 // addStorage takes along what storage of this host holds, and names what it does not.
 func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
-		b.header.Lacks = append(b.header.Lacks, "what storage holds (--with-storage takes along that of this host)")
+		b.header.Lacks = append(b.header.Lacks,
+			"what storage holds (--with-storage takes along that of this host)")
 		return nil
 	}
 	all, err := state.Read(b.o.ctx, s, (*state.View).Storages)
@@ -161,7 +164,11 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 		for n < len(rest) && rest[n].Unit == rest[0].Unit {
 			n++
 		}
-		progress.Report(b.o.ctx, progress.Steps{What: "storages backed up", Done: len(all) - len(rest) + n, Total: len(all)})
+		progress.Report(b.o.ctx, progress.Steps{
+			What:  "storages backed up",
+			Done:  len(all) - len(rest) + n,
+			Total: len(all),
+		})
 		some, err := b.addUnitStorage(s, w, rest[:n])
 		if err != nil {
 			return err
@@ -181,7 +188,11 @@ var errStorageMoved = errors.New("storage came to another unit while it was copi
 
 // addUnitStorage takes along what storages of one unit hold, or of none, and returns their ids.
 // No hook of the unit runs meanwhile.
-func (b *backup) addUnitStorage(s *state.State, w *backupfile.Writer, storages []state.Storage) (packed []string, err error) {
+func (b *backup) addUnitStorage(
+	s *state.State,
+	w *backupfile.Writer,
+	storages []state.Storage,
+) (packed []string, err error) {
 	folders := map[string]string{}
 	for _, one := range storages {
 		folder, why := b.storageFolder(one)
@@ -224,7 +235,8 @@ func (b *backup) addUnitStorage(s *state.State, w *backupfile.Writer, storages [
 		}
 	}
 	if !quiesced.Holds() {
-		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w", storages[0].Unit, errStorageMoved)
+		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w",
+			storages[0].Unit, errStorageMoved)
 	}
 	return packed, nil
 }
@@ -269,7 +281,8 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 			return err
 		}
 		if len(changed) > 0 {
-			b.o.note("warning: %s of storage %s changed as they were read, %s for one", formatCount(len(changed), "file"), s.ID, changed[0])
+			b.o.note("warning: %s of storage %s changed as they were read, %s for one",
+				formatCount(len(changed), "file"), s.ID, changed[0])
 		}
 		return nil
 	})
@@ -321,17 +334,20 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	}
 	b.header.Has = append(b.header.Has, "the folders of "+formatCount(packed, "unit"))
 	if rest := len(units) - packed; rest > 0 {
-		b.header.Lacks = append(b.header.Lacks, "the folders of "+formatCount(rest, "unit")+" that are not on this host")
+		b.header.Lacks = append(b.header.Lacks,
+			"the folders of "+formatCount(rest, "unit")+" that are not on this host")
 	}
 	if len(changed) > 0 {
-		b.o.note("warning: %s changed as they were read, %s for one", formatCount(len(changed), "file"), changed[0])
+		b.o.note("warning: %s changed as they were read, %s for one",
+			formatCount(len(changed), "file"), changed[0])
 	}
 	return nil
 }
 
 func (b *backup) noteOutcome() {
 	h := b.header
-	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s", b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))
+	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s",
+		b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))
 	b.o.note("  in it: %s", strings.Join(h.Has, "; "))
 	b.o.note("  not in it: %s", strings.Join(h.Lacks, "; "))
 }

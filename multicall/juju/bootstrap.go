@@ -60,8 +60,10 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 	defer lock.Release()
 	if lock.Bootstrapped() {
-		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already", e.Name, e.Dir),
-			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+" removes it; -e NAME makes another one")
+		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already",
+			e.Name, e.Dir),
+			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+
+				" removes it; -e NAME makes another one")
 	}
 	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
 	if err := b.checkProvider(); err != nil {
@@ -83,10 +85,16 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	}
 	if strings.Contains(o.home.Dir, ":") {
 		return home.Environment{}, console.Hint(
-			fmt.Errorf("cannot bootstrap in %q: hooks could not find their tools, since a colon ends a folder's name in PATH", o.home.Dir),
+			fmt.Errorf(
+				"cannot bootstrap in %q: hooks could not find their tools, since a colon ends a folder's name in PATH",
+				o.home.Dir,
+			),
 			"set BIJOU_HOME to a folder without a colon in its path")
 	}
-	e := home.Environment{Dir: o.home.Path(name), Record: home.Record{Name: name, UUID: newUUID(), Provider: c.Provider}}
+	e := home.Environment{
+		Dir:    o.home.Path(name),
+		Record: home.Record{Name: name, UUID: newUUID(), Provider: c.Provider},
+	}
 	url, err := c.stateURL(e)
 	e.State = url
 	return e, err
@@ -193,7 +201,8 @@ func (b *bootstrap) clearFolder() error {
 func (b *bootstrap) environmentRecord() state.Environment {
 	return state.Environment{
 		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.provider.Series, defaultSeries), HostSeries: b.provider.Series,
+		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.provider.Series,
+			defaultSeries), HostSeries: b.provider.Series,
 		Config: b.environmentConfig(), Constraints: b.constraints, Tools: b.env.Tools,
 	}
 }
@@ -240,7 +249,8 @@ func (b *bootstrap) restoreState() error {
 		return err
 	}
 	err = b.o.openUnchecked(b.env, func(s *state.State) error {
-		return s.Update(b.o.ctx, func(tx *state.Tx) error { return tx.SetTools(b.env.Tools) }) // this binary may be another
+		// This binary may be another.
+		return s.Update(b.o.ctx, func(tx *state.Tx) error { return tx.SetTools(b.env.Tools) })
 	})
 	if err != nil {
 		return err
@@ -281,12 +291,18 @@ func (b *bootstrap) checkProvider() error {
 	}
 	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
 		return console.Hint(
-			console.Usage(fmt.Errorf("cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here", b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.provider.Series)),
+			console.Usage(fmt.Errorf(
+				"cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here",
+				b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.provider.Series,
+			)),
 			"leave --default-series out, or allow others with --config "+state.AllowOtherSeries+"=true")
 	}
 	if b.provider.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
-			fmt.Errorf("cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one", b.env.Name, b.env.Provider),
+			fmt.Errorf(
+				"cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one",
+				b.env.Name, b.env.Provider,
+			),
 			"--state etcd://HOST:PORT/PREFIX keeps it where they can; juju migrate-state takes an environment there that began in a file")
 	}
 	return nil

@@ -26,6 +26,7 @@ func (c cancelActionCmd) Run(o *operator) error {
 			}
 			return tx.CancelAction(n, time.Now())
 		}
-		return c.removeAll(o, s, removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
+		return c.removeAll(o, s,
+			removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
 	})
 }

@@ -39,10 +39,15 @@ func (o *operator) noteCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	isLocal := err == nil && e.Provider == state.ProviderLocal
 	links, _ := filepath.Glob(jujudFolder + "*/jujud")
-	if names, _ := findInCode(charmDir, jujudPattern, jujudPattern, 1); isLocal && len(links) == 0 && len(names) > 0 {
-		o.note("warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there", names[0], jujudFolder)
+	if names, _ := findInCode(charmDir, jujudPattern, jujudPattern, 1); isLocal && len(links) == 0 &&
+		len(names) > 0 {
+		o.note(
+			"warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there",
+			names[0], jujudFolder,
+		)
 	}
-	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux", "docs", "tests", "venv")
+	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux",
+		"docs", "tests", "venv")
 	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
 		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
 		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
@@ -51,14 +56,21 @@ func (o *operator) noteCalls(charmDir string) {
 
 // findInCode returns the names of up to maxFiles files in which the pattern is found, in YAML inYAML,
 // and with each what was found. Hidden folders and those of the names without are left out.
-func findInCode(charmDir string, pattern, inYAML func() *regexp.Regexp, maxFiles int, without ...string) (names, signs []string) {
+func findInCode(
+	charmDir string,
+	pattern, inYAML func() *regexp.Regexp,
+	maxFiles int,
+	without ...string,
+) (names, signs []string) {
 	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case len(names) == maxFiles:
 			return filepath.SkipAll
-		case err == nil && d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(without, d.Name())):
+		case err == nil && d.IsDir() && path != charmDir &&
+			(d.Name()[0] == '.' || slices.Contains(without, d.Name())):
 			return filepath.SkipDir
-		case err != nil || !d.Type().IsRegular() || slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
+		case err != nil || !d.Type().IsRegular() ||
+			slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
 			return nil
 		}
 		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
@@ -71,7 +83,8 @@ func findInCode(charmDir string, pattern, inYAML func() *regexp.Regexp, maxFiles
 		}
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
-			names, signs = append(names, name), append(signs, fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
+			names, signs = append(names, name), append(signs,
+				fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
 		}
 		return nil
 	})

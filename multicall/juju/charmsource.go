@@ -33,7 +33,8 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	const where = "say where charms are: --repository DIR (or JUJU_REPOSITORY)"
 	switch {
 	case c.repository == "" && !strings.Contains(c.name, ":"):
-		err = console.Hint(fmt.Errorf("cannot find charm %q: there is no such folder", c.name), "give a charm's folder, or "+where)
+		err = console.Hint(fmt.Errorf("cannot find charm %q: there is no such folder", c.name),
+			"give a charm's folder, or "+where)
 	case err == nil && c.repository == "":
 		err = console.Hint(fmt.Errorf("cannot find charm %q: no repository is given", c.name), where)
 	case err == nil && ref.Series != "" && c.series != "" && ref.Series != c.series:
@@ -52,7 +53,12 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
 	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
-	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: found.Meta.Name}, nil
+	return found, state.Origin{
+		Repository: dir,
+		Path:       found.Path,
+		Series:     found.Series,
+		Name:       found.Meta.Name,
+	}, nil
 }
 
 // readPath reads a folder, or an archive, which it unpacks into scratch with the checks that a unit makes.

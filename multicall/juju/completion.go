@@ -30,7 +30,13 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	o := &operator{ctx: ctx, streams: console.Streams{Err: io.Discard}, home: h, name: cmp.Or(w.Flags["environment"], w.Flags["model"]), parts: parts}
+	o := &operator{
+		ctx:     ctx,
+		streams: console.Streams{Err: io.Discard},
+		home:    h,
+		name:    cmp.Or(w.Flags["environment"], w.Flags["model"]),
+		parts:   parts,
+	}
 	names, _ = readChosen(o, func(v *state.View) ([]string, error) { return listNames(v, kinds) })
 	return names
 }

@@ -24,7 +24,12 @@ func (c dashboardCmd) Run(o *operator) error {
 		if err != nil {
 			o.note("warning: the page does not show the boot servers: %v", err)
 		}
-		return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
+		return dashboard.Serve(o.ctx, dashboard.Options{
+			Streams:     o.streams,
+			Flags:       c.Flags,
+			Environment: e,
+			Fleet:       f,
+		})
 	})
 }
 
@@ -50,5 +55,12 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
 	kind, _, _ := strings.Cut(e.State, ":")
-	return &dashboard.Environment{Name: e.Name, Version: o.parts.Version, Store: kind, State: s, Explain: unitMessage, Owed: o.parts.Owed}, err
+	return &dashboard.Environment{
+		Name:    e.Name,
+		Version: o.parts.Version,
+		Store:   kind,
+		State:   s,
+		Explain: unitMessage,
+		Owed:    o.parts.Owed,
+	}, err
 }

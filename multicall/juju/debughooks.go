@@ -21,10 +21,12 @@ type debugHooksCmd struct {
 // Run makes the session and attaches to it.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
-		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"), "install it, on Debian with: apt install tmux")
+		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"),
+			"install it, on Debian with: apt install tmux")
 	}
 	if !c.Detached && !console.IsTerminal(o.streams.In) {
-		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"), "use --detached, and attach from a terminal")
+		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"),
+			"use --detached, and attach from a terminal")
 	}
 	if err := c.checkUnitIsLocal(o); err != nil {
 		return err
@@ -54,21 +56,31 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 		return err
 	}
 	if _, err := os.Stat(o.parts.Hooks.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
-		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)", u.Name, u.Machine)
+		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)",
+			u.Name, u.Machine)
 	}
 	return nil
 }
 
 // startSession starts tmux before it tells the unit's agent, which would find no session otherwise.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
-	intro := fmt.Sprintf("echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"", c.Unit)
-	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit, "/bin/sh", "-c", intro)
+	intro := fmt.Sprintf(
+		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",
+		c.Unit,
+	)
+	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit,
+		"/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	owner := os.Geteuid()
 	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{Socket: socket, Hooks: c.Hooks, By: console.Caller(), Owner: &owner})
+		return tx.SetDebug(c.Unit, state.Debug{
+			Socket: socket,
+			Hooks:  c.Hooks,
+			By:     console.Caller(),
+			Owner:  &owner,
+		})
 	})
 	if err != nil {
 		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()

@@ -42,7 +42,13 @@ func (c debugLogCmd) Run(o *operator) error {
 	defer stop()
 	return o.openChosen(func(s *state.State) error {
 		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.CanColour(o.streams.Out)}
-		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{t.watchScope()}, read: t.readNew}
+		f := follower{
+			o:              o,
+			state:          s,
+			settleInterval: settleInterval,
+			scopes:         []state.Scope{t.watchScope()},
+			read:           t.readNew,
+		}
 		if c.Follow {
 			return f.follow(ctx)
 		}
@@ -187,5 +193,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			}
 		}
 	}
-	return time.Time{}, fmt.Errorf("cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)", text)
+	return time.Time{}, fmt.Errorf(
+		"cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
+		text,
+	)
 }

@@ -75,7 +75,14 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, err
 	}
-	service := state.Service{Name: c.Service, Origin: origin, ForceSeries: c.ForceSeries, Force: c.Force, JujuVersion: c.JujuVersion, Trusted: c.Trust}
+	service := state.Service{
+		Name:        c.Service,
+		Origin:      origin,
+		ForceSeries: c.ForceSeries,
+		Force:       c.Force,
+		JujuVersion: c.JujuVersion,
+		Trusted:     c.Trust,
+	}
 	if service.Name == "" {
 		service.Name = found.Meta.Name
 	}
@@ -96,13 +103,24 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 		return nil, err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
-		return nil, fmt.Errorf("cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to", c.Charm)
+		return nil, fmt.Errorf(
+			"cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to",
+			c.Charm,
+		)
 	}
 	files, err := parseResourceFiles(found.Meta, c.Resource)
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	d := &deployment{o: o, found: found, service: service, config: config, series: c.Series, files: files, placements: c.placements()}
+	d := &deployment{
+		o:          o,
+		found:      found,
+		service:    service,
+		config:     config,
+		series:     c.Series,
+		files:      files,
+		placements: c.placements(),
+	}
 	if !found.Meta.Subordinate {
 		d.units = c.NumUnits
 	}
@@ -190,7 +208,8 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
 		env, err := v.Environment()
 		if _, missing := v.Service(d.service.Name); err == nil && missing == nil {
-			err = fmt.Errorf("there is a service %q already; give another name behind the charm's", d.service.Name)
+			err = fmt.Errorf("there is a service %q already; give another name behind the charm's",
+				d.service.Name)
 		}
 		return env, err
 	})
@@ -210,7 +229,8 @@ func (o *operator) withForceHint(err error) error {
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
-		return console.Hint(err, fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", called))
+		return console.Hint(err,
+			fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", called))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
@@ -260,6 +280,7 @@ func (d *deployment) addUnits() error {
 
 func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
 	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
-		o.note("warning: the charm asks for %s: this version of bijou has none", strings.Join(append(required, optional...), ", "))
+		o.note("warning: the charm asks for %s: this version of bijou has none",
+			strings.Join(append(required, optional...), ", "))
 	}
 }

@@ -22,14 +22,18 @@ import (
 // refuseBundleFlags refuses flags that are of bundles.
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
-		return console.Usage(fmt.Errorf("--overlay, --dry-run and --format are of bundles, as is --allow-outside, and %q is none: that is a file *.yaml, or a folder with bundle.yaml", c.Charm))
+		return console.Usage(fmt.Errorf(
+			"--overlay, --dry-run and --format are of bundles, as is --allow-outside, and %q is none: that is a file *.yaml, or a folder with bundle.yaml",
+			c.Charm,
+		))
 	}
 	return nil
 }
 
 // deployBundle shows what is to be done, and does it step by step.
 func (c deployCmd) deployBundle(o *operator, path string) error {
-	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" || len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage) > 0 || c.NumUnits != 1 {
+	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
+		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage) > 0 || c.NumUnits != 1 {
 		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format only: what else there is stands in it, or in an overlay"))
 	}
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
@@ -104,11 +108,25 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	}
 	switch step.Action {
 	case bundle.Deploy:
-		added := state.Service{Name: service, Origin: e.Found[service].Origin, Storage: step.Storage, ForceSeries: e.cmd.ForceSeries, Force: e.cmd.Force}
+		added := state.Service{
+			Name:        service,
+			Origin:      e.Found[service].Origin,
+			Storage:     step.Storage,
+			ForceSeries: e.cmd.ForceSeries,
+			Force:       e.cmd.Force,
+		}
 		if step.Constraints != nil {
 			added.Constraints = *step.Constraints
 		}
-		d := deployment{o: e.o, state: e.state, found: e.Found[service].Found, service: added, config: step.Options, series: step.Series, files: files}
+		d := deployment{
+			o:       e.o,
+			state:   e.state,
+			found:   e.Found[service].Found,
+			service: added,
+			config:  step.Options,
+			series:  step.Series,
+			files:   files,
+		}
 		return d.run()
 	case bundle.Upgrade:
 		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
@@ -195,7 +213,8 @@ func findBundle(path string) (file string, isBundle bool) {
 	_, err = os.Stat(file)
 	_, noCharm := os.Stat(filepath.Join(path, "metadata.yaml"))
 	craft, noCraft := readFile(filepath.Join(path, "charmcraft.yaml"), charm.MaxYAML)
-	return file, err == nil && noCharm != nil && (noCraft != nil || regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft))
+	return file, err == nil && noCharm != nil &&
+		(noCraft != nil || regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft))
 }
 
 // openBundle calls f with the bundle held against the chosen environment. Archives are
@@ -280,7 +299,8 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 	for _, file := range b.Outside {
 		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's folder: %s", file))
 	}
-	return console.Hint(errors.Join(errs...), fmt.Sprintf("if its charms may have these files: juju %s --allow-outside", quoteShellWords(o.args)))
+	return console.Hint(errors.Join(errs...),
+		fmt.Sprintf("if its charms may have these files: juju %s --allow-outside", quoteShellWords(o.args)))
 }
 
 // resolveSymlinks returns the path itself, without the symlinks of the folders above it that are
@@ -296,8 +316,15 @@ func resolveSymlinks(path string) string {
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
-func (c deployCmd) readApplication(o *operator, name string, a *bundle.Application, have bundle.Service, scratch string) (found bundle.Found, err error) {
-	if scheme, _, isURL := strings.Cut(a.Charm, ":"); !filepath.IsAbs(a.Charm) && (c.Repository == "" || isURL && scheme != "local") {
+func (c deployCmd) readApplication(
+	o *operator,
+	name string,
+	a *bundle.Application,
+	have bundle.Service,
+	scratch string,
+) (found bundle.Found, err error) {
+	if scheme, _, isURL := strings.Cut(a.Charm, ":"); !filepath.IsAbs(a.Charm) &&
+		(c.Repository == "" || isURL && scheme != "local") {
 		return found, console.Hint(fmt.Errorf("charm %q is a store's, which bijou does not have", a.Charm),
 			"give a charm's path, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
 	}

@@ -75,7 +75,10 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	if c.Yes {
 		return nil
 	}
-	fmt.Fprintf(o.streams.Err, "This destroys environment %q in %s with all its services and data.\nType its name to go on: ", e.Name, e.Dir)
+	fmt.Fprintf(
+		o.streams.Err, "This destroys environment %q in %s with all its services and data.\nType its name to go on: ",
+		e.Name, e.Dir,
+	)
 	answer, err := bufio.NewReader(o.streams.In).ReadString('\n')
 	if err != nil && answer == "" {
 		return console.Hint(errors.New("nothing was destroyed: there was no answer"), "-y does not ask")
@@ -158,7 +161,8 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 			return err
 		}
 		if len(left.failed) > 0 {
-			o.note("%s in error will not run any more hooks: %s", formatCount(len(left.failed), "unit"), listReasons(left.failed))
+			o.note("%s in error will not run any more hooks: %s",
+				formatCount(len(left.failed), "unit"), listReasons(left.failed))
 		}
 
 		return nil

@@ -33,7 +33,9 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		}
 		o.affect(untilIdle, servicesOf(r)...)
 		if !c.Force {
-			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool { return holdsRelation(u, relation, r.ID) })
+			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool {
+				return holdsRelation(u, relation, r.ID)
+			})
 			return nil
 		}
 		return state.IgnoreNotFound(s.ForceDestroyRelation(o.ctx, r.ID)) // it is gone if it had no members
@@ -57,7 +59,10 @@ func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	}
 	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
 	if err != nil {
-		return state.Relation{}, console.Usage(fmt.Errorf("%q is not a relation's id: give an id, or two services", c.A))
+		return state.Relation{}, console.Usage(fmt.Errorf(
+			"%q is not a relation's id: give an id, or two services",
+			c.A,
+		))
 	}
 	return tx.Relation(id)
 }

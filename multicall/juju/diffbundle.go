@@ -19,8 +19,18 @@ type diffBundleCmd struct {
 func (c diffBundleCmd) Run(o *operator) error {
 	path, isBundle := findBundle(c.Bundle)
 	if !isBundle {
-		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml", c.Bundle))
+		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml",
+			c.Bundle))
 	}
-	cmd := deployCmd{Overlay: c.Overlay, Repository: c.Repository, Force: true, ForceSeries: true, AllowOutside: true} // nothing is done
-	return cmd.openBundle(o, path, func(_ *state.State, b *bundle.Comparison) error { return o.encode(c.Format, b.Diff()) })
+	// Nothing is done.
+	cmd := deployCmd{
+		Overlay:      c.Overlay,
+		Repository:   c.Repository,
+		Force:        true,
+		ForceSeries:  true,
+		AllowOutside: true,
+	}
+	return cmd.openBundle(o, path, func(_ *state.State, b *bundle.Comparison) error {
+		return o.encode(c.Format, b.Diff())
+	})
 }

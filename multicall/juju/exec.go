@@ -39,7 +39,10 @@ func (c execCmd) runOnMachine(o *operator) error {
 	code := command.ProcessState.ExitCode()
 	switch {
 	case !timer.Stop():
-		return taskError(fmt.Errorf("on machine %s it had not ended after %s: it was ended", c.Machine, c.Timeout), true)
+		return taskError(
+			fmt.Errorf("on machine %s it had not ended after %s: it was ended", c.Machine, c.Timeout),
+			true,
+		)
 	case c.Format == "plain":
 		return console.Exit(code, nil)
 	}

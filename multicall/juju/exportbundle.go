@@ -31,7 +31,9 @@ func (c exportBundleCmd) Run(o *operator) error {
 		if err != nil {
 			return fmt.Errorf("cannot export the environment: %w", err)
 		}
-		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
+		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
+			return status.Read(v, status.Options{Now: time.Now()})
+		})
 		if err != nil {
 			return err
 		}

@@ -51,8 +51,14 @@ func (c configCmd) show(o *operator) error {
 			return doc, err
 		}
 		set, err := v.Config(c.Service)
-		trust := setting{Type: "bool", Description: "Do its units get the cloud's credential", Value: s.Trusted, Source: settingSource(s.Trusted)}
-		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config, set.Values), map[string]setting{"trust": trust}}, err
+		trust := setting{
+			Type:        "bool",
+			Description: "Do its units get the cloud's credential",
+			Value:       s.Trusted,
+			Source:      settingSource(s.Trusted),
+		}
+		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config,
+			set.Values), map[string]setting{"trust": trust}}, err
 	})
 	if err != nil {
 		return err
@@ -62,7 +68,8 @@ func (c configCmd) show(o *operator) error {
 	}
 	found, ok := doc.Settings[c.Words[0]]
 	if !ok {
-		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]), "juju get "+c.Service+" shows all")
+		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]),
+			"juju get "+c.Service+" shows all")
 	}
 	if found.Value != nil {
 		_, err = fmt.Fprintln(o.streams.Out, found.Value)

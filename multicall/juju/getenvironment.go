@@ -30,7 +30,8 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	}
 	value, ok := values[c.Key]
 	if !ok {
-		return fmt.Errorf("unknown environment setting %q: there are %s", c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+		return fmt.Errorf("unknown environment setting %q: there are %s",
+			c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	}
 	_, err = fmt.Fprintln(o.streams.Out, value)
 	return err

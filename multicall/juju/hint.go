@@ -22,11 +22,18 @@ func withHint(err error) error {
 	case errors.Is(err, context.Canceled):
 		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
 	case errors.Is(err, state.ErrAway):
-		return console.Hint(err, "see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change")
+		return console.Hint(
+			err,
+			"see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change",
+		)
 	case errors.Is(err, state.ErrMoved):
-		return console.Hint(err, "a migration was cut off: repeat juju migrate-state with that URL; elsewhere than where it began, take environment.yaml from there")
+		return console.Hint(
+			err,
+			"a migration was cut off: repeat juju migrate-state with that URL; elsewhere than where it began, take environment.yaml from there",
+		)
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
-		return console.Hint(err, "the environment's store is gone; juju destroy-environment --force removes what is left")
+		return console.Hint(err,
+			"the environment's store is gone; juju destroy-environment --force removes what is left")
 	}
 	return err
 }

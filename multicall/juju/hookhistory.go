@@ -86,7 +86,8 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 		}
 	}
 	if r := running; r != nil {
-		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-", strings.TrimPrefix(r.HeldBy(), ", "))
+		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-",
+			strings.TrimPrefix(r.HeldBy(), ", "))
 	}
 	return t
 }

@@ -33,7 +33,8 @@ func (c interruptCmd) Run(o *operator) error {
 		case err != nil || o.ctx.Err() != nil:
 			return errors.Join(err, o.ctx.Err())
 		case end == "":
-			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout), "it will, once its agent is there: juju status "+c.Unit)
+			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout),
+				"it will, once its agent is there: juju status "+c.Unit)
 		}
 		fmt.Fprintln(o.streams.Out, what, end)
 		return nil
@@ -76,5 +77,6 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 			return "had ended by itself before that, with success", nil
 		}
 	}
-	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit + " " + op.Running().Relation), err
+	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit +
+		" " + op.Running().Relation), err
 }

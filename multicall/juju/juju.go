@@ -44,7 +44,18 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	args, tail := cutCommand(args)
 	var g grammar
 	names := func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
-	parsed, err := console.Parse(s, console.Command{Name: "juju", Grammar: &g, Commands: &commands{}, Help: helpFiles, Inserts: helpInserts(), Names: names}, args)
+	parsed, err := console.Parse(
+		s,
+		console.Command{
+			Name:     "juju",
+			Grammar:  &g,
+			Commands: &commands{},
+			Help:     helpFiles,
+			Inserts:  helpInserts(),
+			Names:    names,
+		},
+		args,
+	)
 	if err != nil {
 		return err
 	}
@@ -55,7 +66,15 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	bar := console.NewProgress(s.Err, time.Now)
 	defer bar.End()
 	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
-	o := &operator{ctx: ctx, streams: s, home: h, name: environmentName(cmp.Or(g.Environment, g.Model)), parts: parts, args: args, command: tail}
+	o := &operator{
+		ctx:     ctx,
+		streams: s,
+		home:    h,
+		name:    environmentName(cmp.Or(g.Environment, g.Model)),
+		parts:   parts,
+		args:    args,
+		command: tail,
+	}
 	err = parsed.Run(o)
 	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
 		err = o.awaitAffected(c.flags())

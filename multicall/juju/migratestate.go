@@ -45,7 +45,10 @@ func (c migrateStateCmd) Run(o *operator) error {
 		err = now.DropCredentials()
 	}
 	if err != nil {
-		return fmt.Errorf("environment %q has its state there, but cannot drop the credentials of the old store: %w", e.Name, err)
+		return fmt.Errorf(
+			"environment %q has its state there, but cannot drop the credentials of the old store: %w",
+			e.Name, err,
+		)
 	}
 
 	return nil
@@ -54,7 +57,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 func withMigrationHint(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):
-		return console.Hint(err, "juju stop -e "+e.Name+" ends those of this host, and systemctl stop 'bijou-*' those of another",
+		return console.Hint(err, "juju stop -e "+e.Name+
+			" ends those of this host, and systemctl stop 'bijou-*' those of another",
 			"one that has died is gone "+state.SessionTTL.String()+" later")
 	case errors.Is(err, state.ErrStoreExists):
 		return console.Hint(err, "give a place of its own: another prefix, or another file")
@@ -86,7 +90,8 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 		return err
 	}
 	o.warnOfStore(to)
-	o.note("  %s of %d bytes, the same in both stores: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
+	o.note("  %s of %d bytes, the same in both stores: sha256 %s",
+		formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
 	if c.Keep {
 		o.note("  the old store stays, marked as moved: %s", old)
 	}

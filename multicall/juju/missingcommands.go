@@ -31,7 +31,10 @@ func missingCommands() []missing {
 func refuseMissing(args []string) error {
 	for _, m := range missingCommands() {
 		if len(args) > 0 && slices.Contains(strings.Fields(m.commands), args[0]) {
-			return console.Hint(console.Usage(fmt.Errorf("there is no command %q: bijou has no %s", args[0], m.what)), m.instead)
+			return console.Hint(
+				console.Usage(fmt.Errorf("there is no command %q: bijou has no %s", args[0], m.what)),
+				m.instead,
+			)
 		}
 	}
 	return nil

@@ -29,7 +29,8 @@ func (o *operator) checkStopped(e home.Environment) error {
 			return err
 		}
 		if pid != 0 {
-			return fmt.Errorf("the agent of machine %s runs, %s: %w", filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
+			return fmt.Errorf("the agent of machine %s runs, %s: %w",
+				filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
 		}
 	}
 	return nil
@@ -122,7 +123,12 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
 		if held && o.parts.Claims.IsAlive(old) && isStateInside {
 			_, hint := o.describeHolder(old)
-			return console.Hint(fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first", id, old), hint, "then juju start --moved again")
+			return console.Hint(
+				fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first",
+					id, old),
+				hint,
+				"then juju start --moved again",
+			)
 		}
 		return tx.ReassignClaim(id, &here)
 	})
@@ -155,14 +161,16 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	}
 
 	state, hint := o.describeHolder(old)
-	o.note("warning: %s %s; nothing of it is written any more, but a hook that it has begun may go on", old, state)
+	o.note("warning: %s %s; nothing of it is written any more, but a hook that it has begun may go on",
+		old, state)
 	o.note("hint: %s", hint)
 	return nil
 }
 
 func (o *operator) describeHolder(old state.Holder) (state, hint string) {
 	if o.parts.Claims.IsStopped(old) {
-		return "was stopped, and cannot end", fmt.Sprintf("kill -9 %d ends it; kill -CONT %[1]d lets it go on", old.PID)
+		return "was stopped, and cannot end", fmt.Sprintf("kill -9 %d ends it; kill -CONT %[1]d lets it go on",
+			old.PID)
 	}
 	return "does not end", fmt.Sprintf("kill %d ends it, or kill -9 %[1]d", old.PID)
 }

@@ -121,7 +121,10 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
-		o.note("warning: the background process of environment %q is not running: nothing will happen until it does", e.Name)
+		o.note(
+			"warning: the background process of environment %q is not running: nothing will happen until it does",
+			e.Name,
+		)
 		o.note("hint: start it again with: juju start -e %s", e.Name)
 	}
 }

@@ -16,7 +16,8 @@ type placementFlags struct {
 
 func (p placementFlags) check() error {
 	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
-		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each", n, formatCount(p.NumUnits, "unit")))
+		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each",
+			n, formatCount(p.NumUnits, "unit")))
 	}
 	return checkCount(p.NumUnits, "unit")
 }
@@ -30,7 +31,8 @@ func checkCount(n int, thing string) error {
 	case n < 1:
 		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
 	case n > maxAtOnce:
-		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most", formatCount(n, thing), maxAtOnce))
+		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most",
+			formatCount(n, thing), maxAtOnce))
 	}
 	return nil
 }

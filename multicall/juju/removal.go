@@ -108,7 +108,8 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 		case r.DestroyStorage:
 			o.note("storage %s goes with it, and all that it holds", one.ID)
 		default:
-			o.note("storage %s stays on machine %s with what it holds; juju remove-storage %s removes it", one.ID, one.Machine, one.ID)
+			o.note("storage %s stays on machine %s with what it holds; juju remove-storage %s removes it",
+				one.ID, one.Machine, one.ID)
 		}
 	}
 	return nil

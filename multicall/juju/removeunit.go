@@ -54,7 +54,8 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 		}
 		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
 		if c.NumUnits < 0 || c.NumUnits > len(units) {
-			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d", formatCount(c.NumUnits, "unit"), service, len(units))
+			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d",
+				formatCount(c.NumUnits, "unit"), service, len(units))
 		}
 		for _, u := range units[len(units)-c.NumUnits:] {
 			chosen = append(chosen, u.Name)
@@ -81,7 +82,8 @@ func checkUnitRemovable(tx *state.Tx, name string) error {
 		return err
 	}
 	if u.Principal != "" && u.Life == state.Alive {
-		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it", name, u.Principal),
+		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it",
+			name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
 	}
 

@@ -32,7 +32,10 @@ func (c resolvedCmd) Run(o *operator) error {
 	case isMachine:
 		return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
 	case c.Constraints != nil:
-		return console.Usage(fmt.Errorf("--constraints is for machines, and %q is not the id of one: a unit's never change", c.Unit))
+		return console.Usage(fmt.Errorf(
+			"--constraints is for machines, and %q is not the id of one: a unit's never change",
+			c.Unit,
+		))
 	}
 	var failed state.Hook
 	var runs *state.RunningHook
@@ -83,7 +86,8 @@ func (c resolvedCmd) noteRelationErrors(o *operator) error {
 		inside, err := v.Uniter(c.Unit)
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if r := inside.Relations[id]; r.Failure != nil {
-				o.note("its %s is in error; for that: juju resolved %s %s", state.Relation{ID: id}, c.Unit, r.Name)
+				o.note("its %s is in error; for that: juju resolved %s %s",
+					state.Relation{ID: id}, c.Unit, r.Name)
 			}
 		}
 		return err
@@ -107,7 +111,11 @@ const noteErrorsTimeout = 2 * time.Second
 // noteErrors says which units in error, of these and of related services, are in the way of what was
 // just said to follow, and what their hooks wait for. blocks is asked about a unit's own error with an empty relation. What
 // cannot be read is not said: the command has done its work.
-func (o *operator) noteErrors(s *state.State, services []string, blocks func(name string, u status.Unit, relation string) bool) {
+func (o *operator) noteErrors(
+	s *state.State,
+	services []string,
+	blocks func(name string, u status.Unit, relation string) bool,
+) {
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
 	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {

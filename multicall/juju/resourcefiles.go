@@ -38,7 +38,8 @@ func checkResourceFile(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%q is not a file", path)
 	case info.Size() > state.MaxResource:
-		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)", path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
+		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)",
+			path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
 	}
 	return nil
 }
@@ -99,7 +100,8 @@ func (o *operator) noteMissingResources(meta *charm.Meta, service string, files 
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)
 		if _, given := files[name]; !given && err == nil {
-			o.note("hint: the charm may want its resource %q: juju attach-resource %s %s=FILE", name, service, name)
+			o.note("hint: the charm may want its resource %q: juju attach-resource %s %s=FILE",
+				name, service, name)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func (c restoreCmd) Run(o *operator) error {
 		err := c.restoreEnvironment(o, a)
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
-			err = console.Hint(err, "--state URL names another place; --replace puts the same environment back in its place")
+			err = console.Hint(err,
+				"--state URL names another place; --replace puts the same environment back in its place")
 		case errors.Is(err, state.ErrRunning):
 			err = console.Hint(err, "juju stop ends the agents of this host")
 		}
@@ -80,7 +81,8 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 
 			return nil
 		}
-		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir), "-e NAME restores it under another name; --replace puts it back if it is the same")
+		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir),
+			"-e NAME restores it under another name; --replace puts it back if it is the same")
 	case lock.Bootstrapped():
 		err = r.replaceInPlace()
 	default:
@@ -121,7 +123,8 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 		return false, nil // it is another, whatever it is
 	}
 
-	r.o.note("environment %q was restored from this backup already, and is whole: only its start was missing", e.Name)
+	r.o.note("environment %q was restored from this backup already, and is whole: only its start was missing",
+		e.Name)
 	if err := r.o.startBackground(e); err != nil {
 		return true, err
 	}
@@ -142,7 +145,10 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	if r.cmd.Replace {
 		next = "it is made again"
 	}
-	r.o.note("  the state in %s is whole already, since a restoration of this backup was cut off after that; %s", e.State, next)
+	r.o.note(
+		"  the state in %s is whole already, since a restoration of this backup was cut off after that; %s",
+		e.State, next,
+	)
 	return env.UUID, nil
 }
 
@@ -152,7 +158,11 @@ func (r *restore) replaceInPlace() error {
 		return err
 	}
 	if now.UUID != r.archive.UUID {
-		return console.Hint(fmt.Errorf("the one in %s is another, with the uuid %s, and not %s", now.Dir, now.UUID, r.archive.UUID), "-e NAME restores it under another name")
+		return console.Hint(
+			fmt.Errorf("the one in %s is another, with the uuid %s, and not %s",
+				now.Dir, now.UUID, r.archive.UUID),
+			"-e NAME restores it under another name",
+		)
 	}
 	old := now.State
 	err = r.o.checkStopped(now)
@@ -245,7 +255,8 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	if err := r.noteStorage(e); err != nil {
 		return err
 	}
-	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s", formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
+	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s",
+		formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
 	r.noteOutcome()
 	return nil
 }
@@ -255,7 +266,8 @@ func (r *restore) noteOutcome() {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
 		r.o.note("  units whose folders are not as the backup says wait for: juju resolved UNIT")
 	} else {
-		r.o.note("  it is another environment, with the uuid %s; no machine of the old one is its own", r.env.UUID)
+		r.o.note("  it is another environment, with the uuid %s; no machine of the old one is its own",
+			r.env.UUID)
 		r.o.note("  units whose folders are not in the backup begin anew; other machines than 0 wait for: juju resolved MACHINE")
 	}
 }
@@ -355,7 +367,8 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 			return err
 		}
 		if !empty && !mayBeThere {
-			return console.Hint(fmt.Errorf("%s has files already", folder), "move it away, or remove it if a restoration that was cut off has left it")
+			return console.Hint(fmt.Errorf("%s has files already", folder),
+				"move it away, or remove it if a restoration that was cut off has left it")
 		}
 		if !empty {
 			return nil
@@ -443,7 +456,8 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 			aside := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
 			one, err := setAside(name, folder, aside)
 			if err != nil {
-				err = console.Hint(fmt.Errorf("cannot set the unit's folder %s aside: %w", folder, err), "nothing was restored: make room for it there, or move it away, and restore again")
+				err = console.Hint(fmt.Errorf("cannot set the unit's folder %s aside: %w", folder, err),
+					"nothing was restored: make room for it there, or move it away, and restore again")
 				return nil, errors.Join(err, all.undo(r.o))
 			}
 			if one.own == "" {
@@ -579,7 +593,8 @@ func (r *restore) noteSealed(e home.Environment) error {
 		})
 		if len(sealed) > 0 {
 			r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
-			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up", keyfile.FileName)
+			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up",
+				keyfile.FileName)
 		}
 		return err
 	})

@@ -41,11 +41,17 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 		case err != nil:
 			return err
 		case c.Forget && n > 0:
-			return fmt.Errorf("%s were sealed with an older key, and are sealed anew now: a hook may still use it; run this again later", formatCount(n, "content"))
+			return fmt.Errorf(
+				"%s were sealed with an older key, and are sealed anew now: a hook may still use it; run this again later",
+				formatCount(n, "content"),
+			)
 		case c.Forget:
 			return o.giveSecretKeys(e, s, next[len(next)-1:])
 		}
-		o.note("secrets are sealed with a new key, %s anew; those of before stay, for backups: juju rotate-secret-key --forget removes them", formatCount(n, "content"))
+		o.note(
+			"secrets are sealed with a new key, %s anew; those of before stay, for backups: juju rotate-secret-key --forget removes them",
+			formatCount(n, "content"),
+		)
 		return nil
 	})
 }

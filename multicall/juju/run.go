@@ -15,5 +15,10 @@ func (c runCmd) Run(o *operator) error {
 	if c.Format == "json" {
 		c.Format = taskFormat
 	}
-	return runActionCmd{Words: c.Units, Params: c.Params, Wait: waitFlag{true, c.Timeout}, Format: c.Format}.Run(o)
+	return runActionCmd{
+		Words:  c.Units,
+		Params: c.Params,
+		Wait:   waitFlag{true, c.Timeout},
+		Format: c.Format,
+	}.Run(o)
 }

@@ -101,7 +101,8 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 		return nil
 	})
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
-		err = console.Hint(err, "juju actions SERVICE lists what there is", "put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
+		err = console.Hint(err, "juju actions SERVICE lists what there is",
+			"put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
 	}
 	return all, err
 }

@@ -27,7 +27,10 @@ func (r runResult) print(format string) error {
 	errs := r.down
 	for _, a := range r.actions {
 		if a.action.Status != state.ActionCompleted {
-			errs = append(errs, fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)))
+			errs = append(
+				errs,
+				fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)),
+			)
 		}
 	}
 	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
@@ -65,7 +68,8 @@ func (r runResult) printOutput(a *awaitedAction) error {
 		}
 	}
 	if n := a.output.Dropped; n > 0 {
-		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept", a.action.Unit, n, state.MaxOutput)
+		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept",
+			a.action.Unit, n, state.MaxOutput)
 	}
 	return nil
 }
@@ -87,7 +91,8 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Status == state.ActionCancelled:
 		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
 	}
-	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d", a.action.Unit, why, a.action.ID)
+	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d",
+		a.action.Unit, why, a.action.ID)
 }
 
 // exitError carries the exit code: that of a single unit's command, else 1 if any failed.

@@ -43,7 +43,11 @@ func (c scpCmd) Run(o *operator) error {
 		return err
 	}
 	if len(to.Copy) == 0 {
-		return console.Hint(fmt.Errorf("cannot copy: %s", to.NoCopy), "let it go by a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+" 'cat >FILE' <FILE; of a folder: tar -c, tar -x")
+		return console.Hint(
+			fmt.Errorf("cannot copy: %s", to.NoCopy),
+			"let it go by a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+
+				" 'cat >FILE' <FILE; of a folder: tar -c, tar -x",
+		)
 	}
 	file = to.remoteName(file)
 	words := [2]string{file, localName(c.To)}

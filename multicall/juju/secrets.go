@@ -62,7 +62,10 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	}
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 		if rev := r.Revisions[n]; revisions {
-			info.Revisions = append(info.Revisions, revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatTime(rev.Expires)})
+			info.Revisions = append(
+				info.Revisions,
+				revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatTime(rev.Expires)},
+			)
 		}
 	}
 	for _, g := range r.Grants {
@@ -95,7 +98,8 @@ func (c secretsCmd) Run(o *operator) error {
 	for _, r := range all {
 		if c.Owner == "" || r.Owner.String() == c.Owner {
 			infos[r.ID] = newSecretInfo(r, c.Revisions)
-			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest), formatTime(r.Updated))
+			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
+				formatTime(r.Updated))
 		}
 	}
 	return o.printTable(c.Format, infos, t)

@@ -54,7 +54,8 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
 	credential, attributes := ofCloud[c.Credential], map[string]string{}
 	if credential.Decode(&attributes) != nil || attributes["auth-type"] == "" {
-		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes", c.File, c.Credential, c.Cloud)
+		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes",
+			c.File, c.Credential, c.Cloud)
 	}
 	region, known := spec.Regions[spec.Region]
 	if len(spec.Regions) > 0 && (!known || region.Decode(&spec) != nil) {

@@ -19,7 +19,9 @@ type showMachineCmd struct {
 
 // Run prints the machines, all that were named or none.
 func (c showMachineCmd) Run(o *operator) error {
-	s, err := readChosen(o, func(v *state.View) (status.Status, error) { return status.Read(v, status.Options{Now: time.Now()}) })
+	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
+		return status.Read(v, status.Options{Now: time.Now()})
+	})
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,9 @@ func (c showMachineCmd) Run(o *operator) error {
 			return console.Hint(fmt.Errorf("machine %q not found", id), "juju machines lists them")
 		}
 	}
-	maps.DeleteFunc(s.Machines, func(id string, _ status.Machine) bool { return len(c.Machines) > 0 && !slices.Contains(c.Machines, id) })
+	maps.DeleteFunc(s.Machines, func(id string, _ status.Machine) bool {
+		return len(c.Machines) > 0 && !slices.Contains(c.Machines, id)
+	})
 	entries := machineEntries(s)
 	return o.printTable(c.Format, map[string]any{"machines": entries}, machineTable(s, entries))
 }

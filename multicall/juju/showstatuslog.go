@@ -30,7 +30,8 @@ func (c showStatusLogCmd) Run(o *operator) error {
 			all = append(all, pastStatus{r.Said.Status, r.Said.Message, r.Said.Since, "workload"})
 		}
 		if r.Failure != "" {
-			all = append(all, pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
+			all = append(all,
+				pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
 		}
 	}
 	if running != nil {
@@ -39,7 +40,8 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	all = all[max(0, len(all)-c.Count):]
 	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
 	for _, p := range all {
-		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status, text.FirstLine(p.Message))
+		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status,
+			text.FirstLine(p.Message))
 	}
 	return o.printTable(c.Format, all, t)
 }

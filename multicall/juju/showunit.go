@@ -39,7 +39,8 @@ func (c showUnitCmd) Run(o *operator) error {
 			}
 			d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
 			if all[name] = d; !c.narrow(d.Relations) {
-				return nil, console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related), "juju show-unit "+name+" shows all")
+				return nil, console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related),
+					"juju show-unit "+name+" shows all")
 			}
 			names = append(names, name)
 		}

@@ -271,7 +271,13 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 const yamlBatch = 50
 
 // writeYAMLMap writes each entry as add does; nil: as yaml does.
-func writeYAMLMap[T any](y *yamlStream, depth int, name string, entries map[string]T, add func(depth int, name string, entry any)) {
+func writeYAMLMap[T any](
+	y *yamlStream,
+	depth int,
+	name string,
+	entries map[string]T,
+	add func(depth int, name string, entry any),
+) {
 	if len(entries) == 0 {
 		y.add(depth, name, struct{}{})
 		return

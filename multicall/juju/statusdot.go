@@ -116,7 +116,8 @@ func relationTable(s status.Status) *console.Table {
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
 		provider, consumer := r.Ends()
-		t.Add(stateColour(r.State()), name, r.Interface, provider+":"+r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
+		t.Add(stateColour(r.State()), name, r.Interface, provider+":"+
+			r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
 			status.WithLife(r.State(), r.Life), relationMessage(r))
 	}
 	return t
@@ -127,7 +128,11 @@ func relationMessage(r status.Relation) string {
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(messages, unit+": "+text.FirstLine(view.Message)+failureHint(cmp.Or(view.Stderr, view.Logged), view.See))
+				messages = append(
+					messages,
+					unit+": "+text.FirstLine(view.Message)+
+						failureHint(cmp.Or(view.Stderr, view.Logged), view.See),
+				)
 			}
 		}
 	}
@@ -143,7 +148,8 @@ func relationUnitTable(s status.Status) *console.Table {
 		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
 			end := r.Services[service]
 			add := func(unit, shown, message string) {
-				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role), unit, status.WithLife(shown, r.Life), message)
+				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name,
+					string(end.Role), unit, status.WithLife(shown, r.Life), message)
 			}
 			if len(end.Units) == 0 {
 				add("-", end.State, "")

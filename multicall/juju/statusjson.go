@@ -105,7 +105,12 @@ func newJujuStatus(s status.Status) jujuStatus {
 
 func newJujuMachine(m status.Machine) jujuMachine {
 	agent := status.Info{Current: string(m.State), Version: m.Agent, Life: m.Life}
-	view := jujuMachine{Machine: m, Agent: agent, Instance: status.Info{Current: "running"}, Base: charm.BaseOfSeries(m.Series)}
+	view := jujuMachine{
+		Machine:  m,
+		Agent:    agent,
+		Instance: status.Info{Current: "running"},
+		Base:     charm.BaseOfSeries(m.Series),
+	}
 	if m.DNSName != "" {
 		view.IPAddresses = []string{m.DNSName}
 	}
@@ -136,7 +141,12 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 }
 
 func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
-	view := jujuUnit{Unit: u, Workload: u.WorkloadInfo(), Agent: u.AgentInfo(), Subordinates: map[string]jujuUnit{}}
+	view := jujuUnit{
+		Unit:         u,
+		Workload:     u.WorkloadInfo(),
+		Agent:        u.AgentInfo(),
+		Subordinates: map[string]jujuUnit{},
+	}
 	for _, name := range u.Subordinates {
 		if sub, ok := all[name]; ok {
 			view.Subordinates[name] = newJujuUnit(sub, all)

@@ -144,7 +144,8 @@ func serviceTable(s status.Status) *console.Table {
 		sv := s.Services[name]
 		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
 		said := sv.StatusInfo()
-		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed, strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
+		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed,
+			strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
 	}
 	return t
 }
@@ -169,7 +170,11 @@ func unitTable(s status.Status) *console.Table {
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		t.Add(cmp.Or(stateColour(rowState(u)), stateColour(workload.Current)), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current, "-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
+		t.Add(cmp.Or(
+			stateColour(rowState(u)),
+			stateColour(workload.Current),
+		), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current,
+			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), formatSince(u), unitMessage(u, workload.Message))
 	}
 	return t

@@ -78,7 +78,8 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 		return err
 	})
 	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
-		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series), "deploy another service with: juju deploy --base "+c.Base)
+		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series),
+			"deploy another service with: juju deploy --base "+c.Base)
 	}
 	if err == nil {
 		u.target, err = u.findTarget(scratch)
@@ -154,7 +155,10 @@ func (u *upgrade) commit() error {
 			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
 		}
 	}
-	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error { return u.writeUpgrade(tx, record) }); err != nil {
+	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error {
+		return u.writeUpgrade(tx,
+			record)
+	}); err != nil {
 		return err
 	}
 	if u.cmd.DryRun {
@@ -212,7 +216,9 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 func (u *upgrade) readGiven() error {
 	to := u.target.found.Charm
 	if to == nil {
-		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(u.target.url.String()) })
+		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
+			return v.Charm(u.target.url.String())
+		})
 		if err != nil {
 			return err
 		}
@@ -260,7 +266,10 @@ func (u *upgrade) noteSkipped() {
 		u.o.note("INFO %s", formatSkipped(b))
 	}
 	if len(u.skipped) > 0 {
-		u.o.note("hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s", u.service.Name)
+		u.o.note(
+			"hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s",
+			u.service.Name,
+		)
 	}
 }
 
@@ -270,7 +279,8 @@ func formatSkipped(b state.OutdatedUnit) string {
 
 func (u *upgrade) describeMove(goes string) string {
 	if u.target.url == u.current.URL {
-		return fmt.Sprintf("service %q runs %s already, and what is behind %s", u.service.Name, u.current.URL, goes)
+		return fmt.Sprintf("service %q runs %s already, and what is behind %s",
+			u.service.Name, u.current.URL, goes)
 	}
 	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.current.URL, u.target.url)
 }
@@ -310,7 +320,9 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
 	if c.Revision != nil {
 		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
-		_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) { return v.Charm(url.String()) })
+		_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
+			return v.Charm(url.String())
+		})
 		if err == nil || state.IgnoreNotFound(err) != nil {
 			return upgradeTarget{url: url, origin: u.service.Origin}, err
 		}
@@ -323,7 +335,8 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
-		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d", found.Path, found.Revision, found.Meta.Name, *c.Revision)
+		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d",
+			found.Path, found.Revision, found.Meta.Name, *c.Revision)
 	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
 		return t, nil
 	}

@@ -87,7 +87,8 @@ func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	if c.AllowDowngrade || !isOlder {
 		return nil
 	}
-	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s", e.Name, now, version),
+	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s",
+		e.Name, now, version),
 		"call the newer binary, or give --allow-downgrade")
 }
 
@@ -97,7 +98,9 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	defer cancel()
 	seen := map[string]bool{}
 	for {
-		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) { return lateMachines(v, tools, seen) })
+		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
+			return lateMachines(v, tools, seen)
+		})
 		if err != nil || len(late) == 0 {
 			return err
 		}
@@ -107,7 +110,8 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 		if o.ctx.Err() != nil {
 			return o.ctx.Err()
 		}
-		o.note("machine %s still runs hooks with the old binary; it goes over when they have ended", strings.Join(late, ", "))
+		o.note("machine %s still runs hooks with the old binary; it goes over when they have ended",
+			strings.Join(late, ", "))
 		return nil
 	}
 }

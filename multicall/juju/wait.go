@@ -117,14 +117,16 @@ func (w *settleWaiter) wait() error {
 		return func() error { return w.note(now, stop) }, err
 	}
 	err := f.follow(ctx)
-	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: w.most, Total: w.most}) // or else the bar would stay
+	// Or else the bar would stay.
+	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
 	switch {
 	case err != nil:
 		return err
 	case len(w.seen.unmatched) > 0:
 		return unmatchedError(w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
-		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)), "juju status says what each has said last, when it is tried again, and which command tells more")
+		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
+			"juju status says what each has said last, when it is tried again, and which command tells more")
 	case len(w.seen.pending) == 0 && !w.changed.IsZero():
 		return nil
 	case w.o.ctx.Err() != nil && w.changed.IsZero():
@@ -132,12 +134,14 @@ func (w *settleWaiter) wait() error {
 	case w.o.ctx.Err() != nil:
 		return fmt.Errorf("interrupted while it waited for %s", listReasons(w.seen.pending))
 	case w.drains:
-		return console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s", w.timeout, w.seen, listReasons(w.seen.pending)),
+		return console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s",
+			w.timeout, w.seen, listReasons(w.seen.pending)),
 			"--timeout waits longer for the next change")
 	case w.changed.IsZero():
 		return console.Exit(exitTimeout, fmt.Errorf("after %s the state had not been read", w.timeout))
 	}
-	return console.Exit(exitTimeout, fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
+	return console.Exit(exitTimeout,
+		fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
 // note stops the wait once there is nothing to wait for any more.
@@ -151,7 +155,11 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 		stop()
 		return nil
 	}
-	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: max(0, w.most-len(now.pending)), Total: w.most})
+	progress.Report(w.o.ctx, progress.Steps{
+		What:  "units " + w.until,
+		Done:  max(0, w.most-len(now.pending)),
+		Total: w.most,
+	})
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
 		if w.noted = true; w.drains {
 			w.o.note("waiting for %s: %s", now, listReasons(now.pending))

@@ -37,7 +37,8 @@ func (c backupCmd) Run(o *operator) error {
 			return err
 		}
 
-		o.note("%d keys are backed up to %s, as of revision %d; not in it: %s", h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
+		o.note("%d keys are backed up to %s, as of revision %d; not in it: %s",
+			h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
 		return nil
 	})
 }

@@ -42,7 +42,8 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	s, err := o.loadSnapshot()
 	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
 	if len(unseen) > 0 {
-		o.note("no worker of server %s was ever seen; no update begins for it until one was", record.ListServers(unseen))
+		o.note("no worker of server %s was ever seen; no update begins for it until one was",
+			record.ListServers(unseen))
 	}
 	return err
 }

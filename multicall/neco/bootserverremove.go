@@ -35,7 +35,8 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 					return nil, err
 				}
 				if !left {
-					return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
+					return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn),
+						"neco bootserver list")
 				}
 			}
 			changes = append(changes, decide.Unregister(s, lrn)...)

@@ -59,7 +59,9 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := keys.BootServer(lrn)
-		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool { return c.Key == key })
+		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool {
+			return c.Key == key
+		})
 		return append(changes, updater.Change{Key: key, Value: struct{}{}}), checkReplaceable(s, lrn)
 	})
 }
@@ -70,7 +72,8 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
 	}
 	if r := s.Current; r != nil && !r.Ended() && slices.Contains(r.Servers, lrn) {
-		return console.Hint(fmt.Errorf("the update that runs waits for server %d; nothing was changed", lrn), "neco stop, then this, then neco recover")
+		return console.Hint(fmt.Errorf("the update that runs waits for server %d; nothing was changed", lrn),
+			"neco stop, then this, then neco recover")
 	}
 	return nil
 }

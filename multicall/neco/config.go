@@ -77,7 +77,13 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 
 // changesSetting takes nil for the default.
 func changesSetting(before record.Config, key string, value *string) bool {
-	is := map[string]string{"env": before.Env, "tag-prefix": before.TagPrefix, "github-repository": before.GitHubRepository, "github-url": before.GitHubURL, "minisign-public-key": before.MinisignKey}
+	is := map[string]string{
+		"env":                 before.Env,
+		"tag-prefix":          before.TagPrefix,
+		"github-repository":   before.GitHubRepository,
+		"github-url":          before.GitHubURL,
+		"minisign-public-key": before.MinisignKey,
+	}
 	setting, err := record.FindSetting(key)
 	to := setting.Default
 	if value != nil {

@@ -29,7 +29,8 @@ func (c configGetCmd) Run(o *operator) error {
 		value = setting.Default
 	}
 	if value == "" && setting.Key != "tag-prefix" {
-		return console.Hint(fmt.Errorf("%s is not set", setting.Key), fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))
+		return console.Hint(fmt.Errorf("%s is not set", setting.Key),
+			fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))
 	}
 	return o.print(value + "\n")
 }

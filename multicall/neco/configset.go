@@ -26,8 +26,10 @@ func (c configSetCmd) Run(o *operator) error {
 	}
 	first, config := false, record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
-		if s, err := decide.Load(tx.View, o.parts.Version); err == nil { // else this may put right what cannot be read
-			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone && s.LastVersion() == ""
+		// Else this may put right what cannot be read.
+		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {
+			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone &&
+				s.LastVersion() == ""
 			config = s.Config
 		}
 		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))

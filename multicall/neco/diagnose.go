@@ -39,7 +39,8 @@ func (c diagnoseCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	} else if unknown != nil {
-		return console.Hint(console.Usage(errors.New("it is not said which boot server: this is none")), "neco diagnose LRN")
+		return console.Hint(console.Usage(errors.New("it is not said which boot server: this is none")),
+			"neco diagnose LRN")
 	}
 	here := unknown == nil && own == lrn
 	var doc statusDoc
@@ -80,7 +81,9 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	}
 	doc.Servers = doc.Servers[i : i+1]
 	if doc.MoreFindings > 0 {
-		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool { return f.Server != lrn })
+		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool {
+			return f.Server != lrn
+		})
 		doc.MoreFindings = 0
 	}
 	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
@@ -88,7 +91,8 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 		return err.Error() + "\n"
 	}
 	for _, r := range doc.Servers[0].Room {
-		shown += fmt.Sprintf("%-9s %s: %d MiB free for %s\n", "room", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
+		shown += fmt.Sprintf("%-9s %s: %d MiB free for %s\n",
+			"room", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
 	}
 	return shown
 }

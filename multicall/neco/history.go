@@ -76,11 +76,16 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 			if ended != nil {
 				end = *ended
 			}
-			colour := map[string]console.Colour{record.Stopped: console.Red, record.Running: console.Yellow}[result]
-			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by, cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
+			colour := map[string]console.Colour{
+				record.Stopped: console.Red,
+				record.Running: console.Yellow,
+			}[result]
+			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by,
+				cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
-			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result, a.Why)
+			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
+				a.Why)
 		}
 		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}

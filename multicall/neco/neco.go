@@ -23,7 +23,17 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
-	parsed, err := console.Parse(s, console.Command{Name: "neco", Grammar: &g, Commands: &commands{}, Help: helpFiles, Inserts: map[string]func() string{"keys": keyHelp}}, args)
+	parsed, err := console.Parse(
+		s,
+		console.Command{
+			Name:     "neco",
+			Grammar:  &g,
+			Commands: &commands{},
+			Help:     helpFiles,
+			Inserts:  map[string]func() string{"keys": keyHelp},
+		},
+		args,
+	)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,12 @@ func (notifyTestCmd) Run(o *operator) error {
 		return err
 	}
 	host, _ := os.Hostname()
-	a := record.Alert{ID: "test", Kind: record.AlertTest, Message: "a test, sent by " + o.audit.Who + " on " + host, At: time.Now().UTC()}
+	a := record.Alert{
+		ID:      "test",
+		Kind:    record.AlertTest,
+		Message: "a test, sent by " + o.audit.Who + " on " + host,
+		At:      time.Now().UTC(),
+	}
 	names, err := o.parts.Server.Notify(o.ctx, config, a)
 	if errors.Is(err, updater.ErrNoReceiver) {
 		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")

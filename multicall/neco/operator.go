@@ -41,11 +41,15 @@ func (o *operator) setDetail(format string, args ...any) {
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, updater.ErrNotInitialised):
-		return console.Hint(err, "neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
+		return console.Hint(err,
+			"neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
 	case errors.Is(err, context.Canceled):
 		return console.Hint(err, "it was interrupted; look at neco status before you repeat it")
 	case errors.Is(err, keyspace.ErrAway):
-		return console.Hint(err, "see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change")
+		return console.Hint(
+			err,
+			"see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change",
+		)
 	}
 	return err
 }

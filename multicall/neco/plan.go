@@ -54,7 +54,13 @@ func (c planCmd) Run(o *operator) error {
 func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 	table = console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
 	for _, s := range m.Steps() {
-		d := stepDoc{Step: s.Number, Name: s.Name, Strategy: string(s.Component.Strategy), Services: strings.Join(s.Component.Services, " "), Artifact: artifactName(s.Component.Artifact)}
+		d := stepDoc{
+			Step:     s.Number,
+			Name:     s.Name,
+			Strategy: string(s.Component.Strategy),
+			Services: strings.Join(s.Component.Services, " "),
+			Artifact: artifactName(s.Component.Artifact),
+		}
 		steps = append(steps, d)
 		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
 	}
@@ -83,9 +89,11 @@ func (c planCmd) comparePlans(o *operator) error {
 	}
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
-		table.Add("", p.File, cmp.Or(p.Version, "-"), cmp.Or(p.Digest, "none: the one that its program has built in"))
+		table.Add("", p.File, cmp.Or(p.Version, "-"),
+			cmp.Or(p.Digest, "none: the one that its program has built in"))
 		if p.Digest != plans[0].Digest {
-			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step", p.File, plans[0].File)
+			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step",
+				p.File, plans[0].File)
 		}
 		if p.Version != "" && !release.Same(p.Version, c.Version) {
 			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)

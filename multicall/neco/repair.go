@@ -29,14 +29,16 @@ func (c repairCmd) Run(o *operator) error {
 	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		for _, lrn := range wanted {
 			if !slices.Contains(s.Servers, lrn) {
-				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
+				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn),
+					"neco bootserver list")
 			}
 		}
 		switch r := s.Current; {
 		case r == nil:
 			return nil, errors.New("there was no update whose work could be repaired")
 		case r.Stop:
-			return nil, console.Hint(errors.New("an update is stopped"), "neco retry goes on with it, neco recover makes it again")
+			return nil, console.Hint(errors.New("an update is stopped"),
+				"neco retry goes on with it, neco recover makes it again")
 		case !r.Ended():
 			return nil, errors.New("an update runs; neco status shows it")
 		case s.Pause != nil && s.Pause.IsOn(now):
@@ -54,8 +56,14 @@ func (c repairCmd) Run(o *operator) error {
 		}
 		for _, lrn := range s.Servers {
 			if _, alive := s.Present[lrn]; !alive {
-				return nil, console.Hint(fmt.Errorf("no worker is alive on server %d, and all take part in a repair", lrn),
-					fmt.Sprintf("start neco-worker there; if the server is gone for good: neco bootserver remove %d", lrn))
+				return nil, console.Hint(fmt.Errorf(
+					"no worker is alive on server %d, and all take part in a repair",
+					lrn,
+				),
+					fmt.Sprintf(
+						"start neco-worker there; if the server is gone for good: neco bootserver remove %d",
+						lrn,
+					))
 			}
 		}
 		return updater.Replace(keys.Repair, record.Repair{Servers: wanted, Who: o.audit.Who}), nil

@@ -25,9 +25,14 @@ func (c restoreCmd) Run(o *operator) error {
 		case errors.Is(err, updater.ErrKeysThere):
 			return console.Hint(err, "--replace puts the backup in their place; --state names another place")
 		case errors.Is(err, keyspace.ErrRunning):
-			return console.Hint(err, "systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+keyspace.SessionTTL.String()+" later")
+			return console.Hint(
+				err,
+				"systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+
+					keyspace.SessionTTL.String()+" later",
+			)
 		case err == nil:
-			o.note("%d keys of the backup of %s are restored; look at: neco status", len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
+			o.note("%d keys of the backup of %s are restored; look at: neco status",
+				len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
 		}
 		return err
 	})

@@ -104,14 +104,21 @@ func (c statusCmd) Run(o *operator) error {
 	if err := o.print(text); err != nil {
 		return err
 	}
-	return console.Exit(map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State], nil)
+	return console.Exit(
+		map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State],
+		nil,
+	)
 }
 
 func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	if c.Format != "text" {
 		return encodeText(c.Format, doc)
 	}
-	return statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(console.CanColour(o.streams.Out))
+	return statusText{
+		doc:   doc,
+		steps: len(o.parts.Manifest.Steps()),
+		now:   time.Now(),
+	}.render(console.CanColour(o.streams.Out))
 }
 
 func (c statusCmd) watch(o *operator) error {
@@ -150,7 +157,18 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
-	doc := statusDoc{Cluster: s.Config.Cluster, ConfigFaults: s.Config.Faults, Release: s.Release, Replaced: s.Replaced(), Refused: s.Refusals(), NoRoom: s.NoRoom(time.Now().UTC()), Target: s.Target, Pause: s.Pause, Request: s.Current, Servers: newServerDocs(s)}
+	doc := statusDoc{
+		Cluster:      s.Config.Cluster,
+		ConfigFaults: s.Config.Faults,
+		Release:      s.Release,
+		Replaced:     s.Replaced(),
+		Refused:      s.Refusals(),
+		NoRoom:       s.NoRoom(time.Now().UTC()),
+		Target:       s.Target,
+		Pause:        s.Pause,
+		Request:      s.Current,
+		Servers:      newServerDocs(s),
+	}
 	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version

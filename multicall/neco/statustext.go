@@ -49,7 +49,10 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 		line("refused", "%s since %s: %s", r.Version, r.At.Format(time.RFC3339), r.Why)
 	}
 	if len(d.doc.Refused) > 0 {
-		line("", "nothing of it begins; mend what is published or publish a newer one, and then: neco update --now")
+		line(
+			"",
+			"nothing of it begins; mend what is published or publish a newer one, and then: neco update --now",
+		)
 	}
 	if n := d.doc.NoRoom; n != nil {
 		line("no room", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
@@ -105,7 +108,8 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	if r.EndedAt != nil {
 		until = *r.EndedAt
 	}
-	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version, record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
+	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version,
+		record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
 	if r.Stop {
 		line("", "once what stopped it is put right: neco retry; for the newest release instead: neco recover")
 	}

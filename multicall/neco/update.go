@@ -51,9 +51,11 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	case err != nil:
 		return err
 	case config.GitHubRepository == "":
-		return console.Hint(errors.New("it is not configured where releases are"), "neco config set github-repository OWNER/NAME")
+		return console.Hint(errors.New("it is not configured where releases are"),
+			"neco config set github-repository OWNER/NAME")
 	case config.Env == record.EnvNone:
-		return console.Hint(errors.New("the environment is none: releases are not looked for"), "neco config set env production")
+		return console.Hint(errors.New("the environment is none: releases are not looked for"),
+			"neco config set env production")
 	}
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
@@ -89,13 +91,15 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
-		return nil, console.Hint(errors.New(why), "to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
+		return nil, console.Hint(errors.New(why),
+			"to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
 	}
 	if refused := s.RefusalOf(t.Version); refused != nil && !record.Differ(refused.Sums, t.Sums) {
 		err := fmt.Errorf("release %s is refused, since it cannot be installed: %s", t.Version, refused.Why)
 		return nil, console.Hint(err, "if it was mended: neco update --now, and then this again")
 	}
-	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) && !record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
+	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) &&
+		!record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
 		if o.note("there is nothing to do: the last update went to %s", t.Version); len(s.Degraded.Findings) > 0 {
 			o.note("but not all is as it left it, which neco repair puts right:")
 		}

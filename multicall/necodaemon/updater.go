@@ -39,7 +39,13 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	measured := metrics.NewRegistry()
 	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
-		o := leader.Options{Store: store, Version: version, Form: host.InstalledForm(binary), Metrics: measured, Ready: d.Notifier.NotifyReady}
+		o := leader.Options{
+			Store:   store,
+			Version: version,
+			Form:    host.InstalledForm(binary),
+			Metrics: measured,
+			Ready:   d.Notifier.NotifyReady,
+		}
 		return daemon.RunRoles(ctx, []daemon.Role{
 			func(ctx context.Context) error { return leader.Run(ctx, o) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },

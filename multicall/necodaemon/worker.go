@@ -84,7 +84,8 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		}
 		return worker.Run(ctx, worker.Options{
 			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Package: gets.String(), Manifest: manifest, Dir: g.Dir, Server: server,
-			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)), Metrics: measured, Ready: d.Notifier.NotifyReady,
+			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest,
+				ownPackage(g.Dir, version)), Metrics: measured, Ready: d.Notifier.NotifyReady,
 		})
 	})
 }
@@ -149,7 +150,8 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	}
 	lrn, err := host.LRN()
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")), "give --lrn N, or write N to "+host.RackFile)
+		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")),
+			"give --lrn N, or write N to "+host.RackFile)
 	}
 	return lrn, err
 }
@@ -194,7 +196,13 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 		form := host.InstalledForm(binary)
-		wanted := release.Wanted{Version: r.Version, Sums: r.Sums, Form: form, Arch: runtime.GOARCH, Dir: releasesDir(dir)}
+		wanted := release.Wanted{
+			Version: r.Version,
+			Sums:    r.Sums,
+			Form:    form,
+			Arch:    runtime.GOARCH,
+			Dir:     releasesDir(dir),
+		}
 		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
@@ -202,7 +210,8 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err != nil {
 			return err
 		}
-		return server.InstallRelease(ctx, host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
+		return server.InstallRelease(ctx,
+			host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
 	}
 }
 

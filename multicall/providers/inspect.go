@@ -38,7 +38,8 @@ func (All) Access(e home.Environment, env state.Environment, m state.Machine) (j
 	case env.Provider == nspawn.Name:
 		return accessContainer(e, m)
 	case m.Addresses.Public == "":
-		return juju.Access{}, fmt.Errorf("cannot reach machine %s: the provider %q has not said where it is", m.ID, env.Provider)
+		return juju.Access{}, fmt.Errorf("cannot reach machine %s: the provider %q has not said where it is",
+			m.ID, env.Provider)
 	}
 	return sshAccess(ssh.Client{Destination: m.Addresses.Public}, "."), nil
 }
@@ -102,7 +103,10 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 // accessContainer refuses all but root, who alone can enter.
 func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	if os.Geteuid() != 0 {
-		return juju.Access{}, console.Hint(fmt.Errorf("cannot reach machine %s: only root enters a container", m.ID), "call it by sudo, with BIJOU_HOME="+filepath.Dir(e.Dir))
+		return juju.Access{}, console.Hint(
+			fmt.Errorf("cannot reach machine %s: only root enters a container", m.ID),
+			"call it by sudo, with BIJOU_HOME="+filepath.Dir(e.Dir),
+		)
 	}
 	pid, err := containerInitPID(m.InstanceID)
 	if err != nil {
@@ -189,7 +193,10 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string) error 
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("there are instances still or again, that of machine %s among them: a provisioner may run on another host", left[0].Machine)
+		return fmt.Errorf(
+			"there are instances still or again, that of machine %s among them: a provisioner may run on another host",
+			left[0].Machine,
+		)
 	}
 
 	return nil
@@ -198,7 +205,9 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string) error 
 // listInstances leaves out instances of other environments, and those without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
 	all, err := p.Instances(ctx)
-	return slices.DeleteFunc(all, func(i provider.Instance) bool { return i.ID == "" || i.Environment != uuid }), err
+	return slices.DeleteFunc(all, func(i provider.Instance) bool {
+		return i.ID == "" || i.Environment != uuid
+	}), err
 }
 
 // stopConcurrently continues after an instance that it cannot stop.
@@ -324,7 +333,8 @@ func findPlugin(e home.Environment) (string, error) {
 		}
 	}
 	return "", console.Hint(
-		console.Usage(fmt.Errorf("there is no provider %q; there are: %s", e.Provider, strings.Join(found, ", "))),
+		console.Usage(fmt.Errorf("there is no provider %q; there are: %s",
+			e.Provider, strings.Join(found, ", "))),
 		fmt.Sprintf("others are executables %sNAME in the folders of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, /usr/lib/bijou/providers or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
 }

@@ -124,14 +124,19 @@ Examples:
 
 func serveProvider(c applet.Call, b builtinProvider) int {
 	var grammar struct{}
-	command := console.Command{Name: c.Name, Summary: fmt.Sprintf(providerSummary, b.name, b.summary, b.name), Grammar: &grammar}
+	command := console.Command{
+		Name:    c.Name,
+		Summary: fmt.Sprintf(providerSummary, b.name, b.summary, b.name),
+		Grammar: &grammar,
+	}
 	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
 	applet.SetLogOutput(c.Streams.Err)
 	err := plugin.Serve(b.create)
 	if errors.Is(err, plugin.ErrByHand) {
-		err = console.Hint(console.Usage(err), "juju bootstrap --provider "+b.name+" makes an environment with it")
+		err = console.Hint(console.Usage(err),
+			"juju bootstrap --provider "+b.name+" makes an environment with it")
 	}
 	return console.Report(c.Streams.Err, err)
 }
@@ -170,7 +175,8 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 
 func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	w := plugin.Wanted{Environment: provider.Environment{
-		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State, "sqlite:"), Config: env.ProviderConfig(),
+		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State,
+			"sqlite:"), Config: env.ProviderConfig(),
 	}}
 	if !isBuiltin(env.Provider) {
 		w.SHA256 = env.Config[state.ProviderSHA256]
@@ -204,7 +210,8 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	}
 	err = plugin.CheckSum(path, sum)
 	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
-		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s", err, state.ProviderSHA256, other.Got)
+		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s",
+			err, state.ProviderSHA256, other.Got)
 	}
 	return path, err
 }

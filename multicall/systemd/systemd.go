@@ -80,15 +80,24 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 // appendUnit refuses a folder that no unit file can name.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
-		return nil, fmt.Errorf("cannot make unit files for the folder %q: it has control characters in its name", folder)
+		return nil, fmt.Errorf(
+			"cannot make unit files for the folder %q: it has control characters in its name",
+			folder,
+		)
 	}
 	var text strings.Builder
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(templates, "*.service")
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
+		templates,
+		"*.service",
+	)
 	if err == nil {
 		err = all.ExecuteTemplate(&text, file, values)
 	}
 	if err != nil {
-		return append(units, Unit{Name: name, Text: text.String()}), fmt.Errorf("cannot make unit file %q: %w", name, err)
+		return append(units, Unit{
+			Name: name,
+			Text: text.String(),
+		}), fmt.Errorf("cannot make unit file %q: %w", name, err)
 	}
 
 	return append(units, Unit{Name: name, Text: text.String()}), nil
@@ -170,7 +179,8 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 			continue
 		}
 		if running {
-			_, _ = systemctl("disable", "--now", "--quiet", u.Name) // of a template nothing is enabled, and nothing runs
+			// Of a template nothing is enabled, and nothing runs.
+			_, _ = systemctl("disable", "--now", "--quiet", u.Name)
 		}
 		if err := os.Remove(path); err != nil {
 			return removed, fmt.Errorf("cannot remove the unit file: %w", err)
@@ -207,7 +217,12 @@ func NecoUnits(bin string) (units []Unit, err error) {
 		{"neco-worker", "brings this boot server to new releases"},
 		{"neco-updater", "looks for releases, and leads boot servers to them"},
 	} {
-		values := map[string]any{"Mark": madeByPrefix, "Owner": NecoOwner, "Does": d.does, "Program": filepath.Join(bin, d.name)}
+		values := map[string]any{
+			"Mark":    madeByPrefix,
+			"Owner":   NecoOwner,
+			"Does":    d.does,
+			"Program": filepath.Join(bin, d.name),
+		}
 		if units, err = appendUnit(units, d.name+".service", "neco.service", bin, values); err != nil {
 			return nil, err
 		}

@@ -92,9 +92,16 @@ func (r *releaseServer) publish(version string) error {
 		if err := r.writeFile(path, data); err != nil {
 			return err
 		}
-		assets = append(assets, map[string]any{"name": name, "size": len(data), "browser_download_url": r.url + path})
+		assets = append(assets, map[string]any{
+			"name":                 name,
+			"size":                 len(data),
+			"browser_download_url": r.url + path,
+		})
 	}
-	r.published = slices.Insert(r.published, 0, map[string]any{"tag_name": "release-" + version, "assets": assets})
+	r.published = slices.Insert(r.published, 0, map[string]any{
+		"tag_name": "release-" + version,
+		"assets":   assets,
+	})
 	list, err := json.Marshal(r.published)
 	if err != nil {
 		return err

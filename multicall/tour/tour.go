@@ -62,7 +62,8 @@ func (t *tour) runSteps(ctx context.Context) error {
 	if err := charms.Write(filepath.Join(t.home, "charms")); err != nil {
 		return err
 	}
-	return t.play(ctx, quickstartScript, strings.NewReplacer("{{home}}", t.home), map[string]verb{"settle": t.settle, "show": t.showFile})
+	return t.play(ctx, quickstartScript, strings.NewReplacer("{{home}}",
+		t.home), map[string]verb{"settle": t.settle, "show": t.showFile})
 }
 
 const settleTimeout = "3m" // usually about two seconds

@@ -77,7 +77,12 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	started := provider.Instance{ID: idPrefix + spec.Machine, Environment: spec.Environment, Machine: spec.Machine, Running: true}
+	started := provider.Instance{
+		ID:          idPrefix + spec.Machine,
+		Environment: spec.Environment,
+		Machine:     spec.Machine,
+		Running:     true,
+	}
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
@@ -150,7 +155,12 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 			record.Environment = p.options.Environment
 		}
 		_, err = process.Holder(dir)
-		found = append(found, provider.Instance{ID: idPrefix + e.Name(), Environment: record.Environment, Machine: e.Name(), Running: err == nil})
+		found = append(found, provider.Instance{
+			ID:          idPrefix + e.Name(),
+			Environment: record.Environment,
+			Machine:     e.Name(),
+			Running:     err == nil,
+		})
 	}
 	return found, nil
 }

@@ -54,7 +54,8 @@ func newCgroupManager(name string) *cgroupManager {
 
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
-		return nil, errors.New("this host has no control groups that systemd could use: mount them at " + groupRoot)
+		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
+			groupRoot)
 	}
 	var in []string
 	for _, f := range m.folders {
@@ -70,7 +71,8 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 		return nil, err
 	}
 	defer log.Close()
-	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in, limiting, []string{"--"}, c.args)...)
+	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in,
+		limiting, []string{"--"}, c.args)...)
 	shell.Dir = "/"
 	// A container gets nothing of this process's environment.
 	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}

@@ -38,7 +38,10 @@ func storageFolders(config map[string]string) ([]string, error) {
 	folders := strings.FieldsFunc(config["storage"], isSeparator)
 	for _, folder := range folders {
 		if info, err := os.Stat(folder); !filepath.IsAbs(folder) || err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2", folder)
+			return nil, fmt.Errorf(
+				"nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2",
+				folder,
+			)
 		}
 	}
 	return folders, nil
@@ -50,7 +53,8 @@ func checkHost() error {
 	}
 	for _, program := range []string{"systemd-nspawn", "unshare", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("this host has no %s: apt-get install systemd-container iproute2 util-linux", program)
+			return fmt.Errorf("this host has no %s: apt-get install systemd-container iproute2 util-linux",
+				program)
 		}
 	}
 	return nil
@@ -77,7 +81,8 @@ func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) e
 		return err
 	}
 	if free < minFreeDisk {
-		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w", free, minFreeDisk, syscall.ENOSPC)
+		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w",
+			free, minFreeDisk, syscall.ENOSPC)
 	}
 	return nil
 }

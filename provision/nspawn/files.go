@@ -36,11 +36,13 @@ func (l launch) prepareFiles() error {
 	}
 	// Charm libraries look for Juju's version there.
 	// Whichever tools there are by then: those of the first start go with an upgrade.
-	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n", l.provider.env.Dir)
+	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n",
+		l.provider.env.Dir)
 	if err := osutil.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, osutil.ExactMode); err != nil {
 		return err
 	}
-	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil { // which the machine's is mounted over
+	// Which the machine's is mounted over.
+	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
 	}
 	if err := osutil.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
@@ -112,7 +114,10 @@ func (l launch) writeOnce(path, text string) error {
 }
 
 func (l launch) writeUnits() error {
-	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(serviceFiles, "*.service")
+	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
+		serviceFiles,
+		"*.service",
+	)
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
@@ -156,7 +161,8 @@ func routeCommand(address string) string {
 	if !hostForwards() {
 		return "true"
 	}
-	return fmt.Sprintf("ip route replace default via %s.%d", address[:strings.LastIndexByte(address, '.')], gatewayHost)
+	return fmt.Sprintf("ip route replace default via %s.%d",
+		address[:strings.LastIndexByte(address, '.')], gatewayHost)
 }
 
 func hostForwards() bool {

@@ -101,7 +101,10 @@ func (l launch) runContainer(ctx context.Context) error {
 	}
 	defer console.close()
 	if !hostForwards() {
-		fmt.Fprintln(l.boot, "warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through")
+		fmt.Fprintln(
+			l.boot,
+			"warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through",
+		)
 	}
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
@@ -131,7 +134,8 @@ func (l launch) warnUnlimited(unlimited []string) {
 func (l launch) commandArgs() []string {
 	p, env := l.provider, l.provider.env.Dir
 	args := []string{
-		"systemd-nspawn", "--quiet", "--boot", "--directory=" + filepath.Join(l.dir(), "root"), "--machine=" + l.id(),
+		"systemd-nspawn", "--quiet", "--boot", "--directory=" +
+			filepath.Join(l.dir(), "root"), "--machine=" + l.id(),
 		"--network-bridge=" + p.bridgeName(), "--timezone=off", "--link-journal=no", "--register=no", "--keep-unit",
 		"--console=pipe", "--notify-ready=yes",
 		// The environment as it is at any time, but for others' machines. Its agent
@@ -143,7 +147,8 @@ func (l launch) commandArgs() []string {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}
 	if from := p.aptRepository(); from != "" {
-		args = append(args, mountOption("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot), mountOption("--bind-ro=", from, repositoryPool))
+		args = append(args, mountOption("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot),
+			mountOption("--bind-ro=", from, repositoryPool))
 	}
 	return args
 }
@@ -158,7 +163,10 @@ func escapeMount(path string) string { return strings.NewReplacer(`\`, `\\`, ":"
 
 // The socket, one without a file, is that of sd_notify(3).
 func listenReady(id string) (*net.UnixConn, error) {
-	return net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s-%d-%d", id, os.Getpid(), time.Now().UnixNano())})
+	return net.ListenUnixgram("unixgram", &net.UnixAddr{
+		Net:  "unixgram",
+		Name: fmt.Sprintf("@%s-%d-%d", id, os.Getpid(), time.Now().UnixNano()),
+	})
 }
 
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {

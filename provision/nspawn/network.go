@@ -170,7 +170,10 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("the network %s is full: %d machines are all that one environment can have on a host", n.Subnet, all4)
+	return netip.Addr{}, fmt.Errorf(
+		"the network %s is full: %d machines are all that one environment can have on a host",
+		n.Subnet, all4,
+	)
 }
 
 func (n network) addressAt(last byte) netip.Addr {
@@ -186,7 +189,10 @@ func (p *Provider) createBridge(n network) error {
 			return err
 		}
 		if other := findOverlap(n.Subnet, taken); other != nil { // since the host was booted again
-			return fmt.Errorf("the environment's network %s is in use by another link of this host (%s): take that down", n.Subnet, other)
+			return fmt.Errorf(
+				"the environment's network %s is in use by another link of this host (%s): take that down",
+				n.Subnet, other,
+			)
 		}
 		if err := runIP("link", "add", p.bridgeName(), "type", "bridge"); err != nil {
 			return err
@@ -221,7 +227,8 @@ func removeLink(ctx context.Context, id string) error {
 
 func runIP(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot run ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("cannot run ip %s: %w: %s",
+			strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

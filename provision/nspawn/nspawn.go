@@ -52,7 +52,8 @@ func settings() []string { return []string{"apt-repository", "network", "package
 func CheckSettings(config map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
-			return fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES", Name, key, strings.Join(settings(), ", "))
+			return fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES",
+				Name, key, strings.Join(settings(), ", "))
 		}
 	}
 	return nil
@@ -61,7 +62,11 @@ func CheckSettings(config map[string]string) error {
 // New makes the provider of an environment. It touches nothing, and ignores a setting that it does
 // not know.
 func New(e provider.Environment) (*Provider, error) {
-	p := &Provider{env: e, dir: filepath.Join(e.Dir, "nspawn"), namePrefix: "bj" + osutil.Digest([]byte(e.UUID + "\x00" + e.Dir))[:6]}
+	p := &Provider{
+		env:        e,
+		dir:        filepath.Join(e.Dir, "nspawn"),
+		namePrefix: "bj" + osutil.Digest([]byte(e.UUID + "\x00" + e.Dir))[:6],
+	}
 	p.manager = newCgroupManager(p.namePrefix)
 	if _, err := os.Lstat("/run/systemd/system"); err == nil { // as sd_booted(3)
 		p.manager = systemdManager{}
@@ -249,7 +254,10 @@ func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-"
 // recordInstance makes the machine's folder and its record, with an address of the environment's
 // network, which is there then. The folder stays locked: its holder alone starts or stops the
 // instance.
-func (p *Provider) recordInstance(ctx context.Context, spec provider.Spec) (r provider.Record, lock *os.File, err error) {
+func (p *Provider) recordInstance(
+	ctx context.Context,
+	spec provider.Spec,
+) (r provider.Record, lock *os.File, err error) {
 	all, err := lockFolder(ctx, p.dir)
 	if err != nil {
 		return r, nil, err
@@ -291,7 +299,8 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 		return provider.Instance{}, err
 	}
 	return provider.Instance{
-		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs && p.hasBooted(id), Private: r.Address, Public: r.Address,
+		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs &&
+			p.hasBooted(id), Private: r.Address, Public: r.Address,
 	}, nil
 }
 

@@ -24,7 +24,8 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 	args := []string{
 		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
 		"--description=bijou: container " + id, "--property=Delegate=yes", "--property=KillMode=mixed",
-		"--property=TasksMax=infinity", "--property=StandardOutput=append:" + c.log, "--property=StandardError=append:" + c.log,
+		"--property=TasksMax=infinity", "--property=StandardOutput=append:" +
+			c.log, "--property=StandardError=append:" + c.log,
 	}
 	if c.limits.Mem > 0 {
 		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.Mem))
@@ -42,7 +43,8 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 }
 
 func (systemdManager) isRunning(id string) (bool, error) {
-	out, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value", unitName(id))
+	out, err := runProgram(context.Background(), "systemctl", "show", "--property=ActiveState", "--value",
+		unitName(id))
 	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
 }
 

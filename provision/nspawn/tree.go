@@ -68,7 +68,8 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	if len(added) > 0 {
 		dir += "-" + osutil.Digest([]byte(strings.Join(added, ",")))[:8]
 	}
-	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil && filepath.Dir(before) == trees && treeHas(before, ".") {
+	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil &&
+		filepath.Dir(before) == trees && treeHas(before, ".") {
 		return before, checkTree(before, series)
 	}
 	if treeHas(dir, ".") {
@@ -101,7 +102,10 @@ func cacheFolder() string {
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {
-			return fmt.Errorf("the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one", dir, file)
+			return fmt.Errorf(
+				"the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one",
+				dir, file,
+			)
 		}
 	}
 	own, err := provider.SeriesOf(dir)
@@ -129,7 +133,10 @@ func treeHas(dir, file string) bool {
 }
 
 func refuseSeries(series, own string) error {
-	return fmt.Errorf("there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s", own, series, own, own)
+	return fmt.Errorf(
+		"there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s",
+		own, series, own, own,
+	)
 }
 
 // It is made beside, unless another process has made it meanwhile.
@@ -151,7 +158,8 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 		return osutil.SyncDir(parent) // who has put it there may have been killed before that
 	}
 	const draft = ".draft"
-	if err := osutil.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := osutil.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
 	if err := runDebootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
@@ -171,8 +179,12 @@ func runDebootstrap(ctx context.Context, dir, series string, added []string, boo
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	fmt.Fprintf(boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n", series)
-	args := []string{"--variant=minbase", "--include=" + strings.Join(append([]string{packages}, added...), ","), series, dir}
+	fmt.Fprintf(
+		boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n",
+		series,
+	)
+	args := []string{"--variant=minbase", "--include=" +
+		strings.Join(append([]string{packages}, added...), ","), series, dir}
 	if m := aptMirror(ctx, series); m != "" {
 		args = append(args, m)
 	}
@@ -234,7 +246,8 @@ func cleanTree(dir string) error {
 
 // "" leaves it to debootstrap.
 func aptMirror(ctx context.Context, series string) string {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)").Output()
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format",
+		"$(CODENAME) $(REPO_URI)").Output()
 	if err != nil {
 		return ""
 	}

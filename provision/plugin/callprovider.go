@@ -16,7 +16,11 @@ import (
 var errClosed = errors.New("the provider was closed")
 
 // callProvider starts the process if there is none. A timeout of 0 is none.
-func (c *Client) callProvider(ctx context.Context, timeout time.Duration, call func(context.Context, protocol.ProviderClient) error) error {
+func (c *Client) callProvider(
+	ctx context.Context,
+	timeout time.Duration,
+	call func(context.Context, protocol.ProviderClient) error,
+) error {
 	s, err := c.acquireSession(ctx)
 	if err != nil {
 		return err
@@ -104,7 +108,13 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 		path, err = c.options.Find(wanted.SHA256)
 	}
 	if err == nil {
-		c.current, err = startSession(ctx, sessionOptions{path: path, wanted: wanted, sockets: sockets, timeout: c.options.CallTimeout, log: c.options.Log})
+		c.current, err = startSession(ctx, sessionOptions{
+			path:    path,
+			wanted:  wanted,
+			sockets: sockets,
+			timeout: c.options.CallTimeout,
+			log:     c.options.Log,
+		})
 	}
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -118,7 +128,8 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 
 // s has ended without being told to.
 func (c *Client) noteCrash(s *session) {
-	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() + "; it is started again")
+	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() +
+		"; it is started again")
 	c.options.Log.Warn("provider ended unexpectedly", "error", err)
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }

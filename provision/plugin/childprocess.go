@@ -162,7 +162,8 @@ func (*childProcess) Diagnose(context.Context) string { return "" }
 // PluginToHost refuses sockets that any user of this host could speak to.
 func (*childProcess) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" {
-		return "", "", fmt.Errorf("it listens on a %s socket; only unix sockets are for their owner alone", network)
+		return "", "", fmt.Errorf("it listens on a %s socket; only unix sockets are for their owner alone",
+			network)
 	}
 	return network, address, nil
 }
@@ -188,7 +189,8 @@ func (l *stderrLog) logLine(line string) {
 	if line == "" {
 		return
 	}
-	if strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`) { // go-plugin's own
+	// Go-plugin's own.
+	if strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`) {
 		l.log.Debug("provider says", "line", line)
 		return
 	}

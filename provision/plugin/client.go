@@ -109,7 +109,12 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 	return i, err
 }
 
-func receiveStart(ctx context.Context, p protocol.ProviderClient, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+func receiveStart(
+	ctx context.Context,
+	p protocol.ProviderClient,
+	spec provider.Spec,
+	boot io.Writer,
+) (provider.Instance, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // or else a stream that was left would stay
 	stream, err := p.Start(ctx, specToProto(spec))

@@ -22,11 +22,23 @@ func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {
 	for key, value := range e.Config {
 		config[toUTF8(key)] = toUTF8(value)
 	}
-	return &protocol.ConfigureRequest{Uuid: toUTF8(e.UUID), Name: toUTF8(e.Name), Dir: toUTF8(e.Dir), Shared: e.Shared, Config: config}
+	return &protocol.ConfigureRequest{
+		Uuid:   toUTF8(e.UUID),
+		Name:   toUTF8(e.Name),
+		Dir:    toUTF8(e.Dir),
+		Shared: e.Shared,
+		Config: config,
+	}
 }
 
 func environmentFromProto(r *protocol.ConfigureRequest) provider.Environment {
-	return provider.Environment{UUID: r.GetUuid(), Name: r.GetName(), Dir: r.GetDir(), Shared: r.GetShared(), Config: r.GetConfig()}
+	return provider.Environment{
+		UUID:   r.GetUuid(),
+		Name:   r.GetName(),
+		Dir:    r.GetDir(),
+		Shared: r.GetShared(),
+		Config: r.GetConfig(),
+	}
 }
 
 func specToProto(s provider.Spec) *protocol.StartRequest {

@@ -79,7 +79,10 @@ func (s *server) beginCall() (provider.Provider, error) {
 }
 
 // Capabilities asks the provider.
-func (s *server) Capabilities(ctx context.Context, _ *protocol.CapabilitiesRequest) (*protocol.CapabilitiesResponse, error) {
+func (s *server) Capabilities(
+	ctx context.Context,
+	_ *protocol.CapabilitiesRequest,
+) (*protocol.CapabilitiesResponse, error) {
 	return answer(s, func(p provider.Provider) (*protocol.CapabilitiesResponse, error) {
 		c, err := p.Capabilities(ctx)
 		return &protocol.CapabilitiesResponse{Name: toUTF8(c.Name), Isolated: c.Isolated, Remote: c.Remote}, err

@@ -50,7 +50,11 @@ const maxAnswer = 16 << 20
 
 // What it made is gone if it fails.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
-	s := &session{wanted: l.wanted, startedAt: time.Now(), stderr: &stderrLog{LineWriter: text.LineWriter{Max: maxLine}, log: l.log}}
+	s := &session{
+		wanted:    l.wanted,
+		startedAt: time.Now(),
+		stderr:    &stderrLog{LineWriter: text.LineWriter{Max: maxLine}, log: l.log},
+	}
 	s.stderr.Emit = s.stderr.logLine
 	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{

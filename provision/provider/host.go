@@ -35,7 +35,8 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 // on a host with that hardware.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
-		return fmt.Errorf("machines are on this host, and go to no other place, as %q: leave that out", spec.Placement)
+		return fmt.Errorf("machines are on this host, and go to no other place, as %q: leave that out",
+			spec.Placement)
 	}
 	if unmet := spec.Constraints.Unmet(h); len(unmet) > 0 {
 		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM of disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
@@ -80,5 +81,8 @@ func SeriesOf(root string) (string, error) {
 			return release["ID"] + release["VERSION_ID"], nil
 		}
 	}
-	return "", fmt.Errorf("cannot tell of which series the system in %q is: its os-release has neither VERSION_CODENAME nor ID", root)
+	return "", fmt.Errorf(
+		"cannot tell of which series the system in %q is: its os-release has neither VERSION_CODENAME nor ID",
+		root,
+	)
 }

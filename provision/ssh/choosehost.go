@@ -45,7 +45,8 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	if r := records[spec.Machine]; r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
 	}
-	if named, err := parseTarget(spec.Placement); err == nil && named.String() == t.String() && named.Fingerprint != "" {
+	if named, err := parseTarget(spec.Placement); err == nil && named.String() == t.String() &&
+		named.Fingerprint != "" {
 		t.Fingerprint = named.Fingerprint
 	}
 	return t
@@ -56,7 +57,8 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 // refused for good, so that it is recorded no more.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
-		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty", m.target, p.ledgerPath(spec.Machine)),
+		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty",
+			m.target, p.ledgerPath(spec.Machine)),
 			"to have another host be the machine: juju resolved "+spec.Machine)
 	}
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
@@ -98,7 +100,8 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 		return nil, withHints(errors.New("there are no hosts to choose from"),
 			"name one: juju add-machine ssh:USER@HOST; or make a pool: juju set-environment ssh.pool='[USER@HOST, ...]'")
 	case len(unused) == 0:
-		return nil, withHints(fmt.Errorf("all %d hosts of the pool are machines already: %w", len(pool), provider.ErrTransient),
+		return nil, withHints(fmt.Errorf("all %d hosts of the pool are machines already: %w",
+			len(pool), provider.ErrTransient),
 			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
 	}
 	return unused, nil
@@ -195,9 +198,17 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	need := uint64(s.bundle.size>>20) + minSpareDisk
 	switch {
 	case h.arch != constraints.HostArch():
-		return withHints(fmt.Errorf("host %q is %s, and the environment's binary is for %s", m.target, h.arch, constraints.HostArch()), "name a host of the same architecture")
+		return withHints(
+			fmt.Errorf("host %q is %s, and the environment's binary is for %s",
+				m.target, h.arch, constraints.HostArch()),
+			"name a host of the same architecture",
+		)
 	case h.free < need:
-		return withHints(fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed", m.target, h.free, p.root, need), "make room there; then: juju resolved "+s.spec.Machine)
+		return withHints(
+			fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed",
+				m.target, h.free, p.root, need),
+			"make room there; then: juju resolved "+s.spec.Machine,
+		)
 	}
 	facts, err := m.findHardware(h)
 	if err != nil {
@@ -213,7 +224,8 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	said, err := constraints.Parse(m.hardware)
 	if err != nil {
-		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w", m.target, err)
+		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w",
+			m.target, err)
 	}
 	facts := said.Hardware()
 	facts.Arch = cmp.Or(facts.Arch, h.arch)

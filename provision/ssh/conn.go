@@ -71,7 +71,8 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		if err == nil {
 			return newConn(ctx, t, client), nil
 		}
-		if refused == nil && !strings.Contains(err.Error(), noCommonKeyText) || errors.Is(err, provider.ErrTransient) {
+		if refused == nil && !strings.Contains(err.Error(), noCommonKeyText) ||
+			errors.Is(err, provider.ErrTransient) {
 			break
 		}
 	}
@@ -84,7 +85,8 @@ const noCommonKeyText = "no common algorithm for host key"
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return withHints(fmt.Errorf("cannot log in to %q: the host takes none of: %s", t, strings.Join(l.tried, ", ")),
+		return withHints(fmt.Errorf("cannot log in to %q: the host takes none of: %s",
+			t, strings.Join(l.tried, ", ")),
 			"let the host take one of them (ssh-copy-id), or: "+loginAdvice)
 	case strings.Contains(err.Error(), "no common algorithm"):
 		return fmt.Errorf("cannot log in to %q: %w", t, err)
@@ -192,7 +194,8 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	case !errors.As(err, &code):
 		return "", unreachableError(c.target, err)
 	case strings.HasPrefix(code.stderr, "sudo: "), strings.Contains(code.stderr, "sudo: not found"):
-		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become it: %w", c.target.User, c.target, err),
+		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become it: %w",
+			c.target.User, c.target, err),
 			"let that user use sudo without a password, or name root@"+c.target.Host)
 	}
 	return "", err

@@ -98,7 +98,8 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 	case verdict == nil:
 		return nil
 	case errors.As(verdict, &revoked):
-		return fmt.Errorf("THE KEY OF HOST %q IS REVOKED by %s:%d: %s %s; nothing was sent to it", t, file, revoked.Revoked.Line, key.Type(), ssh.FingerprintSHA256(key))
+		return fmt.Errorf("THE KEY OF HOST %q IS REVOKED by %s:%d: %s %s; nothing was sent to it",
+			t, file, revoked.Revoked.Line, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(verdict, &mismatch) && len(mismatch.Want) > 0:
 		return changedKeyError(t, key, fmt.Sprintf("%s:%d has another", file, mismatch.Want[0].Line))
 	case errors.As(verdict, &mismatch):
@@ -110,9 +111,13 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
 	kind := cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
-	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s", t, key.Type(), fingerprint),
+	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s",
+		t, key.Type(), fingerprint),
 		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+kind+"_key.pub",
-		fmt.Sprintf("if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s", t, fingerprint, file))
+		fmt.Sprintf(
+			"if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s",
+			t, fingerprint, file,
+		))
 }
 
 func changedKeyError(t target, key ssh.PublicKey, want string) error {

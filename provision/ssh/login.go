@@ -51,7 +51,10 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 		return l, err
 	}
 	if len(l.methods) == 0 {
-		return l, withHints(fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t), loginAdvice)
+		return l, withHints(
+			fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t),
+			loginAdvice,
+		)
 	}
 	return l, nil
 }
@@ -94,7 +97,8 @@ func readIdentity(path string) (ssh.Signer, error) {
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, withHints(fmt.Errorf("the key %q has a passphrase", path), "give it to an ssh-agent: ssh-add "+path)
+		return nil, withHints(fmt.Errorf("the key %q has a passphrase", path),
+			"give it to an ssh-agent: ssh-add "+path)
 	case err != nil:
 		return nil, fmt.Errorf("%q holds no private key: %w", path, err)
 	}

@@ -43,7 +43,8 @@ var markWord = sync.OnceValue(func() *regexp.Regexp {
 
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
-	if err == nil && !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) && markWord().MatchString(m.Machine)) {
+	if err == nil && !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) &&
+		markWord().MatchString(m.Machine)) {
 		err = errors.New("it names no machine of an environment")
 	}
 	if err != nil {
@@ -61,9 +62,11 @@ func (p *Provider) takenError(t target, m mark) error {
 		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
 			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
 	}
-	return withHints(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w", t, m.Machine, m.Name, m.Environment, errTaken),
+	return withHints(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w",
+		t, m.Machine, m.Name, m.Environment, errTaken),
 		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
-		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+"/"+m.Environment)
+		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+
+			"/"+m.Environment)
 }
 
 // hostFacts was seen on a host.
@@ -161,7 +164,11 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 			err = json.Unmarshal(data, &r)
 		}
 		if err != nil {
-			r = hostRecord{Machine: machine, unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)}
+			r = hostRecord{
+				Machine: machine,
+				unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w",
+					machine, p.ledgerPath(machine), err),
+			}
 		}
 		all[machine] = r
 	}
@@ -175,7 +182,12 @@ func (p *Provider) writeRecord(t target, machine, token string) error {
 	path := p.ledgerPath(machine)
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = jsonfile.Write(path, hostRecord{Host: t.String(), Fingerprint: t.Fingerprint, Machine: machine, Token: token})
+		err = jsonfile.Write(path, hostRecord{
+			Host:        t.String(),
+			Fingerprint: t.Fingerprint,
+			Machine:     machine,
+			Token:       token,
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)

@@ -123,7 +123,8 @@ func (p *Provider) Client(instance string) (Client, error) {
 		known = kept
 	}
 	c := Client{Destination: t.User + "@" + t.Host, Dir: p.remoteDir(), Options: []string{
-		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" + known, "-o", "ServerAliveInterval=10",
+		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" +
+			known, "-o", "ServerAliveInterval=10",
 	}}
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
@@ -153,13 +154,18 @@ func parseTarget(text string) (target, error) {
 		t.Host, t.Port = host, port
 	}
 	port, err := strconv.ParseUint(t.Port, 10, 16)
-	odd := strings.ContainsFunc(where, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r) })
+	odd := strings.ContainsFunc(where, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r)
+	})
 	switch {
 	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0,
 		user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
 		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
 	case pinned && !strings.HasPrefix(fingerprint, "SHA256:"):
-		return target{}, fmt.Errorf("cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it", fingerprint, where)
+		return target{}, fmt.Errorf(
+			"cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it",
+			fingerprint, where,
+		)
 	}
 	return t, nil
 }

@@ -105,7 +105,10 @@ func hostError(verb string, t target, err error) error {
 	err = fmt.Errorf("cannot %s host %q: %w", verb, t, err)
 	var f scriptError
 	if errors.As(err, &f) && strings.Contains(f.stderr, "No space left on device") {
-		return withHints(err, "its disk is full, and nothing of what was copied half was left there; make room, then: juju resolved MACHINE")
+		return withHints(
+			err,
+			"its disk is full, and nothing of what was copied half was left there; make room, then: juju resolved MACHINE",
+		)
 	}
 	return err
 }
@@ -132,7 +135,11 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return p.removeRecord(t, machine)
 	}
 	if err != nil {
-		err = withHints(err, fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q", p.ledgerPath(machine)))
+		err = withHints(
+			err,
+			fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
+				p.ledgerPath(machine)),
+		)
 		unnoted := p.recordDoubt(t, machine)
 		return errors.Join(err, unnoted)
 	}

@@ -160,7 +160,10 @@ func (r *Reader) readHeader(kind string) error {
 	}
 	switch {
 	case r.Format != Format:
-		return fmt.Errorf("its format is %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one", r.Format, Format, r.Bijou)
+		return fmt.Errorf(
+			"its format is %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one",
+			r.Format, Format, r.Bijou,
+		)
 	case r.Kind != kind:
 		return fmt.Errorf("it is a backup of the kind %q, and not %q", r.Kind, kind)
 	}

@@ -224,7 +224,8 @@ func members(object json.RawMessage) (all []member, ok bool) {
 
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	var before, after []json.RawMessage
-	if !holdsStructs(t) || json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil || len(after) == 0 {
+	if !holdsStructs(t) || json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil ||
+		len(after) == 0 {
 		return next
 	}
 	left := map[any][]json.RawMessage{}

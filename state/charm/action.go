@@ -77,7 +77,8 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		node := raw[name]
 		if total += countValues(&node, known); total > maxActionValues {
-			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values", name, maxActionValues)
+			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values",
+				name, maxActionValues)
 		}
 		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
 			continue // what some write at the top, meaning all actions
@@ -107,7 +108,10 @@ func decodeAction(node *yaml.Node) (Action, error) {
 	maps.Copy(params, raw.Params)
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if name == "" || strings.Contains(name, ".") {
-			return Action{}, fmt.Errorf("invalid parameter name %q: it is empty or has a dot, which leads into dictionaries", name)
+			return Action{}, fmt.Errorf(
+				"invalid parameter name %q: it is empty or has a dot, which leads into dictionaries",
+				name,
+			)
 		}
 		var p Schema
 		node := params[name]

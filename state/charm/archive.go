@@ -75,7 +75,12 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 	if err := a.zip.Close(); err != nil {
 		return ArchiveInfo{}, err
 	}
-	return ArchiveInfo{SHA256: hex.EncodeToString(out.sum.Sum(nil)), Size: out.n, Unpacked: a.unpacked, Files: len(items)}, nil
+	return ArchiveInfo{
+		SHA256:   hex.EncodeToString(out.sum.Sum(nil)),
+		Size:     out.n,
+		Unpacked: a.unpacked,
+		Files:    len(items),
+	}, nil
 }
 
 type item struct {

@@ -112,7 +112,9 @@ func (t *archiveTree) addParents() error {
 
 // sortedEntries has a folder before its files.
 func (t *archiveTree) sortedEntries() []entry {
-	return slices.SortedFunc(maps.Values(t.entries), func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(t.entries), func(a, b entry) int {
+		return strings.Compare(a.name, b.name)
+	})
 }
 
 func (t *archiveTree) fileModes() map[string]fs.FileMode {
@@ -148,7 +150,8 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 			continue
 		}
 		if e.zip.UncompressedSize64 > maxPath {
-			return nil, fmt.Errorf("link %q: its target has %d bytes, at most %d", name, e.zip.UncompressedSize64, maxPath)
+			return nil, fmt.Errorf("link %q: its target has %d bytes, at most %d",
+				name, e.zip.UncompressedSize64, maxPath)
 		}
 		target, err := readZip(e.zip)
 		if err != nil {

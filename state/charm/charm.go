@@ -112,7 +112,11 @@ func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 }
 
 // parseFile reports whether the charm has the file.
-func (c *Charm) parseFile(name string, read func(string) ([]byte, error), parse func([]byte) error) (found bool, err error) {
+func (c *Charm) parseFile(
+	name string,
+	read func(string) ([]byte, error),
+	parse func([]byte) error,
+) (found bool, err error) {
 	if !c.hasFile(name) {
 		return false, nil
 	}

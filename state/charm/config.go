@@ -78,7 +78,8 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 		opt.Type = Boolean
 	case String, Int, Float, Boolean:
 	default:
-		return Option{}, fmt.Errorf("option %q: unknown type %q: want string, int, float or boolean", name, raw.Type)
+		return Option{}, fmt.Errorf("option %q: unknown type %q: want string, int, float or boolean",
+			name, raw.Type)
 	}
 	value, err := opt.fromNode(&raw.Default)
 	if err != nil {

@@ -107,7 +107,8 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 	if len(signs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the charm is for Kubernetes (%s): bijou runs charms on machines", strings.Join(signs, ", "))
+	return fmt.Errorf("the charm is for Kubernetes (%s): bijou runs charms on machines",
+		strings.Join(signs, ", "))
 }
 
 func (m *Meta) checkFields(dialect string) (err error) {
@@ -228,7 +229,8 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 	case !ok && len(m.Resources) == 0:
 		return "", fmt.Errorf("the charm has no resource %q: it has none", name)
 	case !ok:
-		return "", fmt.Errorf("the charm has no resource %q: it has %s", name, strings.Join(slices.Sorted(maps.Keys(m.Resources)), ", "))
+		return "", fmt.Errorf("the charm has no resource %q: it has %s",
+			name, strings.Join(slices.Sorted(maps.Keys(m.Resources)), ", "))
 	case r.Type != "" && r.Type != "file":
 		return "", fmt.Errorf("resource %q is of type %q: only files can be given", name, r.Type)
 	case r.Filename == "":
@@ -243,7 +245,8 @@ func (m *Meta) checkResources() error {
 			return err
 		}
 		file := m.Resources[name].Filename
-		if file != "" && (path.Base(file) == ".." || path.Base(file) == "." || path.Base(file) == "/" || len(file) > 2*maxName || strings.ContainsRune(file, 0)) {
+		if file != "" && (path.Base(file) == ".." || path.Base(file) == "." || path.Base(file) == "/" ||
+			len(file) > 2*maxName || strings.ContainsRune(file, 0)) {
 			return fmt.Errorf("resource %q: invalid file name %.60q", name, file)
 		}
 	}

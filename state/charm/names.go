@@ -69,13 +69,15 @@ func isWords(name, separators string) bool {
 // CheckName returns an error unless name can be a charm's: lower-case letters, digits and
 // dashes, a letter in every part.
 func CheckName(name string) error {
-	return checkName("charm", name, isCharmName, `lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
+	return checkName("charm", name, isCharmName,
+		`lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
 }
 
 // CheckService returns an error unless name can be a service's: as a charm's, but parts
 // may be numbers ("blog-0").
 func CheckService(name string) error {
-	err := checkName("service", name, isDashedName, `lower-case letters, digits and single dashes, as in "my-blog"`)
+	err := checkName("service", name, isDashedName,
+		`lower-case letters, digits and single dashes, as in "my-blog"`)
 	if err != nil {
 		return Invalidf("%v", err)
 	}
@@ -88,17 +90,20 @@ func CheckRelation(name string) error {
 	if relationID().MatchString(name) {
 		return fmt.Errorf("invalid relation name %q: it looks like a relation id", name)
 	}
-	return checkName("relation", name, isRelationName, `lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
+	return checkName("relation", name, isRelationName,
+		`lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
 }
 
 // CheckInterface returns an error unless name can be the interface's of a relation.
 func CheckInterface(name string) error {
-	return checkName("interface", name, interfaceName().MatchString, `letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
+	return checkName("interface", name, interfaceName().MatchString,
+		`letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
 }
 
 // CheckSeries returns an error unless name can be a series' ("precise").
 func CheckSeries(name string) error {
-	return checkName("series", name, isDashedName, `lower-case letters, digits and single dashes, as in "precise"`)
+	return checkName("series", name, isDashedName,
+		`lower-case letters, digits and single dashes, as in "precise"`)
 }
 
 func checkName(kind, name string, isValid func(string) bool, want string) error {

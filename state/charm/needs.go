@@ -54,7 +54,10 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	if assumptionPattern().MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
 		return nil
 	}
-	return fmt.Errorf("line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some", n.Line, n.Value)
+	return fmt.Errorf(
+		"line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some",
+		n.Line, n.Value,
+	)
 }
 
 // unmet lists what is not met, of lists what of them. Of Juju's features machines have none but
@@ -64,7 +67,8 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 		texts = append(texts, one.unmet(jujuVersion)...)
 	}
 	isMet := func(one Assumption) bool { return len(one.unmet(jujuVersion)) == 0 }
-	if len(a.AnyOf) > 0 && !slices.ContainsFunc(a.AnyOf, isMet) || a.Text != "" && !isFeatureMet(a.Text, jujuVersion) {
+	if len(a.AnyOf) > 0 && !slices.ContainsFunc(a.AnyOf, isMet) ||
+		a.Text != "" && !isFeatureMet(a.Text, jujuVersion) {
 		texts = append(texts, a.String())
 	}
 	return texts
@@ -134,7 +138,8 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	}
 	if raw.Location != "" {
 		if s.Location = path.Clean(raw.Location); !path.IsAbs(s.Location) || s.Location == "/" {
-			return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /", n.Line, raw.Location)
+			return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /",
+				n.Line, raw.Location)
 		}
 	}
 	if raw.Size != "" {
@@ -244,14 +249,20 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 			d.Size = size
 		case d.Pool != "":
 			return "", d, Invalidf("storage %q: %q is no size (10G) or count, and the pool is given", name, word)
-		case word == PoolRootFS, word == PoolTmpFS, kind == PoolHost && path.IsAbs(folder) && path.Clean(folder) == folder:
+		case word == PoolRootFS, word == PoolTmpFS, kind == PoolHost && path.IsAbs(folder) &&
+			path.Clean(folder) == folder:
 			d.Pool = word
 		default:
-			return "", d, Invalidf("storage %q: %q is no pool, size or count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on", name, word)
+			return "", d, Invalidf(
+				"storage %q: %q is no pool, size or count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on",
+				name,
+				word,
+			)
 		}
 	}
 	if d.Count > maxDirectiveCount {
-		return "", d, Invalidf("storage %q: %d at once are too many, at most %d", name, d.Count, maxDirectiveCount)
+		return "", d, Invalidf("storage %q: %d at once are too many, at most %d", name, d.Count,
+			maxDirectiveCount)
 	}
 	return name, d, nil
 }

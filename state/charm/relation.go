@@ -87,7 +87,14 @@ func (r *relationYAML) setField(key string, value *yaml.Node) error {
 }
 
 func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
-	rel := Relation{Name: name, Role: role, Interface: r.Interface, Scope: Scope(r.Scope), Optional: bool(r.Optional), Limit: int(r.Limit)}
+	rel := Relation{
+		Name:      name,
+		Role:      role,
+		Interface: r.Interface,
+		Scope:     Scope(r.Scope),
+		Optional:  bool(r.Optional),
+		Limit:     int(r.Limit),
+	}
 	if err := CheckRelation(name); err != nil {
 		return Relation{}, err
 	}

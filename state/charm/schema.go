@@ -178,7 +178,8 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, known := s.Properties[name]
 		if !known && bool(s.Closed) {
-			return fmt.Errorf("unknown parameter %s: known are %s", joinPath(at, name), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "), "none"))
+			return fmt.Errorf("unknown parameter %s: known are %s",
+				joinPath(at, name), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "), "none"))
 		}
 		if known {
 			if err := p.checkValue(joinPath(at, name), v[name]); err != nil {

@@ -225,7 +225,8 @@ func (l limits) checkPacked(size int64) error {
 
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
-		return fmt.Errorf("files are too big: %s or more together, at most %s", formatSize(size), formatSize(l.unpacked))
+		return fmt.Errorf("files are too big: %s or more together, at most %s",
+			formatSize(size), formatSize(l.unpacked))
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func (v Value) Over(base Value) Value {
 		Arch: cmp.Or(v.Arch, base.Arch), Container: cmp.Or(v.Container, base.Container),
 		CPUCores: cmp.Or(v.CPUCores, base.CPUCores), CPUPower: cmp.Or(v.CPUPower, base.CPUPower),
 		InstanceType: cmp.Or(v.InstanceType, base.InstanceType),
-		Mem:          cmp.Or(v.Mem, base.Mem), RootDisk: cmp.Or(v.RootDisk, base.RootDisk), Tags: cmp.Or(v.Tags, base.Tags),
+		Mem:          cmp.Or(v.Mem, base.Mem), RootDisk: cmp.Or(v.RootDisk,
+			base.RootDisk), Tags: cmp.Or(v.Tags, base.Tags),
 	}
 }
 

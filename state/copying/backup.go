@@ -72,7 +72,12 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	return slices.DeleteFunc(all, unused), nil
 }
 
-func backUpBlobs(ctx context.Context, s *state.State, w *backupfile.Writer, all []keyspace.KeyValue) (n int, err error) {
+func backUpBlobs(
+	ctx context.Context,
+	s *state.State,
+	w *backupfile.Writer,
+	all []keyspace.KeyValue,
+) (n int, err error) {
 	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
@@ -201,7 +206,8 @@ func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) 
 
 // String tells the backup from all others.
 func (b *backupSource) String() string {
-	return fmt.Sprintf("the backup of %s, sha256 %s", b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
+	return fmt.Sprintf("the backup of %s, sha256 %s",
+		b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
 }
 
 // readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the archive.

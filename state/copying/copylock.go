@@ -29,7 +29,11 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
-	l := &copyLock{state: s, session: session, record: state.CopyLockRecord{Presence: session.NewPresence(""), To: to}}
+	l := &copyLock{
+		state:   s,
+		session: session,
+		record:  state.CopyLockRecord{Presence: session.NewPresence(""), To: to},
+	}
 	if err := l.acquire(ctx, unless); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}
@@ -89,7 +93,8 @@ func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
 			if err != nil {
 				return err
 			}
-			running = append(running, fmt.Sprintf("%s (process %d on host %q)", describeWorker(kv.Key), p.PID, p.Host))
+			running = append(running,
+				fmt.Sprintf("%s (process %d on host %q)", describeWorker(kv.Key), p.PID, p.Host))
 		}
 	}
 	if len(running) == 0 {
@@ -119,7 +124,10 @@ func describeWorker(key string) string {
 const otherCopy = "another migration"
 
 // errCopyLockLost: agents may have begun again.
-var errCopyLockLost = fmt.Errorf("the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again", state.SessionTTL)
+var errCopyLockLost = fmt.Errorf(
+	"the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again",
+	state.SessionTTL,
+)
 
 // isStoreLocal reports whether a key is the store's own affair, and not the environment's.
 func isStoreLocal(key string) bool {
@@ -219,7 +227,13 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 
 // beginCopy makes a store one that holds no environment, but the beginning of a copy, unless check
 // refuses the store. One that was empty when it was read is to be so until this is committed.
-func beginCopy(ctx context.Context, to *state.State, draft state.PartialCopy, empty bool, check func(tx *state.Tx, empty bool) error) error {
+func beginCopy(
+	ctx context.Context,
+	to *state.State,
+	draft state.PartialCopy,
+	empty bool,
+	check func(tx *state.Tx, empty bool) error,
+) error {
 	draft.Since = time.Now().UTC()
 	return to.Update(ctx, func(tx *state.Tx) (err error) {
 		still := empty

@@ -98,7 +98,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 		return c, err
 	}
 	for range maxCopyRounds {
-		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
+		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) &&
+			!errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}
@@ -156,7 +157,8 @@ type migrationSource struct {
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
 	err := s.state.View(ctx, func(v *state.View) error {
-		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) { // moved: an earlier migration was cut off
+		// Moved: an earlier migration was cut off.
+		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) {
 			return err
 		}
 		format, _, err := v.Keys().Get(keys.Format)
@@ -187,14 +189,17 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 		return err
 	}
 	if same && own.Session == s.record.Session {
-		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: the environment lies there already", m.To)
+		return keyspace.Refuse(state.ErrStoreExists,
+			"cannot migrate to %q: the environment lies there already", m.To)
 	}
 	there, err := readContents(ctx, to)
 	if err != nil {
 		return err
 	}
 	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
-	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return s.checkTarget(tx, m.To, empty) })
+	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
+		return s.checkTarget(tx, m.To, empty)
+	})
 }
 
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
@@ -215,11 +220,13 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	case err != nil && !errors.Is(err, state.ErrNotFound):
 		return err
 	case draftThere && left.Environment != s.uuid:
-		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
+		return keyspace.Refuse(state.ErrStoreExists,
+			"cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
 	case draftThere, movedThere && env.UUID == s.uuid, empty:
 		return nil
 	case env.Name != "":
-		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url, env.Name)
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url,
+			env.Name)
 	}
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }

@@ -93,7 +93,9 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		return c, err
 	}
 	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
-	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error { return r.checkTarget(tx, from, empty) })
+	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
+		return r.checkTarget(tx, from, empty)
+	})
 	if err != nil {
 		return c, err
 	}
@@ -124,7 +126,11 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 
 // FindRestored returns the environment in the store, if it was made of that backup and nobody has run it
 // since: a restoration was cut off after the state was whole. It returns false for any other store.
-func FindRestored(ctx context.Context, url string, a *backupfile.Reader) (env state.Environment, found bool, err error) {
+func FindRestored(
+	ctx context.Context,
+	url string,
+	a *backupfile.Reader,
+) (env state.Environment, found bool, err error) {
 	source := &backupSource{header: a.Header, archive: a}
 	st, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -162,11 +168,13 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	case err != nil && !errors.Is(err, state.ErrNotFound):
 		return err
 	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
-		return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
+		return keyspace.Refuse(state.ErrStoreExists,
+			"cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
 	case half, empty, r.Replace && env.UUID == from.header.UUID:
 		return nil
 	case env.Name != "":
-		return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
+		return keyspace.Refuse(state.ErrStoreExists,
+			"cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
 	}
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
@@ -183,7 +191,9 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 		}
 	}
 	for _, prefix := range []string{keys.Presences, keys.Leaders} {
-		kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) { return v.Keys().List(prefix) })
+		kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) {
+			return v.Keys().List(prefix)
+		})
 		if err != nil {
 			return err
 		}
@@ -241,7 +251,9 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		if a.Status != state.ActionRunning {
 			continue
 		}
-		err := s.Update(ctx, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionFailed, end, time.Now()) })
+		err := s.Update(ctx, func(tx *state.Tx) error {
+			return tx.EndAction(a.ID, state.ActionFailed, end, time.Now())
+		})
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,8 @@ func (w *rewriter) keepsKey(key string) bool {
 		own := rest == "ports" || rest == "state" || rest == "debug"
 		return rest != "restored" && !(w.unitsAnew[unit] && own)
 	}
-	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == keys.Relations && parts[2] == "members" {
+	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == keys.Relations &&
+		parts[2] == "members" {
 		return !w.unitsAnew[parts[3]]
 	}
 	return w.Replace || key != keys.Provisioner

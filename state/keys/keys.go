@@ -206,7 +206,8 @@ func Uniter(u string) string { return Uniters + u + "/" }
 // IsOfAgent reports whether hardly anybody but the agent that runs a unit or machine writes the key.
 func IsOfAgent(key string) bool {
 	unit, isBelowUnits := strings.CutPrefix(key, Units) // where operators write actions, and more
-	return strings.HasPrefix(key, Uniters) || isBelowUnits && strings.Count(unit, "/") == 1 || strings.HasPrefix(key, LogHeads)
+	return strings.HasPrefix(key, Uniters) || isBelowUnits && strings.Count(unit, "/") == 1 ||
+		strings.HasPrefix(key, LogHeads)
 }
 
 // Op is uniters/<u>/op: Op.

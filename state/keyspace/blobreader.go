@@ -155,7 +155,11 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 		return "", 0, err
 	}
 	tell := func(n int) {
-		progress.Report(ctx, progress.Steps{What: "MiB stored", Done: int(min(int64(n+1)*ChunkSize, size) >> 20), Total: int(size >> 20)})
+		progress.Report(ctx, progress.Steps{
+			What:  "MiB stored",
+			Done:  int(min(int64(n+1)*ChunkSize, size) >> 20),
+			Total: int(size >> 20),
+		})
 	}
 	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
 	if err != nil {

@@ -214,7 +214,13 @@ func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, 
 
 // PutIf writes the key unless guard was written since that revision (View.GetKV), in one
 // request to the store; written is false if it was.
-func (s *Space) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
+func (s *Space) PutIf(
+	ctx context.Context,
+	guard string,
+	revision int64,
+	key string,
+	doc any,
+) (written bool, err error) {
 	at, err := s.putIf(ctx, []store.Cond{{Key: guard, Revision: revision}}, key, doc)
 	return at != 0, err
 }
@@ -234,7 +240,13 @@ func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc a
 
 // PutIf is Space.PutIf, conditional on the claim, too: Update tells if the claim was the
 // condition that failed.
-func (c *Claim) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written bool, err error) {
+func (c *Claim) PutIf(
+	ctx context.Context,
+	guard string,
+	revision int64,
+	key string,
+	doc any,
+) (written bool, err error) {
 	at, err := c.space.putIf(ctx, []store.Cond{c.fenceCond(), {Key: guard, Revision: revision}}, key, doc)
 	return at != 0, err
 }
@@ -242,13 +254,20 @@ func (c *Claim) PutIf(ctx context.Context, guard string, revision int64, key str
 // PutIf is Space.PutIf, conditional on this leadership, too. It returns at which revision
 // the key was written; 0 if it was not, for whichever reason: Update tells if that is the
 // leadership's end. It is for one goroutine at a time.
-func (l *Leadership) PutIf(ctx context.Context, guard string, revision int64, key string, doc any) (written int64, err error) {
+func (l *Leadership) PutIf(
+	ctx context.Context,
+	guard string,
+	revision int64,
+	key string,
+	doc any,
+) (written int64, err error) {
 	if l.revision == 0 {
 		if l.revision, err = l.readRevision(ctx); err != nil || l.revision == 0 {
 			return 0, err
 		}
 	}
-	return l.session.space.putIf(ctx, []store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
+	return l.session.space.putIf(ctx,
+		[]store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
 }
 
 // readRevision returns at which revision the session wrote the leader's key; 0 if another

@@ -156,7 +156,8 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 
 // isOwner reports whether this process holds the claim; if it joins, whether its place does.
 func (c *Claim) isOwner(d ClaimRecord) bool {
-	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) && (c.joining || d.Holder.sameProcess(c.claimant.Holder))
+	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) &&
+		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {

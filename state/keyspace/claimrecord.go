@@ -90,7 +90,8 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	case h.PIDNamespace != by.PIDNamespace:
 		return claimDoubtful, ""
 	case by.Lives != nil && by.Lives(*h):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives", h, h.Since.Format(time.DateTime+" MST"))
+		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives",
+			h, h.Since.Format(time.DateTime+" MST"))
 	}
 	return claimGranted, ""
 }

@@ -138,5 +138,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 // SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session
 // does not lead any more.
 func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
-	return l.Update(ctx, func(tx *Tx) error { return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session) })
+	return l.Update(ctx, func(tx *Tx) error {
+		return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session)
+	})
 }

@@ -48,7 +48,13 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin session: %w", err)
 	}
-	return &Session{space: s, lease: lease, id: rand.Text(), campaigns: map[string]bool{}, closed: make(chan struct{})}, nil
+	return &Session{
+		space:     s,
+		lease:     lease,
+		id:        rand.Text(),
+		campaigns: map[string]bool{},
+		closed:    make(chan struct{}),
+	}, nil
 }
 
 // Done is closed once the session is lost or closed.

@@ -59,7 +59,11 @@ func Create(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Create)
 }
 
-func open(ctx context.Context, url, prefix string, opened func(ctx context.Context, url string) (store.Store, error)) (*Space, error) {
+func open(
+	ctx context.Context,
+	url, prefix string,
+	opened func(ctx context.Context, url string) (store.Store, error),
+) (*Space, error) {
 	url, below := storeurl.WithPrefix(url, prefix)
 	st, err := opened(ctx, url)
 	if err != nil {

@@ -134,7 +134,10 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 func (v *View) Prefetch(keys ...string) error {
 	v.checkOpen()
 	if v.buffer != nil {
-		keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { _, ok := v.buffer.memory.recall(key); return ok })
+		keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+			_, ok := v.buffer.memory.recall(key)
+			return ok
+		})
 		if len(keys) == 0 {
 			return nil
 		}

@@ -108,7 +108,8 @@ func (r *Record) AddGrant(g Grant) {
 // RemoveGrants removes the grants within g, of which what is empty, or NoRelation, stands for any.
 func (r *Record) RemoveGrants(g Grant) {
 	r.Grants = slices.DeleteFunc(r.Grants, func(one Grant) bool {
-		return (g.Relation == NoRelation || one.Relation == g.Relation) && (g.Service == "" || one.Service == g.Service) &&
+		return (g.Relation == NoRelation || one.Relation == g.Relation) &&
+			(g.Service == "" || one.Service == g.Service) &&
 			(g.Unit == "" || one.Unit == g.Unit)
 	})
 }

@@ -216,7 +216,8 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) {
 	i := slices.IndexFunc(k, func(key Key) bool { return key.ID == s.Key })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: secret %q is sealed with the key %q, which is not here", ErrNoKey, r.ID, s.Key)
+		return nil, fmt.Errorf("%w: secret %q is sealed with the key %q, which is not here",
+			ErrNoKey, r.ID, s.Key)
 	}
 	aead, err := k[i].newAEAD()
 	if err != nil {
@@ -229,7 +230,10 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) 
 		err = json.Unmarshal(s.Data, &c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open revision %d of secret %q: it was sealed as another's content, or is damaged", revision, r.ID)
+		return nil, fmt.Errorf(
+			"cannot open revision %d of secret %q: it was sealed as another's content, or is damaged",
+			revision, r.ID,
+		)
 	}
 	return c, nil
 }

@@ -53,7 +53,12 @@ const maxFailedLines = 10
 // ReadUnit reads one unit: a handful of lists, whatever else there is. owed returns what its
 // agent would do now, "" for nothing. Settings and options are as they are; HideSettings is
 // for who must not see passwords in them. state.ErrNotFound.
-func ReadUnit(v *state.View, name string, o Options, owed func(v *state.View, unit string) (string, error)) (d UnitDetail, err error) {
+func ReadUnit(
+	v *state.View,
+	name string,
+	o Options,
+	owed func(v *state.View, unit string) (string, error),
+) (d UnitDetail, err error) {
 	u, err := v.Unit(name)
 	if err != nil {
 		return d, err

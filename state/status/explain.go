@@ -20,12 +20,15 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	for id, members := range inside.Members {
 		for member, m := range members {
 			if m.Pending != "" {
-				text := fmt.Sprintf("%s-%s of %s, for %s", inside.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
+				text := fmt.Sprintf("%s-%s of %s, for %s",
+					inside.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
 				d.Queue, places[text] = append(d.Queue, text), m.Place
 			}
 		}
 	}
-	slices.SortFunc(d.Queue, func(a, b string) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(d.Queue, func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
+	})
 	actions, aerr := v.Actions(unit)
 	for _, a := range actions {
 		if a.Status == state.ActionPending {
@@ -54,7 +57,8 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.waitFor("its agent, which cannot go on: %s", text.FirstLine(d.Trouble.Message))
 		d.advise("see to what it says: the next try is at %s", formatLocal(d.Trouble.NextRetry))
 	case d.Running != nil:
-		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name, formatLocal(d.Running.Since), d.Running.HeldBy())
+		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name,
+			formatLocal(d.Running.Since), d.Running.HeldBy())
 		d.advise("juju interrupt %s ends it, if it hangs", unit)
 	case e.Hook != "":
 		d.explainFailure(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)

@@ -111,7 +111,8 @@ func (u Unit) relationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations
 		for _, key := range slices.Sorted(maps.Keys(group)) {
-			if of := group[key]; of.State == state.RelationError && (id == "" || r.Resolved != "" && of.Resolved == "") {
+			if of := group[key]; of.State == state.RelationError &&
+				(id == "" || r.Resolved != "" && of.Resolved == "") {
 				id, r = key, of
 			}
 		}

@@ -19,10 +19,12 @@ import (
 
 // Options choose what is read.
 type Options struct {
-	Now     time.Time
-	Globs   []string // only the services and units that one matches, with their machines and relations; none: everything
-	Related bool     // the units of related services are shown, too
-	Secrets bool     // shown to those who must see them; else hidden
+	Now time.Time
+	// Only the services and units that one matches, with their machines and relations; none:
+	// everything.
+	Globs   []string
+	Related bool // the units of related services are shown, too
+	Secrets bool // shown to those who must see them; else hidden
 
 	alone bool // nothing is read of related services' units
 }
@@ -314,7 +316,8 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
 	}
 	return RelationUnit{
-		State: st.State, Message: f.Hook.Name + ": " + f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
+		State: st.State, Message: f.Hook.Name + ": " +
+			f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
 	}
 }

@@ -66,7 +66,8 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
 	flow := w.workflows[u.Name]
 	view := Unit{
-		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u, flow.Failure), Life: state.UnlessAlive(u.Life),
+		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u,
+			flow.Failure), Life: state.UnlessAlive(u.Life),
 		Trouble: w.present[state.UnitAgent(u.Name)],
 		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
 		Workload: viewWorkload(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,

@@ -68,9 +68,14 @@ func parseURL(url string) (k kind, at string, err error) {
 	case "etcd", "etcd+unix":
 		return etcdKind(), url, nil
 	case "mem":
-		return kind{}, "", charm.Invalidf("cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s", url, wantURL)
+		return kind{}, "", charm.Invalidf(
+			"cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s",
+			url,
+			wantURL,
+		)
 	}
-	return kind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme, wantURL)
+	return kind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme,
+		wantURL)
 }
 
 // Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX" or

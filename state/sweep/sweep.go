@@ -30,18 +30,26 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		do   func(context.Context, *state.State) error
 	}{
 		{"services", sweepServices},
-		{"relations", func(ctx context.Context, s *state.State) error { return removeStray(ctx, s, strayRelationKeys) }},
+		{"relations", func(ctx context.Context, s *state.State) error {
+			return removeStray(ctx, s,
+				strayRelationKeys)
+		}},
 		{"resources", sweepResources},
 		{"tools", sweepTools},
 		{"secrets", sweepSecrets},
 		{"charms", func(ctx context.Context, s *state.State) error { return Charms(ctx, s, now) }},
 		{"actions", func(ctx context.Context, s *state.State) error {
-			return removeStray(ctx, s, func(v *state.View) ([]string, error) { return oldActions(v, now.Add(-LogGrace)) })
+			return removeStray(ctx, s, func(v *state.View) ([]string, error) {
+				return oldActions(v, now.Add(-LogGrace))
+			})
 		}},
 		{"blobs", func(ctx context.Context, s *state.State) error {
 			return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil)
 		}},
-		{"logs", func(ctx context.Context, s *state.State) error { return sweepLogs(ctx, s, now.Add(-LogGrace)) }},
+		{"logs", func(ctx context.Context, s *state.State) error {
+			return sweepLogs(ctx, s,
+				now.Add(-LogGrace))
+		}},
 	} {
 		if err := step.do(ctx, s); err != nil {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)

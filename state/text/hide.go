@@ -62,7 +62,8 @@ func hideInLiteral(literal string) string {
 }
 
 func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-.", c) >= 0
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("_-.", c) >= 0
 }
 
 // secretForm returns the form of what follows the name at that place; nil if that is no
@@ -183,8 +184,12 @@ var patterns = sync.OnceValue(func() *patternSet {
 			at("IDENTIFIED", `\bIDENTIFIED (?:WITH \S+ )?BY (`+single+`|`+double+`)`), // SQL
 			at("PASSWORD", `\bPASSWORD (`+single+`)`),
 		},
-		quotedKey:  of(`^["'](?:\s*[=:]\s*(`+double+`|`+single+`|`+list+`|`+word+`))?`+was, isNothing),
-		quotedName: of(`^["'](?:\s*:\s*(`+double+`|`+single+`|`+list+`)|\s*=\s*(`+double+`|`+single+`|`+list+`|`+word+`))?`+was, isNothing),
+		quotedKey: of(`^["'](?:\s*[=:]\s*(`+double+`|`+single+`|`+list+`|`+word+`))?`+was, isNothing),
+		quotedName: of(
+			`^["'](?:\s*:\s*(`+double+`|`+single+`|`+list+`)|\s*=\s*(`+double+`|`+single+`|`+list+`|`+word+
+				`))?`+was,
+			isNothing,
+		),
 		quotedPair: map[byte]*form{
 			'"':  of(`^=((?:[^"\\\n]|\\.)*)"`, isPlaceholder),
 			'\'': of(`^=((?:[^'\\\n]|\\.)*)'`, isPlaceholder),
@@ -194,7 +199,8 @@ var patterns = sync.OnceValue(func() *patternSet {
 		field:      of(`^ *= *([^;"'\n]*)`, isPlaceholder),
 		assignment: of(`^=(\$?`+single+`|`+double+`|\S+)`+was, isPlaceholder),
 		option:     of(`^ +(`+double+`|`+single+`|[^\s-]\S*)`, isSentence),
-		line:       of(`^(?::[ \t]+|[ \t]*=[ \t]*)(`+double+`|`+single+`|`+list+`|\S+)[ \t]*(?:\n|\r|$)`, isState),
+		line: of(`^(?::[ \t]+|[ \t]*=[ \t]*)(`+double+`|`+single+`|`+list+`|\S+)[ \t]*(?:\n|\r|$)`,
+			isState),
 	}
 })
 
@@ -225,7 +231,10 @@ func isPlaceholder(value string) bool {
 	if strings.HasPrefix(value, "<") && strings.HasSuffix(value, ">") {
 		return true
 	}
-	return slices.Contains([]string{"VALUE", "value", "FILE", "PATH", "TEXT", "STRING", "PASSWORD", "SECRET", "TOKEN", "KEY", "...", "…"}, strings.Trim(value, "[]"))
+	return slices.Contains(
+		[]string{"VALUE", "value", "FILE", "PATH", "TEXT", "STRING", "PASSWORD", "SECRET", "TOKEN", "KEY", "...", "…"},
+		strings.Trim(value, "[]"),
+	)
 }
 
 // isState reports whether a word says how a secret is doing: `cert: expired`.
@@ -235,7 +244,10 @@ func isState(value string) bool {
 
 // isOfAuthorization reports whether a sentence goes on after the scheme: `Authorization: Bearer token missing`.
 func isOfAuthorization(value string) bool {
-	return isState(value) || slices.Contains([]string{"auth", "authentication", "authorization", "header", "scheme", "token"}, value)
+	return isState(value) || slices.Contains(
+		[]string{"auth", "authentication", "authorization", "header", "scheme", "token"},
+		value,
+	)
 }
 
 // isSentence reports whether a sentence goes on after an option: `--password is missing`.

@@ -18,7 +18,14 @@ import (
 // PutCharm has the folder hold that charm, with what hooks have made beside the old one's
 // files. tools names the hook tools, which charms may hold as links. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
 // new one, whole.
-func PutCharm(ctx context.Context, st *state.State, url string, f Folder, tools []string, fault func(point string)) error {
+func PutCharm(
+	ctx context.Context,
+	st *state.State,
+	url string,
+	f Folder,
+	tools []string,
+	fault func(point string),
+) error {
 	if err := f.putCharm(ctx, st, url, tools, fault); err != nil {
 		return fmt.Errorf("cannot deploy charm %q: %w", url, err)
 	}
@@ -26,7 +33,13 @@ func PutCharm(ctx context.Context, st *state.State, url string, f Folder, tools 
 	return nil
 }
 
-func (f Folder) putCharm(ctx context.Context, st *state.State, url string, tools []string, fault func(point string)) error {
+func (f Folder) putCharm(
+	ctx context.Context,
+	st *state.State,
+	url string,
+	tools []string,
+	fault func(point string),
+) error {
 	c, err := state.Read(ctx, st, func(v *state.View) (state.Charm, error) { return v.Charm(url) })
 	if err != nil {
 		return err

@@ -68,7 +68,9 @@ func AtStart(s Snapshot, now time.Time) []updater.Change {
 }
 
 func (s Snapshot) unregisteredServers() []int {
-	return slices.DeleteFunc(slices.Clone(s.Current.Servers), func(lrn int) bool { return slices.Contains(s.Servers, lrn) })
+	return slices.DeleteFunc(slices.Clone(s.Current.Servers), func(lrn int) bool {
+		return slices.Contains(s.Servers, lrn)
+	})
 }
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns
@@ -78,7 +80,10 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 		return nil, ErrNotStopped
 	}
 	if gone := s.unregisteredServers(); len(gone) > 0 {
-		return nil, fmt.Errorf("cannot retry: server %s is registered no more; the update has to be made again", record.ListServers(gone))
+		return nil, fmt.Errorf(
+			"cannot retry: server %s is registered no more; the update has to be made again",
+			record.ListServers(gone),
+		)
 	}
 	r := *s.Current
 	r.Stop = false

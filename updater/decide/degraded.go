@@ -42,9 +42,11 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 		case !release.Same(p.Version, r.Version):
 			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
 		case record.Differ(p.Sums, r.Sums):
-			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s", release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
+			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s",
+				release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
 		case record.Differ(p.Plan, r.Plan):
-			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan), record.ShortDigest(r.Plan))
+			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan),
+				record.ShortDigest(r.Plan))
 		case !s.Workers[lrn].IsFor(*r):
 			add(lrn, "", "it has no part in the last update: another server has taken its place")
 		case s.Inventories[lrn].Request == r.ID:
@@ -65,14 +67,19 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found)
 	}
 	if s.Repair != nil && !s.canRepair() {
-		return Action{Verb: Warn, Why: "no repair: nothing differs, or a worker is away", Changes: []updater.Change{updater.Remove(keys.Repair)}}
+		return Action{
+			Verb:    Warn,
+			Why:     "no repair: nothing differs, or a worker is away",
+			Changes: []updater.Change{updater.Remove(keys.Repair)},
+		}
 	}
 	if a, isNews := s.reportNoRoom(now); isNews {
 		return a
 	}
 	a := s.nextRequest(now)
 	for _, since := range s.Absent {
-		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
+		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) &&
+			(a.Until.IsZero() || due.Before(a.Until)) {
 			a.Until = due
 		}
 	}
@@ -80,7 +87,11 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 }
 
 func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
-	a := Action{Verb: Warn, Why: "all is as the last update left it again", Changes: []updater.Change{updater.Put(keys.Degraded, found)}}
+	a := Action{
+		Verb:    Warn,
+		Why:     "all is as the last update left it again",
+		Changes: []updater.Change{updater.Put(keys.Degraded, found)},
+	}
 	if found.Count() > 0 {
 		a.Why = "not all is as the last update left it"
 	}

@@ -52,7 +52,8 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 		}
 		return a
 	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
-		return newWait(time.Time{}, "the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
+		return newWait(time.Time{},
+			"the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
 	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
 		opens := s.Config.Window.NextOpening(now)
 		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
@@ -107,7 +108,8 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 func (s Snapshot) OfferedVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
 		if s.isOlder(t.Version) && !t.Downgrade {
-			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed", t.Version, s.currentVersion())
+			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed",
+				t.Version, s.currentVersion())
 		}
 		return t.Version, byOperator, ""
 	}
@@ -119,7 +121,8 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 	case s.Release == "":
 		return "", "", "no release is known yet"
 	case s.isOlder(s.Release) && s.Current == nil:
-		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs", s.Release, s.currentVersion())
+		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs",
+			s.Release, s.currentVersion())
 	case s.isOlder(s.Release):
 		return s.Current.Version, byRelease, ""
 	}
@@ -197,7 +200,8 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	if s.Repair != nil {
 		changes = append(changes, updater.Remove(keys.Repair))
 	}
-	if s.Target != nil && !release.Same(s.Target.Version, to) { // it must not come back when the configuration changes
+	// It must not come back when the configuration changes.
+	if s.Target != nil && !release.Same(s.Target.Version, to) {
 		changes = append(changes, updater.Remove(keys.Target))
 	}
 	return Action{Verb: Start, Why: why, Changes: changes}
@@ -263,7 +267,9 @@ func (s Snapshot) IsEverywhere(version string) bool {
 	if s.Current != nil && release.Same(s.Current.Version, version) {
 		return true // or it is being installed already
 	}
-	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { return !release.Same(s.Present[lrn].Version, version) })
+	return !slices.ContainsFunc(s.Servers, func(lrn int) bool {
+		return !release.Same(s.Present[lrn].Version, version)
+	})
 }
 
 // Replaced explains that the files of the release that servers have, or were asked to take, are

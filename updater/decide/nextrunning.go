@@ -47,7 +47,8 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
 	if !now.Before(deadline) {
 		atFault, why := s.describeStall()
-		return s.stopRequest(now, atFault, fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
+		return s.stopRequest(now, atFault,
+			fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
 	}
 	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); s.owesNote(waited) {
 		return s.recordWait(waited)
@@ -76,7 +77,8 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 		since = s.StageSince
 	}
 	if ok && w.Step == 0 && absent && !now.Before(since.Add(record.HandOverTimeout)) {
-		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over", record.HandOverTimeout, s.Current.Version)
+		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over",
+			record.HandOverTimeout, s.Current.Version)
 	}
 	return w, ""
 }
@@ -110,13 +112,15 @@ func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, n
 }
 
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
-	if due := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval()); !s.StageSince.IsZero() && due.Before(deadline) {
+	if due := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval()); !s.StageSince.IsZero() &&
+		due.Before(deadline) {
 		deadline = due
 	}
 	deadline = soonerOf(now, s.slowDeadline(), deadline)
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent {
-			deadline = soonerOf(now, since.Add(absenceTimeout), soonerOf(now, since.Add(record.HandOverTimeout), deadline))
+			deadline = soonerOf(now, since.Add(absenceTimeout),
+				soonerOf(now, since.Add(record.HandOverTimeout), deadline))
 		}
 		if since, hands := s.HandingOver[lrn]; hands {
 			deadline = soonerOf(now, since.Add(lostTimeout), deadline)
@@ -134,14 +138,29 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 
 func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 	r := s.Current
-	g := record.Gate{Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: at.Step, StepName: at.StepName, Plan: at.Plan, At: now, Progress: r.Progress(s.Workers)}
-	return Action{Verb: Open, Why: fmt.Sprintf("all servers have come to step %d", at.Step), Changes: []updater.Change{updater.Put(keys.Gate, g)}}
+	g := record.Gate{
+		Request:   r.ID,
+		StartedAt: r.StartedAt,
+		Attempt:   r.Attempt,
+		Step:      at.Step,
+		StepName:  at.StepName,
+		Plan:      at.Plan,
+		At:        now,
+		Progress:  r.Progress(s.Workers),
+	}
+	return Action{
+		Verb:    Open,
+		Why:     fmt.Sprintf("all servers have come to step %d", at.Step),
+		Changes: []updater.Change{updater.Put(keys.Gate, g)},
+	}
 }
 
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
-	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool { return slices.Contains(s.Current.Missing, lrn) })
+	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool {
+		return slices.Contains(s.Current.Missing, lrn)
+	})
 	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(keys.Current, r)}}
 	if len(gone) == 0 {
 		a.Why = "servers are back"
@@ -183,7 +202,11 @@ func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
 	r.EndedAt, r.Missing = &now, nil
 	why := fmt.Sprintf("update of %s to %s succeeded", record.ListSomeServers(r.Servers), r.Version)
-	return Action{Verb: Finish, Why: why, Changes: s.endRequest(now, r, s.newAlert(now, record.AlertSucceeded, why))}
+	return Action{
+		Verb:    Finish,
+		Why:     why,
+		Changes: s.endRequest(now, r, s.newAlert(now, record.AlertSucceeded, why)),
+	}
 }
 
 // stopRequest bounds what it writes, whoever says why: a stop that does not fit into one

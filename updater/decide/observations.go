@@ -23,7 +23,12 @@ type Observations struct {
 // NewObservations returns those of a leader that begins; afterOutage says that the store was
 // away before, as NoteOutage does.
 func NewObservations(afterOutage bool) *Observations {
-	return &Observations{clock: clock.New(), absentSince: map[int]time.Time{}, handingSince: map[int]time.Time{}, afterOutage: afterOutage}
+	return &Observations{
+		clock:        clock.New(),
+		absentSince:  map[int]time.Time{},
+		handingSince: map[int]time.Time{},
+		afterOutage:  afterOutage,
+	}
 }
 
 // NoteOutage notes that the store has not answered: servers may still be coming back, too.
@@ -134,8 +139,16 @@ func (s Snapshot) expectedServers() []int {
 // trackAbsent counts a server's absence from when this leader has first seen it: a new
 // leader knows nothing of the time before. Servers that another leader has reported to be
 // missing have been absent for long.
-func trackAbsent(s Snapshot, present map[int]record.Presence, absent map[int]time.Time, now time.Time) map[int]time.Time {
-	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool { _, here := present[lrn]; return !here })
+func trackAbsent(
+	s Snapshot,
+	present map[int]record.Presence,
+	absent map[int]time.Time,
+	now time.Time,
+) map[int]time.Time {
+	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool {
+		_, here := present[lrn]
+		return !here
+	})
 	for lrn, since := range seen {
 		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
 			seen[lrn] = now.Add(-absenceTimeout)

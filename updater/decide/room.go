@@ -52,7 +52,9 @@ func (s Snapshot) isToldNoRoom(version string) bool {
 
 // seenServers returns the registered servers whose worker was ever seen.
 func (s Snapshot) seenServers() []int {
-	return slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool { return slices.Contains(s.Unseen, lrn) })
+	return slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool {
+		return slices.Contains(s.Unseen, lrn)
+	})
 }
 
 // reportNoRoom alerts once for each version; false if there is nothing to report.
@@ -62,10 +64,15 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 		return Action{}, false
 	}
 	alert := record.Alert{
-		ID: fmt.Sprintf("no-room-%s-%d", n.Version, now.UnixNano()), Kind: record.AlertRefused, Version: n.Version, Servers: n.Servers,
+		ID: fmt.Sprintf("no-room-%s-%d",
+			n.Version, now.UnixNano()), Kind: record.AlertRefused, Version: n.Version, Servers: n.Servers,
 		Message: n.String() + "; nothing of it begins; make room there, and it is taken by itself", At: now,
 	}
-	return Action{Verb: Warn, Why: n.String(), Changes: []updater.Change{updater.Put(keys.NoRoom, *n), updater.Put(keys.Alert(alert.ID), alert)}}, true
+	return Action{
+		Verb:    Warn,
+		Why:     n.String(),
+		Changes: []updater.Change{updater.Put(keys.NoRoom, *n), updater.Put(keys.Alert(alert.ID), alert)},
+	}, true
 }
 
 // roomIsKnownUntil returns when the first of the servers' words about their room becomes too old.

@@ -60,9 +60,10 @@ type Verb string
 
 // The verbs of Next.
 const (
-	Wait   Verb = "wait"   // until something changes, or the time has come
-	Start  Verb = "start"  // make a request
-	Open   Verb = "open"   // open the gate of a step; conditional on Current only: who has come to a step has come
+	Wait  Verb = "wait"  // until something changes, or the time has come
+	Start Verb = "start" // make a request
+	// Open the gate of a step; conditional on Current only: who has come to a step has come.
+	Open   Verb = "open"
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // report servers that are missing or back, or what is degraded
 	Slow   Verb = "slow"   // report that nothing has moved for a while

@@ -80,7 +80,11 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan,
 		At: s.lastMoveAt(), Progress: r.Progress(s.Workers), Waited: int(waited / time.Second), Slow: s.recordedGate().Slow,
 	}
-	return Action{Verb: Note, Why: fmt.Sprintf("update to %s runs", r.Version), Changes: []updater.Change{updater.Put(keys.Gate, g)}}
+	return Action{
+		Verb:    Note,
+		Why:     fmt.Sprintf("update to %s runs", r.Version),
+		Changes: []updater.Change{updater.Put(keys.Gate, g)},
+	}
 }
 
 // slowTimeout is for how long nothing may move before an alert says so.
@@ -244,7 +248,9 @@ func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 		}
 	}
 
-	others := slices.DeleteFunc(s.ServersAtFault(record.SortServers(late)), func(lrn int) bool { return slices.Contains(atFault, lrn) })
+	others := slices.DeleteFunc(s.ServersAtFault(record.SortServers(late)), func(lrn int) bool {
+		return slices.Contains(atFault, lrn)
+	})
 	var words []string
 	if len(failed) > 0 {
 		words = append(words, record.JoinReasons(failed, maxFailed))

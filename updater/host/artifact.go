@@ -66,7 +66,12 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
 	}
 	path = h.downloadPath(f.SHA256)
-	return path, release.Download{Client: h.downloadClient.Load(), URL: f.URL, Path: path, SHA256: [sha256.Size]byte(raw)}.Get(ctx)
+	return path, release.Download{
+		Client: h.downloadClient.Load(),
+		URL:    f.URL,
+		Path:   path,
+		SHA256: [sha256.Size]byte(raw),
+	}.Get(ctx)
 }
 
 func (h *Host) removeDownloads(files []release.File) {

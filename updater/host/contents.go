@@ -67,7 +67,8 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s", c.ImagesOf, err, tail(said.Bytes()))
+		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s",
+			c.ImagesOf, err, tail(said.Bytes()))
 	}
 	return append(images, strings.Fields(string(out))...), nil
 }

@@ -75,7 +75,11 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
-	d := Detached{Title: "neco-worker finishes installations", Join: true, Command: []string{"dpkg", "--configure", "-a", "--force-confold"}}
+	d := Detached{
+		Title:   "neco-worker finishes installations",
+		Join:    true,
+		Command: []string{"dpkg", "--configure", "-a", "--force-confold"},
+	}
 	if err := h.runDpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}

@@ -68,7 +68,11 @@ func checkDisk(dir string) record.Diagnosis {
 		return record.Diagnosis{What: "disk of " + dir, How: err.Error(), Bad: true}
 	}
 	percent := 100 * s.Bavail / max(1, s.Blocks)
-	return record.Diagnosis{What: "disk of " + dir, How: fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent), Bad: percent < minFreePercent}
+	return record.Diagnosis{
+		What: "disk of " + dir,
+		How:  fmt.Sprintf("%d MiB free, %d %%", s.Bavail*uint64(s.Bsize)>>20, percent),
+		Bad:  percent < minFreePercent,
+	}
 }
 
 func checkClock(ctx context.Context) record.Diagnosis {
@@ -87,7 +91,8 @@ func checkClock(ctx context.Context) record.Diagnosis {
 
 // Journal returns the last lines that a unit of systemd's has logged here, or why there are none.
 func Journal(ctx context.Context, unit string, lines int) string {
-	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit, fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit,
+		fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
 	if err != nil {
 		return fmt.Sprintf("cannot read the journal of %s: %v: %s\n", unit, err, tail(out))
 	}

@@ -71,7 +71,8 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	if err := installFile(filepath.Join(draft, "bijou"), executable, 0o755); err != nil {
 		return err
 	}
-	return installFile(filepath.Join(draft, "manifest.yaml"), filepath.Join(filepath.Dir(executable), "manifest.yaml"), 0o644)
+	return installFile(filepath.Join(draft, "manifest.yaml"),
+		filepath.Join(filepath.Dir(executable), "manifest.yaml"), 0o644)
 }
 
 func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }

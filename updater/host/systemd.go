@@ -54,7 +54,8 @@ const maxReconnects = 100
 
 // isDisconnected reports whether systemd, or the bus to it, went away instead of answering.
 func isDisconnected(err error) bool {
-	return hasDBusName(err, "org.freedesktop.DBus.Error.NoReply") || hasDBusName(err, "org.freedesktop.DBus.Error.Disconnected") ||
+	return hasDBusName(err, "org.freedesktop.DBus.Error.NoReply") ||
+		hasDBusName(err, "org.freedesktop.DBus.Error.Disconnected") ||
 		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
@@ -95,7 +96,11 @@ func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.startBy(ctx, "restart", unit, (*sd.Conn).RestartUnitContext)
 }
 
-func (s Systemd) startBy(ctx context.Context, verb, unit string, start func(*sd.Conn, context.Context, string, string, chan<- string) (int, error)) error {
+func (s Systemd) startBy(
+	ctx context.Context,
+	verb, unit string,
+	start func(*sd.Conn, context.Context, string, string, chan<- string) (int, error),
+) error {
 	return s.withUnit(ctx, verb, unit, func(c *sd.Conn) error {
 		if err := reloadIfStale(ctx, c, unit); err != nil {
 			return err

@@ -24,7 +24,8 @@ func tryProgram(ctx context.Context, program string) error {
 	defer cancel()
 	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
 		if out, err := tryAs(ctx, program, trial); err != nil {
-			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s", strings.Join(trial, " "), err, tail(out))
+			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s",
+				strings.Join(trial, " "), err, tail(out))
 		}
 	}
 	return nil

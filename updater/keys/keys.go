@@ -18,21 +18,27 @@ const Format = "format"
 
 // What is known and wished for.
 const (
-	Infos        = "info/"
-	BootServers  = Infos + "bootservers/"  // the registered boot servers
-	Release      = Infos + "release"       // the newest acceptable version
-	Published    = Infos + "published"     // Published: the digests of the release that servers would take
-	Target       = Infos + "target"        // Target: the version that an operator asked for
-	Pause        = Infos + "pause"         // Pause: keeps updates from starting
-	Recovery     = Infos + "recovery"      // Recovery: an operator has recovered, and the update is to be made again
-	Check        = Infos + "check"         // touched to have releases looked for at once
-	CheckFailure = Infos + "check-failure" // CheckFailure: why releases could not be looked for; absent if they could
-	Refused      = Infos + "refused"       // Refusals: releases that cannot be installed, and why; absent if there are none
-	Needs        = Infos + "needs"         // Needs: how many bytes the release that servers would take needs
-	NoRoom       = Infos + "no-room"       // NoRoom: the release for which servers have no room, once that was reported
-	Degraded     = Infos + "degraded"      // Degraded: what is not as the last update left it, as the leader sees it
-	Hurry        = Infos + "hurry"         // who wants the next update to begin outside of the window; its start removes it
-	Repair       = Infos + "repair"        // Repair: an operator's wish for a repair
+	Infos       = "info/"
+	BootServers = Infos + "bootservers/" // the registered boot servers
+	Release     = Infos + "release"      // the newest acceptable version
+	Published   = Infos + "published"    // Published: the digests of the release that servers would take
+	Target      = Infos + "target"       // Target: the version that an operator asked for
+	Pause       = Infos + "pause"        // Pause: keeps updates from starting
+	// Recovery: an operator has recovered, and the update is to be made again.
+	Recovery = Infos + "recovery"
+	Check    = Infos + "check" // touched to have releases looked for at once
+	// CheckFailure: why releases could not be looked for; absent if they could.
+	CheckFailure = Infos + "check-failure"
+	// Refusals: releases that cannot be installed, and why; absent if there are none.
+	Refused = Infos + "refused"
+	Needs   = Infos + "needs" // Needs: how many bytes the release that servers would take needs
+	// NoRoom: the release for which servers have no room, once that was reported.
+	NoRoom = Infos + "no-room"
+	// Degraded: what is not as the last update left it, as the leader sees it.
+	Degraded = Infos + "degraded"
+	// Who wants the next update to begin outside of the window; its start removes it.
+	Hurry  = Infos + "hurry"
+	Repair = Infos + "repair" // Repair: an operator's wish for a repair
 )
 
 // The update that runs.

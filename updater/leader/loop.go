@@ -36,7 +36,8 @@ type leader struct {
 const maxBatchDelay = 100 * time.Millisecond
 
 func (l leader) runDecisions(ctx context.Context) error {
-	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents, keys.Presences, keys.Inventories)
+	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
+		keys.Presences, keys.Inventories)
 	f := &snapshotCache{store: l.Store, feed: feed, ownVersion: l.Version, stale: true}
 	return withFeed(ctx, f.feed, func() error {
 		m := decide.NewObservations(l.afterOutage)
@@ -182,7 +183,9 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 			return err
 		})
 		if err == nil && s.Config.Heartbeat != "" {
-			beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) }}
+			beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any {
+				return newHeartbeat(s, time.Now().UTC())
+			}}
 			err = beat.send(ctx, s.Config, record.Alert{})
 		}
 		if err != nil && ctx.Err() == nil {
@@ -246,7 +249,8 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 		return applyServerChange(f.snapshot.Workers, keys.Workers, c)
 	case strings.HasPrefix(c.Key, keys.Presences):
 		lrn, _ := record.ParseServerKey(keys.Presences, c.Key)
-		return !slices.Contains(f.snapshot.Unseen, lrn) && applyServerChange(f.snapshot.Present, keys.Presences, c)
+		return !slices.Contains(f.snapshot.Unseen, lrn) &&
+			applyServerChange(f.snapshot.Present, keys.Presences, c)
 	case strings.HasPrefix(c.Key, keys.Inventories):
 		return applyServerChange(f.snapshot.Inventories, keys.Inventories, c)
 	}

@@ -100,7 +100,15 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 }
 
 func newQuery(c record.Config) query {
-	return query{env: c.Env, prefix: c.TagPrefix, repository: c.GitHubRepository, url: c.GitHubURL, token: c.GitHubToken, proxy: c.Proxy, key: c.MinisignKey}
+	return query{
+		env:        c.Env,
+		prefix:     c.TagPrefix,
+		repository: c.GitHubRepository,
+		url:        c.GitHubURL,
+		token:      c.GitHubToken,
+		proxy:      c.Proxy,
+		key:        c.MinisignKey,
+	}
 }
 
 func (q query) source() query {
@@ -163,7 +171,11 @@ var errQueryChanged = errors.New("the configuration has changed")
 
 // commitIfUnchanged drops the result of a check whose configuration has changed
 // meanwhile: the next check is for that.
-func (c *releaseChecker) commitIfUnchanged(ctx context.Context, config record.Config, f func(tx *keyspace.Tx) error) error {
+func (c *releaseChecker) commitIfUnchanged(
+	ctx context.Context,
+	config record.Config,
+	f func(tx *keyspace.Tx) error,
+) error {
 	err := c.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		now, err := updater.LoadConfig(tx.View)
 		if err != nil {
@@ -197,9 +209,15 @@ func (f *checkResult) refuse(version string, err error) bool {
 	if !ok {
 		return false
 	}
-	known := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool { return release.Same(r.Version, version) })
+	known := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool {
+		return release.Same(r.Version, version)
+	})
 	if !known && len(f.refusals) < record.MaxRefusals {
-		f.refusals = append(f.refusals, record.Refusal{Version: version, Sums: refused.Sums, Why: record.Shorten(err.Error(), record.MaxReason)})
+		f.refusals = append(f.refusals, record.Refusal{
+			Version: version,
+			Sums:    refused.Sums,
+			Why:     record.Shorten(err.Error(), record.MaxReason),
+		})
 	}
 	return true
 }
@@ -209,7 +227,9 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if err != nil {
 		return f, err
 	}
-	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (decide.Snapshot, error) { return decide.Load(v, c.Version) })
+	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (decide.Snapshot, error) {
+		return decide.Load(v, c.Version)
+	})
 	if err != nil {
 		return f, err
 	}
@@ -253,7 +273,12 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 // chooseNewest takes the newest release that can be installed. It looks at those only that are
 // newer than what servers have. Of one that cannot be had now nobody knows, so that no older one is
 // taken in its place: failed says why.
-func (c *releaseChecker) chooseNewest(ctx context.Context, s decide.Snapshot, all []release.Release, f *checkResult) (incomplete, failed error) {
+func (c *releaseChecker) chooseNewest(
+	ctx context.Context,
+	s decide.Snapshot,
+	all []release.Release,
+	f *checkResult,
+) (incomplete, failed error) {
 	candidates, incomplete := c.source.Candidates(all)
 	for _, choice := range candidates {
 		version := choice.Version.String()
@@ -276,7 +301,12 @@ func (c *releaseChecker) chooseNewest(ctx context.Context, s decide.Snapshot, al
 
 // inspectWanted returns the digests and needs of the release that servers would take next; nil if
 // there is none, or if they have it already and it is no longer published.
-func (c *releaseChecker) inspectWanted(ctx context.Context, s decide.Snapshot, to string, all []release.Release) (*record.Published, *record.Needs, error) {
+func (c *releaseChecker) inspectWanted(
+	ctx context.Context,
+	s decide.Snapshot,
+	to string,
+	all []release.Release,
+) (*record.Published, *record.Needs, error) {
 	if to == "" {
 		return nil, nil, nil
 	}
@@ -291,7 +321,12 @@ func (c *releaseChecker) inspectWanted(ctx context.Context, s decide.Snapshot, t
 }
 
 // inspect looks whether the release can be installed, unless no server has to install it.
-func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version string, r release.Release) (*record.Published, *record.Needs, error) {
+func (c *releaseChecker) inspect(
+	ctx context.Context,
+	s decide.Snapshot,
+	version string,
+	r release.Release,
+) (*record.Published, *record.Needs, error) {
 	dir, err := os.MkdirTemp("", "neco-updater-")
 	if err != nil {
 		return nil, nil, err
@@ -316,7 +351,13 @@ func (c *releaseChecker) inspect(ctx context.Context, s decide.Snapshot, version
 			known = record.Digests{}
 		}
 		p.Checked = c.Version
-		found, err = c.source.Inspect(ctx, r, release.Inspection{Form: c.Form, Running: c.Version, Others: otherPackages(s), Known: known, Dir: dir})
+		found, err = c.source.Inspect(ctx, r, release.Inspection{
+			Form:    c.Form,
+			Running: c.Version,
+			Others:  otherPackages(s),
+			Known:   known,
+			Dir:     dir,
+		})
 		p.Digests = found.Digests
 	}
 	if err != nil {
@@ -355,8 +396,12 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 		}
 		r.At = at
 		a := record.Alert{
-			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(), 10), Kind: record.AlertRefused, Version: r.Version,
-			Message: fmt.Sprintf("release %s is refused, and nothing of it begins: %s; mend what is published, or publish a newer one, which is then taken", r.Version, r.Why), At: at,
+			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(),
+				10), Kind: record.AlertRefused, Version: r.Version,
+			Message: fmt.Sprintf(
+				"release %s is refused, and nothing of it begins: %s; mend what is published, or publish a newer one, which is then taken",
+				r.Version, r.Why,
+			), At: at,
 		}
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
 			return err
@@ -423,12 +468,17 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 	if err != nil {
 		return err
 	}
-	failure := record.CheckFailure{Message: record.Shorten(osutil.Explain(why), record.MaxText), At: at, Refused: was.Refused}
+	failure := record.CheckFailure{
+		Message: record.Shorten(osutil.Explain(why), record.MaxText),
+		At:      at,
+		Refused: was.Refused,
+	}
 	if f.missed != "" && f.missed != failure.Refused {
 		failure.Refused = f.missed
 		a := record.Alert{
 			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.missed,
-			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %s", f.missed, failure.Message), At: at,
+			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %s",
+				f.missed, failure.Message), At: at,
 		}
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
 			return err

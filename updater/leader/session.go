@@ -32,7 +32,10 @@ type Options struct {
 // logged and retried; it returns an error only if the store is gone for good.
 func Run(ctx context.Context, o Options) error {
 	startMetrics(o.Metrics)
-	if err := retryUntilDone(ctx, "look at what was stopped", func() error { return recoverAtStart(ctx, o) }); err != nil {
+	if err := retryUntilDone(ctx, "look at what was stopped", func() error {
+		return recoverAtStart(ctx,
+			o)
+	}); err != nil {
 		return err
 	}
 	if o.Ready != nil {
@@ -74,10 +77,12 @@ func recoverAtStart(ctx context.Context, o Options) error {
 		if changes == nil {
 			return nil
 		}
-		slog.Info("the stopped update is made again: a server of it was unregistered", "version", s.Current.Version)
+		slog.Info("the stopped update is made again: a server of it was unregistered",
+			"version", s.Current.Version)
 		name, _ := os.Hostname()
 		a := record.Audit{
-			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
+			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s",
+				s.Current.ID, s.Current.Version),
 			Why: "it was restarted, and a server of the stopped update is registered no more",
 		}
 		if err := updater.Apply(tx, changes); err != nil {
@@ -112,7 +117,11 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	slog.Info("leading", "version", o.Version)
 	o.Metrics.Set(1, leadsMetric)
 	defer o.Metrics.Set(0, leadsMetric)
-	err = runLeader(ctx, leader{Options: o, leadership: leadership, afterOutage: time.Since(lost) < decide.StallGrace})
+	err = runLeader(ctx, leader{
+		Options:     o,
+		leadership:  leadership,
+		afterOutage: time.Since(lost) < decide.StallGrace,
+	})
 	slog.Info("leading no more", "error", err)
 	return err
 }

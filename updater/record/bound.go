@@ -133,7 +133,11 @@ func JoinReasons(all []Reason, limit int) string {
 		words = append(words, word)
 	}
 	if len(left) > 0 {
-		words = append(words, fmt.Sprintf("and %d servers more for other reasons, which neco status shows: %s", len(SortServers(left)), ListSomeServers(left)))
+		words = append(
+			words,
+			fmt.Sprintf("and %d servers more for other reasons, which neco status shows: %s",
+				len(SortServers(left)), ListSomeServers(left)),
+		)
 	}
 	return strings.Join(words, "; ")
 }

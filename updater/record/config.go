@@ -234,7 +234,8 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
 		if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
-			return "", fmt.Errorf("a URL here begins with %s:// and names a host", strings.Join(schemes, ":// or "))
+			return "", fmt.Errorf("a URL here begins with %s:// and names a host",
+				strings.Join(schemes, ":// or "))
 		}
 		return value, nil
 	}

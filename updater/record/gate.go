@@ -86,7 +86,10 @@ func ParseWindow(s string) (*Window, error) {
 	}
 	line := strings.TrimSpace(parts[0])
 	if len(strings.Fields(line)) != 5 {
-		return nil, fmt.Errorf("the cron line %q has not five fields: minute, hour, day of month, month, day of week", line)
+		return nil, fmt.Errorf(
+			"the cron line %q has not five fields: minute, hour, day of month, month, day of week",
+			line,
+		)
 	}
 	starts, err := cron.ParseStandard(line)
 	if err != nil {

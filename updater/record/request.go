@@ -50,7 +50,8 @@ func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 // IsCurrent reports whether that attempt at the request still runs: now is what the store
 // holds for the request.
 func IsCurrent(now *Request, r Request) bool {
-	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt && !now.Stop && !now.Ended()
+	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt &&
+		!now.Stop && !now.Ended()
 }
 
 // Progress counts what the servers have done for the request, as their workers' records
@@ -212,7 +213,12 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.Why = ""
 	h.AtFault = nil
 	h.EndedAt = nil
-	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{Number: number, Who: who, Result: Running, StartedAt: now})
+	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{
+		Number:    number,
+		Who:       who,
+		Result:    Running,
+		StartedAt: now,
+	})
 	h.condense()
 }
 

@@ -75,7 +75,8 @@ type Lack struct {
 // String describes the lack in MiB, so that the first number is always the larger one.
 func (l Lack) String() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("server %d needs %d MiB at %s, where %d MiB are free", l.Server, (l.Needed+mib-1)/mib, l.At, l.Free/mib)
+	return fmt.Sprintf("server %d needs %d MiB at %s, where %d MiB are free",
+		l.Server, (l.Needed+mib-1)/mib, l.At, l.Free/mib)
 }
 
 // maxLacks is how many lacks a text has.

@@ -96,7 +96,8 @@ type Activity struct {
 
 // IsOf reports whether it is an activity of the worker of that record, at its present step.
 func (a Activity) IsOf(s Status) bool {
-	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error && !s.HandsOver()
+	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error &&
+		!s.HandsOver()
 }
 
 // Text describes the activity.

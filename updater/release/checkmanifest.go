@@ -36,7 +36,8 @@ func (r manifestReader) checkManifest(m Manifest) error {
 		}
 		if c.Contents != nil {
 			if other, twice := ofKey[c.Contents.Key]; twice {
-				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is that of %q", c.Name, c.Contents.Key, other)
+				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is that of %q",
+					c.Name, c.Contents.Key, other)
 			}
 			ofKey[c.Contents.Key] = c.Name
 		}
@@ -50,10 +51,12 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	}
 	strategies := []Strategy{StopAll, Rolling, Any, LeaderOnce}
 	if !slices.Contains(strategies, c.Strategy) {
-		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; there are %v", c.Name, c.Strategy, strategies)
+		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; there are %v", c.Name,
+			c.Strategy, strategies)
 	}
 	if once := c.Strategy == LeaderOnce; once != (c.Contents != nil) {
-		return r.errorf(at, "component %q: contents belong to the strategy %s, and only to it", c.Name, LeaderOnce)
+		return r.errorf(at, "component %q: contents belong to the strategy %s, and only to it", c.Name,
+			LeaderOnce)
 	}
 	if c.Strategy == StopAll && len(c.Services) == 0 {
 		return r.errorf(at, "component %q: there is nothing to stop: services are missing", c.Name)
@@ -84,8 +87,10 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 }
 
 func checkEtcd(c Component) error {
-	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" && (!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
-		return fmt.Errorf("an etcd is %s, and says where the member of a server is: etcd://10.0.{lrn}.3:2379", Rolling)
+	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" &&
+		(!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
+		return fmt.Errorf("an etcd is %s, and says where the member of a server is: etcd://10.0.{lrn}.3:2379",
+			Rolling)
 	}
 	return nil
 }

@@ -124,7 +124,8 @@ func (r Release) Find(name string) (Asset, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Asset{}, fmt.Errorf("release %q has no asset %q; it has: %s", r.Tag, name, strings.Join(names, ", "))
+		return Asset{}, fmt.Errorf("release %q has no asset %q; it has: %s",
+			r.Tag, name, strings.Join(names, ", "))
 	case 1:
 		return found[0], nil
 	}
@@ -141,7 +142,10 @@ const maxVersion = 64
 // ParseVersion reads a version.
 func ParseVersion(s string) (Version, error) {
 	if len(s) > maxVersion || !versionPattern().MatchString(s) {
-		return Version{}, fmt.Errorf("cannot take %q for a version: it is numbers with dots between them, and perhaps a hyphen and a number, as in 2018.11.07-1", s)
+		return Version{}, fmt.Errorf(
+			"cannot take %q for a version: it is numbers with dots between them, and perhaps a hyphen and a number, as in 2018.11.07-1",
+			s,
+		)
 	}
 	return Version{s}, nil
 }

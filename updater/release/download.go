@@ -138,9 +138,11 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
 		have = 0
-	case code == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
+	case code == http.StatusPartialContent &&
+		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"), os.Remove(d.Path+partialSuffix))
+		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"),
+			os.Remove(d.Path+partialSuffix))
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
 		return 0, fmt.Errorf("the server answers %s", resp.Status)
 	default:

@@ -49,7 +49,12 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
-func (s *Source) fetchAsset(ctx context.Context, r Release, sums verifiedSums, name, dir string) (path string, err error) {
+func (s *Source) fetchAsset(
+	ctx context.Context,
+	r Release,
+	sums verifiedSums,
+	name, dir string,
+) (path string, err error) {
 	asset, err := r.Find(name)
 	if err != nil {
 		return "", err
@@ -62,7 +67,14 @@ func (s *Source) fetchAsset(ctx context.Context, r Release, sums verifiedSums, n
 		return "", fmt.Errorf("cannot make the folder of downloads: %w", err)
 	}
 	path = filepath.Join(dir, name)
-	return path, Download{Client: s.http, URL: asset.URL, Header: s.requestHeader(), Path: path, Size: asset.Size, SHA256: sum}.Get(ctx)
+	return path, Download{
+		Client: s.http,
+		URL:    asset.URL,
+		Header: s.requestHeader(),
+		Path:   path,
+		Size:   asset.Size,
+		SHA256: sum,
+	}.Get(ctx)
 }
 
 func (s *Source) requestHeader() http.Header {
@@ -118,7 +130,8 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 	gap := minRetryDelay
 	for n := 1; ; n++ {
 		data, err = s.fetchSmallOnce(ctx, asset)
-		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries || ctx.Err() != nil {
+		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries ||
+			ctx.Err() != nil {
 			break
 		}
 		if err := backoff.Sleep(ctx, gap); err != nil {

@@ -39,7 +39,13 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 // Digests returns the digests of a release. Its plan is the file manifest.yaml, or else
 // the one in the package of that form for this machine, as long as there is one. What is
 // known of the release is not downloaded again. dir is for downloads.
-func (s *Source) Digests(ctx context.Context, r Release, form string, known record.Digests, dir string) (record.Digests, error) {
+func (s *Source) Digests(
+	ctx context.Context,
+	r Release,
+	form string,
+	known record.Digests,
+	dir string,
+) (record.Digests, error) {
 	sums, err := s.trustedSums(ctx, r)
 	if err != nil || sums.digest == known.Sums {
 		return known, err
@@ -190,7 +196,8 @@ var errNoUnpacker = errors.New("dpkg-deb is missing")
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
-		return nil, fmt.Errorf("%w; publish the file %s, or do this on a boot server", errNoUnpacker, ManifestFile)
+		return nil, fmt.Errorf("%w; publish the file %s, or do this on a boot server",
+			errNoUnpacker, ManifestFile)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

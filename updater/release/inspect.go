@@ -114,7 +114,12 @@ type inspectedPackage struct {
 	refused  *RefusedError
 }
 
-func (s *Source) inspectPackage(ctx context.Context, r Release, sums verifiedSums, i Inspection) (found inspectedPackage, err error) {
+func (s *Source) inspectPackage(
+	ctx context.Context,
+	r Release,
+	sums verifiedSums,
+	i Inspection,
+) (found inspectedPackage, err error) {
 	own := Package{i.Form, runtime.GOARCH}
 	for _, p := range append([]Package{own}, i.Others...) {
 		if err := checkPackageThere(r, sums, p); err != nil {
@@ -175,7 +180,11 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 		return RefusedError{Why: err.Error()}
 	}
 	if _, listed := sums.Sums[name]; !listed {
-		return refuse("%s does not list %s, so that nothing says what it must be; are they the sums of another release?", SumsFile, name)
+		return refuse(
+			"%s does not list %s, so that nothing says what it must be; are they the sums of another release?",
+			SumsFile,
+			name,
+		)
 	}
 	return nil
 }
@@ -231,7 +240,11 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 
 	m, err := ReadManifest(file, data)
 	if err != nil {
-		return Manifest{}, refuse("%v; this program is of %s: a plan that needs a later one says which (requires: VERSION)", err, running)
+		return Manifest{}, refuse(
+			"%v; this program is of %s: a plan that needs a later one says which (requires: VERSION)",
+			err,
+			running,
+		)
 	}
 	return m, nil
 }
@@ -263,9 +276,15 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 	case err != nil:
 		return refuse("%s: %v", file, err)
 	case version == "" && isNeeded:
-		return refuse("%s does not say its version, so that servers which install it would never be of %s: it needs the line version: %s", file, tagged, tagged)
+		return refuse(
+			"%s does not say its version, so that servers which install it would never be of %s: it needs the line version: %s",
+			file,
+			tagged,
+			tagged,
+		)
 	case version != "" && !Same(version, tagged.String()):
-		return refuse("%s is of version %s, and the tag is %s: are they the files of another release?", file, version, r.Tag)
+		return refuse("%s is of version %s, and the tag is %s: are they the files of another release?", file,
+			version, r.Tag)
 	}
 	return nil
 }
@@ -282,7 +301,12 @@ func (i Inspection) arches() []string {
 
 // checkFiles refuses a plan with files that are not there. It returns how long files are, by URL, as
 // far as their servers say.
-func (s *Source) checkFiles(ctx context.Context, r Release, m Manifest, i Inspection) (sizes map[string]int64, err error) {
+func (s *Source) checkFiles(
+	ctx context.Context,
+	r Release,
+	m Manifest,
+	i Inspection,
+) (sizes map[string]int64, err error) {
 	sizes = map[string]int64{}
 	for _, a := range r.Assets {
 		sizes[a.URL] = a.Size
@@ -337,7 +361,12 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 					into = filepath.Dir(f.To)
 				}
 				if size := sizes[f.URL]; size > 0 {
-					files[arch] = append(files[arch], record.NeededFile{Component: c.Name, Sum: record.ShortDigest(f.SHA256), Size: size, Into: into})
+					files[arch] = append(files[arch], record.NeededFile{
+						Component: c.Name,
+						Sum:       record.ShortDigest(f.SHA256),
+						Size:      size,
+						Into:      into,
+					})
 				}
 			}
 		}

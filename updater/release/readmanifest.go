@@ -123,7 +123,12 @@ type Step struct {
 func (m Manifest) Steps() []Step {
 	var steps []Step
 	add := func(action string, c Component) {
-		steps = append(steps, Step{Number: len(steps) + 1, Name: c.Name + "/" + action, Action: action, Component: c})
+		steps = append(steps, Step{
+			Number:    len(steps) + 1,
+			Name:      c.Name + "/" + action,
+			Action:    action,
+			Component: c,
+		})
 	}
 	for _, c := range m.Components {
 		if c.Strategy == StopAll {
@@ -157,7 +162,8 @@ func (o *topologicalSort) visit(i int, path []string) error {
 	c := o.all[i]
 	after := o.componentNode(i).field("after")
 	if at := slices.Index(path, c.Name); at >= 0 {
-		return o.errorf(after, "components wait for one another: %s", strings.Join(append(path[at:], c.Name), " after "))
+		return o.errorf(after, "components wait for one another: %s",
+			strings.Join(append(path[at:], c.Name), " after "))
 	}
 	if o.visited[i] {
 		return nil
@@ -166,7 +172,8 @@ func (o *topologicalSort) visit(i int, path []string) error {
 	for k, name := range c.After {
 		j := slices.IndexFunc(o.all, func(c Component) bool { return c.Name == name })
 		if j < 0 {
-			return o.errorf(after.item(k), "component %q: there is no component %q that it could come after", c.Name, name)
+			return o.errorf(after.item(k), "component %q: there is no component %q that it could come after",
+				c.Name, name)
 		}
 		if err := o.visit(j, path); err != nil {
 			return err

@@ -55,7 +55,10 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := github.NewClient(&http.Client{Transport: &etagCache{next: files.Transport, responses: map[string]cachedResponse{}}})
+	client := github.NewClient(&http.Client{Transport: &etagCache{
+		next:      files.Transport,
+		responses: map[string]cachedResponse{},
+	}})
 	if c.GitHubToken != "" {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
@@ -64,7 +67,14 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
 	}
-	return &Source{config: c, owner: owner, name: name, client: client, http: files, inspected: map[string]inspectedPackage{}}, nil
+	return &Source{
+		config:    c,
+		owner:     owner,
+		name:      name,
+		client:    client,
+		http:      files,
+		inspected: map[string]inspectedPackage{},
+	}, nil
 }
 
 // NewClient returns a client for anything but GitHub's API, through the proxy; "" is the

@@ -91,7 +91,8 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 		return "", fmt.Errorf("cannot verify the signature: %w", err)
 	}
 	if s.id != k.id {
-		return "", fmt.Errorf("cannot verify the signature: it is by key %s, not %s", keyName(s.id), keyName(k.id))
+		return "", fmt.Errorf("cannot verify the signature: it is by key %s, not %s",
+			keyName(s.id), keyName(k.id))
 	}
 	if s.hashed {
 		sum := blake2b.Sum512(data)
@@ -117,7 +118,8 @@ func parseSignature(file string) (s signature, err error) {
 	comment, ok := strings.CutPrefix(lines[2], "trusted comment: ")
 	raw, err1 := base64.StdEncoding.DecodeString(lines[1])
 	global, err2 := base64.StdEncoding.DecodeString(lines[3])
-	if !ok || err1 != nil || err2 != nil || len(raw) != 2+8+ed25519.SignatureSize || len(global) != ed25519.SignatureSize {
+	if !ok || err1 != nil || err2 != nil || len(raw) != 2+8+ed25519.SignatureSize ||
+		len(global) != ed25519.SignatureSize {
 		return s, errors.New("it is no minisign signature")
 	}
 	algorithm := string(raw[:2])
@@ -134,7 +136,8 @@ func parseSignature(file string) (s signature, err error) {
 // needed; a release without one is refused.
 func Trust(key *PublicKey, sums, sig []byte) (Sums, error) {
 	if key != nil && sig == nil {
-		return nil, fmt.Errorf("cannot trust the release: it has no %s, and a public key is configured", SignatureFile)
+		return nil, fmt.Errorf("cannot trust the release: it has no %s, and a public key is configured",
+			SignatureFile)
 	}
 	if key != nil {
 		if _, err := key.Verify(sums, sig); err != nil {

@@ -26,7 +26,8 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 	key := keys.Claim(o.LRN)
 	for said := false; ; {
 		err := retryStore(ctx, func() (err error) {
-			claim, err = o.Store.TakeClaim(ctx, keyspace.ClaimTarget{Key: key, Presence: keys.Presence(o.LRN)}, o.Claimant)
+			claim, err = o.Store.TakeClaim(ctx,
+				keyspace.ClaimTarget{Key: key, Presence: keys.Presence(o.LRN)}, o.Claimant)
 			return err
 		})
 		if !errors.Is(err, keyspace.ErrClaimed) {
@@ -56,8 +57,10 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 
 // alertTwin writes one alert for each pair of servers: its ID is made of both.
 func (o Options) alertTwin(ctx context.Context, why error) error {
-	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v", o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
-	slog.Error(message, "hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
+	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v",
+		o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
+	slog.Error(message,
+		"hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
 	o.reportReady()
 	return retryStore(ctx, func() error {
 		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
@@ -66,7 +69,8 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 				return err
 			}
 			a := record.Alert{
-				ID: fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
+				ID: fmt.Sprintf("twin-%d-%s-%s",
+					o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
 				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
 			}
 			return tx.Put(keys.Alert(a.ID), a)

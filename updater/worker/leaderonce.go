@@ -20,7 +20,11 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
 	for {
-		d := OnceSnapshot{Version: r.Version, Plan: w.snapshot.Digests.Plan, Leads: lead != nil && !lead.HasEnded()}
+		d := OnceSnapshot{
+			Version: r.Version,
+			Plan:    w.snapshot.Digests.Plan,
+			Leads:   lead != nil && !lead.HasEnded(),
+		}
 		revision, err := w.readContents(ctx, c, &d)
 		if err != nil {
 			return err
@@ -29,7 +33,8 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			return faultError{fmt.Errorf("server %d has failed to bring the contents: %s", d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
+			return faultError{fmt.Errorf("server %d has failed to bring the contents: %s",
+				d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
 		case MoveGo:
 			err = w.bringContents(ctx, c, r, lead)
 		case MoveTake:
@@ -69,12 +74,22 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 
 // bringContents writes no result if it was cancelled. It returns errStale if the request
 // has changed.
-func (w *worker) bringContents(ctx context.Context, c release.Component, r record.Request, lead *keyspace.Leadership) error {
+func (w *worker) bringContents(
+	ctx context.Context,
+	c release.Component,
+	r record.Request,
+	lead *keyspace.Leadership,
+) error {
 	failure := w.o.Server.DeliverContents(ctx, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	result := record.Contents{Version: r.Version, Plan: w.snapshot.Digests.Plan, Success: failure == nil, Server: w.o.LRN}
+	result := record.Contents{
+		Version: r.Version,
+		Plan:    w.snapshot.Digests.Plan,
+		Success: failure == nil,
+		Server:  w.o.LRN,
+	}
 	if failure != nil {
 		result.Message = record.Shorten(failure.Error(), record.MaxMessage)
 	}
@@ -103,7 +118,8 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
-		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key))) // whatever it says, one looks
+		// Whatever it says, one looks.
+		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key)))
 	})
 	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), "")
 	cancel()
@@ -129,7 +145,8 @@ type OnceSnapshot struct {
 
 // NextOnce decides the next move in such a step. MoveTake campaigns.
 func NextOnce(d OnceSnapshot) Move {
-	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) && !record.Differ(d.Contents.Plan, d.Plan)
+	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
+		!record.Differ(d.Contents.Plan, d.Plan)
 	switch {
 	case decided && d.Contents.Success:
 		return MoveDone

@@ -62,11 +62,13 @@ type worker struct {
 	readRevision    int64 // at which it was read
 	late            []int // the servers that were late at the last look
 
-	surveyInterval atomic.Int64              // as configured; 0 until that is known
-	storeBackAt    atomic.Pointer[time.Time] // nil: it never was away; the parts of the worker notice that each at its own time
+	surveyInterval atomic.Int64 // as configured; 0 until that is known
+	// Nil: it never was away; the parts of the worker notice that each at its own time.
+	storeBackAt atomic.Pointer[time.Time]
 
-	resting          atomic.Bool   // it has seen that no update runs
-	finishedRequest  atomic.Int64  // the request that this worker has done its part of; 0: one runs, or there was none
+	resting atomic.Bool // it has seen that no update runs
+	// The request that this worker has done its part of; 0: one runs, or there was none.
+	finishedRequest  atomic.Int64
 	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
 	running          *runningTask  // nil: nothing runs
 }
@@ -92,10 +94,24 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
-	w := &worker{claim: claim, process: keyspace.NewSharedSession(o.Store, true), o: o, clock: c, installationDone: make(chan struct{})}
+	w := &worker{
+		claim:            claim,
+		process:          keyspace.NewSharedSession(o.Store, true),
+		o:                o,
+		clock:            c,
+		installationDone: make(chan struct{}),
+	}
 	j.At = c.Clamp(j.At)
-	w.snapshot = Snapshot{LRN: o.LRN, Own: o.Version, Digests: o.digests(), Steps: o.Manifest.Steps(), Journal: j, Jitter: rand.Float64()}
-	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig) // not the other workers' records: N² events
+	w.snapshot = Snapshot{
+		LRN:     o.LRN,
+		Own:     o.Version,
+		Digests: o.digests(),
+		Steps:   o.Manifest.Steps(),
+		Journal: j,
+		Jitter:  rand.Float64(),
+	}
+	// Not the other workers' records: N² events.
+	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig)
 	return w.run(ctx)
 }
 
@@ -233,7 +249,8 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		return err
 	}
 
-	slog.Info("comes to a step", "version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
+	slog.Info("comes to a step",
+		"version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
 	s.At = w.clock.Now() // the store may have taken its time
 	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 	w.snapshot.Status = &s

@@ -111,7 +111,14 @@ func (s Snapshot) isOwnJournal(j Journal) bool {
 }
 
 func (s Snapshot) recordAt(step int) record.Status {
-	w := record.Status{Version: s.Current.Version, Digests: s.Digests, Request: s.Current.ID, Attempt: s.Current.Attempt, Step: step, StepName: record.InstallStep}
+	w := record.Status{
+		Version:  s.Current.Version,
+		Digests:  s.Digests,
+		Request:  s.Current.ID,
+		Attempt:  s.Current.Attempt,
+		Step:     step,
+		StepName: record.InstallStep,
+	}
 	if step > 0 && step <= len(s.Steps) {
 		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
 	}
@@ -121,7 +128,8 @@ func (s Snapshot) recordAt(step int) record.Status {
 // HandOverRecord returns the record that the worker writes once it has installed the request's
 // version; nil if nobody waits for that.
 func (s Snapshot) HandOverRecord() *record.Status {
-	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) ||
+		s.Status.Attempt != s.Current.Attempt {
 		return nil
 	}
 	w := s.recordAt(0)
@@ -150,13 +158,23 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
 	case !s.isJournaled(0) || j.Phase == Running:
-		return Task{Job: Install, Version: s.Current.Version, Journal: s.newJournal(now, 0, "install"), Why: "install " + s.Current.Version}
+		return Task{
+			Job:     Install,
+			Version: s.Current.Version,
+			Journal: s.newJournal(now, 0, "install"),
+			Why:     "install " + s.Current.Version,
+		}
 	case j.Phase == Failed:
 		return s.failTask(now, j.Message, j.WaitedFor)
 	case !now.Before(j.At.Add(record.HandOverTimeout)):
-		return s.failTask(now, fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
+		return s.failTask(now,
+			fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
 	}
-	return Task{Job: Idle, Until: j.At.Add(record.HandOverTimeout), Why: "waiting for " + s.Current.Version + " to take over"}
+	return Task{
+		Job:   Idle,
+		Until: j.At.Add(record.HandOverTimeout),
+		Why:   "waiting for " + s.Current.Version + " to take over",
+	}
 }
 
 // nextStep runs the worker's step once all others have come to it, too, and then goes on
@@ -204,7 +222,15 @@ func (s Snapshot) isJournaled(step int) bool {
 }
 
 func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
-	return Journal{Request: s.Current.ID, Started: s.Current.StartedAt, Attempt: s.Current.Attempt, Step: step, Name: name, Phase: Running, At: now}
+	return Journal{
+		Request: s.Current.ID,
+		Started: s.Current.StartedAt,
+		Attempt: s.Current.Attempt,
+		Step:    step,
+		Name:    name,
+		Phase:   Running,
+		At:      now,
+	}
 }
 
 // lateServers returns the servers that have not come to the worker's step; known is false
@@ -230,7 +256,12 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
 	expired := !now.Before(deadline)
 	if expired && len(late) > 0 {
-		return s.failTask(now, fmt.Sprintf("waited %s for server %s to come to step %s", s.Timeout, record.ListServers(late), s.Status.StepName), late)
+		return s.failTask(
+			now,
+			fmt.Sprintf("waited %s for server %s to come to step %s",
+				s.Timeout, record.ListServers(late), s.Status.StepName),
+			late,
+		)
 	}
 	look := s.nextLook(since)
 	if expired || s.Workers == nil && !now.Before(look) {
@@ -278,10 +309,12 @@ func (s Snapshot) stepNumber(name string, recorded int) int {
 }
 
 func (s Snapshot) hasReached(w record.Status) bool {
-	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) && (w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
+	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) &&
+		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }
 
 func (s Snapshot) isGateOpen() bool {
 	g := s.Gate
-	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) && s.stepNumber(g.StepName, g.Step) >= s.Status.Step
+	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) &&
+		s.stepNumber(g.StepName, g.Step) >= s.Status.Step
 }

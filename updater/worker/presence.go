@@ -13,7 +13,13 @@ import (
 
 func (w *worker) ownPresence() record.Presence {
 	by := w.o.Claimant
-	return record.Presence{Version: w.o.Version, Digests: w.o.digests(), Server: by.Host + ":" + by.Folder, Host: by.Name, Package: w.o.Package}
+	return record.Presence{
+		Version: w.o.Version,
+		Digests: w.o.digests(),
+		Server:  by.Host + ":" + by.Folder,
+		Host:    by.Name,
+		Package: w.o.Package,
+	}
 }
 
 // keepPresence shows others that the worker lives, and its version. The key is bound to the

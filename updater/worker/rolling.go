@@ -46,7 +46,8 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 		m.Running = m.Running && time.Since(ill) < unhealthyTimeout
 		move := NextRolling(m)
 		if move != said {
-			slog.Info("rolling", "component", c.Name, "move", string(move), "others", m.HealthyOthers, "well", m.Healthy, "needed", m.NeedsUpdate)
+			slog.Info("rolling",
+				"component", c.Name, "move", string(move), "others", m.HealthyOthers, "well", m.Healthy, "needed", m.NeedsUpdate)
 			said = move
 		}
 		if move == MoveWait {
@@ -72,7 +73,11 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 
 // readRolling does not need the others' health for a member that needs nothing, if there
 // is no way to ask for it.
-func (w *worker) readRolling(ctx context.Context, c release.Component, r record.Request) (m RollingSnapshot, revision int64, err error) {
+func (w *worker) readRolling(
+	ctx context.Context,
+	c release.Component,
+	r record.Request,
+) (m RollingSnapshot, revision int64, err error) {
 	m = RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers}
 	var present map[int]record.Presence
 	err = retryStore(ctx, func() error {
@@ -104,7 +109,12 @@ func (w *worker) readRolling(ctx context.Context, c release.Component, r record.
 
 // checkOthers returns the other servers' unhealthy members. Where there is no way to ask
 // them, those count as healthy whose worker lives.
-func (w *worker) checkOthers(ctx context.Context, c release.Component, r record.Request, present map[int]record.Presence) map[int]error {
+func (w *worker) checkOthers(
+	ctx context.Context,
+	c release.Component,
+	r record.Request,
+	present map[int]record.Presence,
+) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
 	ill, asked := w.o.Server.CheckMembers(ctx, c, others)
 	if asked {
@@ -133,7 +143,8 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 			if err != nil {
 				return err
 			}
-			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move, record.IsCurrent(now, r))
+			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move,
+				record.IsCurrent(now, r))
 			if err != nil || !still {
 				return err
 			}
@@ -248,11 +259,18 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
 	switch needed := m.NeedsUpdate || !m.Healthy; {
 	case !needed:
-		return record.WaitQuorum, ill, fmt.Sprintf("waits to see the cluster again: %d of %d others needed, %d healthy%s", (len(m.Servers)-1)/2, len(m.Servers)-1, m.HealthyOthers, who)
+		return record.WaitQuorum, ill, fmt.Sprintf(
+			"waits to see the cluster again: %d of %d others needed, %d healthy%s",
+			(len(m.Servers)-1)/2, len(m.Servers)-1, m.HealthyOthers, who,
+		)
 	case held:
-		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
+		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has",
+			m.Turn.Server)
 	}
-	return record.WaitQuorum, ill, fmt.Sprintf("waits for a quorum without it: %d of %d others needed, %d healthy%s", m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who)
+	return record.WaitQuorum, ill, fmt.Sprintf(
+		"waits for a quorum without it: %d of %d others needed, %d healthy%s",
+		m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who,
+	)
 }
 
 // seesCluster reports whether this member and the healthy ones that it sees are at least half of

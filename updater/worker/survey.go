@@ -47,7 +47,8 @@ func (w *worker) runSurvey(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see what is on this server", "error", err)
 		}
-		if err != nil || !w.resting.Load() || int(w.finishedRequest.Load()) != request || !isNews(last, now, time.Since(written)) {
+		if err != nil || !w.resting.Load() || int(w.finishedRequest.Load()) != request ||
+			!isNews(last, now, time.Since(written)) {
 			continue
 		}
 		isWritten := false

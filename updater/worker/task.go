@@ -45,7 +45,12 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 		return w.writeStatus(ctx, s)
 	}
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
-	e := &runningTask{job: t.Job, log: &activity.Log{}, publishAt: w.clock.Now().Add(activityDelay), ended: make(chan error, 1)}
+	e := &runningTask{
+		job:       t.Job,
+		log:       &activity.Log{},
+		publishAt: w.clock.Now().Add(activityDelay),
+		ended:     make(chan error, 1),
+	}
 	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
 	w.running = e
 	slog.Info("begins", "what", t.Why)

@@ -66,7 +66,9 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 		if is, ok := s.Uniter.Members[id][m.Name]; ok {
 			recorded[m.Name] = is
 		}
-		i, in := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int { return charm.CompareUnits(m.Unit, name) })
+		i, in := slices.BinarySearchFunc(visible, m.Name, func(m state.Member, name string) int {
+			return charm.CompareUnits(m.Unit, name)
+		})
 		if in {
 			present = append(present, visible[i])
 		}

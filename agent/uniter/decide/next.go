@@ -99,7 +99,8 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
-	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive // a unit that leaves is configured no more
+	// A unit that leaves is configured no more.
+	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
@@ -214,7 +215,8 @@ func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 				return
 			}
 		}
-		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 && !yield(hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}) {
+		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 &&
+			!yield(hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}) {
 			return
 		}
 	}

@@ -79,7 +79,8 @@ func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool
 			return slices.Contains(s.Secrets.Granted, id)
 		}
 		r, there := s.Relations[g.Relation]
-		return there && (unit == s.Unit.Name || slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.Unit == unit }))
+		return there && (unit == s.Unit.Name ||
+			slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.Unit == unit }))
 	}
 }
 
@@ -97,7 +98,8 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 		}
 	case hook.SecretRotate:
 		r.RotateAt, _ = secret.NextRotation(r.Rotate, now)
-		if soon := now.Add(retryInterval); r.Latest <= h.SecretRevision && !r.RotateAt.IsZero() && soon.Before(r.RotateAt) {
+		if soon := now.Add(retryInterval); r.Latest <= h.SecretRevision && !r.RotateAt.IsZero() &&
+			soon.Before(r.RotateAt) {
 			r.RotateAt = soon
 		}
 	case hook.SecretExpired:

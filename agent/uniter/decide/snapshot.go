@@ -53,8 +53,10 @@ type Snapshot struct {
 type Relation struct {
 	hook.Relation
 	Life      state.Life
-	Principal string         // in container scope: the unit whose machine this one shares; else empty
-	Members   []state.Member // those that concern the unit, by number; not itself; last the other service, for its own settings
+	Principal string // in container scope: the unit whose machine this one shares; else empty
+	// Those that concern the unit, by number; not itself; last the other service, for its own
+	// settings.
+	Members []state.Member
 
 	ToPrincipal bool // the relation holds a subordinate's unit to its principal
 }
@@ -101,9 +103,10 @@ type CharmHooks struct {
 	LeaderSettings bool // leader-settings-changed
 	Remove         bool
 	Dispatch       bool
-	Dialect        charm.Dialect // of its hooks; only the modern one has relation-changed for a service's own settings
-	CreatedIn      []string      // relations with a relation-created hook, by the charm's names for them
-	Made           []string      // files in the charm's folder of hooks, which hooks may have made
+	// Of its hooks; only the modern one has relation-changed for a service's own settings.
+	Dialect   charm.Dialect
+	CreatedIn []string // relations with a relation-created hook, by the charm's names for them
+	Made      []string // files in the charm's folder of hooks, which hooks may have made
 }
 
 // HasLeadership reports whether the charm has a hook about its service's leadership.
@@ -129,7 +132,8 @@ func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 		Made:           made,
 	}
 	for _, name := range names {
-		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok && !slices.Contains(h.CreatedIn, relation) {
+		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok &&
+			!slices.Contains(h.CreatedIn, relation) {
 			h.CreatedIn = append(h.CreatedIn, relation)
 		}
 	}
@@ -172,7 +176,8 @@ const (
 	FromWorkflow Cause = "workflow" // it is the unit's turn
 	FromQueue    Cause = "queue"    // it is taken out of the queue
 	FromFailure  Cause = "failure"  // it failed, and is retried
-	FromCrash    Cause = "crash"    // it was in flight when an agent died, or lost the leadership that it wrote by
+	// It was in flight when an agent died, or lost the leadership that it wrote by.
+	FromCrash    Cause = "crash"
 	FromOperator Cause = "operator" // it is an action or a command
 )
 

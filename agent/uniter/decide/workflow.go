@@ -72,7 +72,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.Uninstalled = false
 	switch h.Kind {
 	case hook.Install:
-		w.ConfigOwed, w.ResourcesVersion = true, seen // config-changed comes before start, whatever was configured
+		// Config-changed comes before start, whatever was configured.
+		w.ConfigOwed, w.ResourcesVersion = true, seen
 	case hook.UpgradeCharm:
 		w.UpgradeOwed = false
 		w.ConfigOwed = true

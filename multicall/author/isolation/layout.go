@@ -215,7 +215,8 @@ func (l *layout) overlay(path, target string) error {
 	}
 
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`)
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", escape.Replace(path), escape.Replace(upper), escape.Replace(work))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
+		escape.Replace(path), escape.Replace(upper), escape.Replace(work))
 	if unix.Mount("overlay", target, "overlay", 0, options+",userxattr") == nil { // as a user may
 		return nil
 	}

@@ -24,7 +24,8 @@ func (p *proofer) checkPrograms() {
 		}
 	}
 	if hooks := p.checkFolder("hooks", p.hookNames()); len(hooks) == 0 && !hasProgram && len(p.documents) > 0 {
-		p.add(Warning, p.fileOf("metadata.yaml"), 0, "the charm has no hooks and no dispatch: its units do nothing")
+		p.add(Warning, p.fileOf("metadata.yaml"), 0,
+			"the charm has no hooks and no dispatch: its units do nothing")
 	}
 	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
 	for key := range pairs(p.documents["actions.yaml"]) {
@@ -33,14 +34,16 @@ func (p *proofer) checkPrograms() {
 	files := p.checkFolder("actions", actions)
 	for _, name := range actions {
 		if !hasProgram && !slices.Contains(files, name) && name != "additionalProperties" {
-			p.addLocated(Warning, p.fileOf("actions.yaml"), `action "`+name+`" fails: there is no file of that name in actions/`)
+			p.addLocated(Warning, p.fileOf("actions.yaml"),
+				`action "`+name+`" fails: there is no file of that name in actions/`)
 		}
 	}
 }
 
 func (p *proofer) hookNames() []string {
 	files := []string{"metadata.yaml", "charmcraft.yaml"}
-	return p.rules.Hooks(append(p.declared(files, "provides", "requires", "peers"), "juju-info"), p.declared(files, "storage"))
+	return p.rules.Hooks(append(p.declared(files, "provides", "requires", "peers"), "juju-info"),
+		p.declared(files, "storage"))
 }
 
 var ofRelation = sync.OnceValue(func() *regexp.Regexp {
@@ -61,7 +64,8 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 		name := e.Name()
 		file := path.Join(folder, e.Name())
 		meant := console.NearestWord(name, names)
-		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 || ofRelation().MatchString(name)
+		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 ||
+			ofRelation().MatchString(name)
 		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
 			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
 		}
@@ -97,12 +101,19 @@ func (p *proofer) examine(file string) {
 		p.add(Error, file, 0, "it is not executable, and fails: chmod +x")
 	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
 	case len(words) == 0:
-		p.add(Warning, file, 1, "it does not begin with #! and an interpreter, as in #!/bin/bash: here a shell runs it, Juju does not run it")
+		p.add(
+			Warning,
+			file,
+			1,
+			"it does not begin with #! and an interpreter, as in #!/bin/bash: here a shell runs it, Juju does not run it",
+		)
 	case bytes.HasSuffix(line, []byte("\r")):
-		p.add(Error, file, 1, "its lines end in CRLF, so that it wants an interpreter %q: save it with LF alone", words[0]+"\r")
+		p.add(Error, file, 1,
+			"its lines end in CRLF, so that it wants an interpreter %q: save it with LF alone", words[0]+"\r")
 	case bytes.Contains(data, []byte("\r\n")) && isShell(words):
 		before, _, _ := bytes.Cut(data, []byte("\r\n"))
-		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")), "the line ends in CRLF, and the CR is part of its last word: save it with LF alone")
+		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")),
+			"the line ends in CRLF, and the CR is part of its last word: save it with LF alone")
 	case !isThere(words[0]):
 		usual := []string{"bash", "sh", "python3", "perl", "/bin/bash", "/bin/sh", "/usr/bin/python3", "/usr/bin/env"}
 		p.add(Warning, file, 1, "the interpreter %q is not on this host%s", words[0], suggest(words[0], usual))
@@ -119,7 +130,10 @@ func interpreter(data []byte) []string {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	text, isScript := strings.CutPrefix(string(line), "#!")
 	words := strings.Fields(text)
-	switch isOption := func(word string) bool { return strings.HasPrefix(word, "-") || strings.Contains(word, "=") }; {
+	switch isOption := func(word string) bool {
+		return strings.HasPrefix(word, "-") ||
+			strings.Contains(word, "=")
+	}; {
 	case !isScript:
 		return nil
 	case len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]):

@@ -41,8 +41,9 @@ type Finding struct {
 
 // Rules tell what the rest of the binary knows of hooks and their tools.
 type Rules struct {
-	Tools     []string                                    // their names
-	CheckCall func(argv []string) error                   // why a tool would refuse the options; an empty word may be any
+	Tools []string // their names
+	// Why a tool would refuse the options; an empty word may be any.
+	CheckCall func(argv []string) error
 	Hooks     func(relations, storages []string) []string // the hooks of a charm that has those
 }
 
@@ -68,7 +69,9 @@ func Check(dir string, r Rules) ([]Finding, error) {
 	p.checkDeploy()
 	p.checkPrograms()
 	p.checkCalls()
-	slices.SortStableFunc(p.found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	slices.SortStableFunc(p.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
 	return slices.Compact(p.found), nil
 }
 
@@ -84,7 +87,8 @@ func (p *proofer) checkDeploy() {
 	}
 	metadata := p.fileOf("metadata.yaml")
 	if err != nil {
-		p.addLocated(Error, metadata, strings.TrimPrefix(err.Error(), fmt.Sprintf("cannot read charm %q: ", p.dir)))
+		p.addLocated(Error, metadata,
+			strings.TrimPrefix(err.Error(), fmt.Sprintf("cannot read charm %q: ", p.dir)))
 	}
 	if read == nil {
 		return
@@ -99,7 +103,8 @@ func (p *proofer) checkDeploy() {
 	for name, action := range read.Actions {
 		if defaults, err := action.Check(nil); err == nil {
 			if _, err := action.Check(defaults); err != nil {
-				p.addLocated(Warning, p.fileOf("actions.yaml"), fmt.Sprintf("action %q has a default that it refuses: %v", name, err))
+				p.addLocated(Warning, p.fileOf("actions.yaml"),
+					fmt.Sprintf("action %q has a default that it refuses: %v", name, err))
 			}
 		}
 	}

@@ -169,9 +169,13 @@ func (p *parser) overlay(doc *yaml.Node) {
 func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if isNull(n) {
 		delete(p.Applications, name)
-		maps.DeleteFunc(p.outside, func(where, _ string) bool { return strings.HasPrefix(where, nameApplication(name)+": ") })
+		maps.DeleteFunc(p.outside, func(where, _ string) bool {
+			return strings.HasPrefix(where, nameApplication(name)+": ")
+		})
 		maps.DeleteFunc(p.includes, func(_ string, i include) bool { return i.application == name })
-		p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool { return isOf(name, r[0]) || isOf(name, r[1]) })
+		p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
+			return isOf(name, r[0]) || isOf(name, r[1])
+		})
 		return
 	}
 	a := p.Applications[name]
@@ -306,7 +310,8 @@ func textNode(text string) yaml.Node {
 func (p *parser) addRelation(n *yaml.Node) {
 	var ends []charm.Strings
 	if err := charm.DecodeYAML(n, &ends); err != nil || len(ends) != 2 || len(ends[0]) != 1 || len(ends[1]) == 0 {
-		p.refuse("%s: line %d: a relation is a list of two: an endpoint, and another or a list of others", p.path, n.Line)
+		p.refuse("%s: line %d: a relation is a list of two: an endpoint, and another or a list of others",
+			p.path, n.Line)
 		return
 	}
 	for _, other := range ends[1] {

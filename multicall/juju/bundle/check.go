@@ -76,9 +76,11 @@ func (p *parser) check() {
 		case a.Charm == "":
 			p.refuse("application %q: it has no charm", name)
 		case a.NumUnits < 0 || a.NumUnits > maxUnits-units:
-			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name, a.NumUnits, maxUnits)
+			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
+				a.NumUnits, maxUnits)
 		case len(a.To) > a.NumUnits:
-			p.refuse("application %q: to has %d places, and there are %d units (num_units)", name, len(a.To), a.NumUnits)
+			p.refuse("application %q: to has %d places, and there are %d units (num_units)", name, len(a.To),
+				a.NumUnits)
 		}
 		units += a.NumUnits
 		p.checkPlaces(name, a, used)
@@ -102,7 +104,13 @@ func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) 
 		other, _, _ := strings.Cut(to, "/")
 		if kind, machine, isContainer := strings.Cut(to, ":"); isContainer {
 			used[machine] = true
-			p.Missing = append(p.Missing, fmt.Sprintf("application %q: to %q: there are no containers (%q) in machines: it gets a machine of its own", name, to, kind))
+			p.Missing = append(
+				p.Missing,
+				fmt.Sprintf(
+					"application %q: to %q: there are no containers (%q) in machines: it gets a machine of its own",
+					name, to, kind,
+				),
+			)
 			a.To[i] = placeNew
 		} else if _, isMachine := p.Machines[to]; !isMachine && to != placeNew && p.Applications[other] == nil {
 			p.refuse("application %q: to %q: the bundle has no such machine or application", name, to)

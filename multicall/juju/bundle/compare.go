@@ -56,7 +56,14 @@ type wanted struct {
 // Compare holds a bundle, whose files were found, against an environment. It returns all
 // that cannot be done, in one error.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
-	c := &Comparison{Bundle: b, Found: found, env: env, force: force, wanted: map[string]*wanted{}, names: slices.Sorted(maps.Keys(b.Applications))}
+	c := &Comparison{
+		Bundle: b,
+		Found:  found,
+		env:    env,
+		force:  force,
+		wanted: map[string]*wanted{},
+		names:  slices.Sorted(maps.Keys(b.Applications)),
+	}
 	p := placer{b, map[string][]string{}, map[string]bool{}}
 	var errs []error
 	for _, name := range c.names {
@@ -87,7 +94,8 @@ func (c *Comparison) compareRelations() error {
 		if old, isThere := c.findRelation(ends); err == nil && isThere && old.Life != state.Alive {
 			err = fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r)
 		}
-		if errs = append(errs, err); err == nil && !slices.ContainsFunc(c.relations, func(other []state.Endpoint) bool { return isSame(ends, other) }) {
+		if errs = append(errs, err); err == nil &&
+			!slices.ContainsFunc(c.relations, func(other []state.Endpoint) bool { return isSame(ends, other) }) {
 			c.relations = append(c.relations, ends)
 		}
 	}
@@ -130,7 +138,10 @@ func (c *Comparison) checkCharm(w *wanted) error {
 	s.ForceSeries = s.ForceSeries || c.force.Series
 	s.Force = s.Force || c.force.Missing
 	s.Constraints = *cmp.Or(w.constraints, &s.Constraints)
-	ch := state.Charm{URL: charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}, Meta: *w.Meta}
+	ch := state.Charm{
+		URL:  charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision},
+		Meta: *w.Meta,
+	}
 	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
 }
 
@@ -155,7 +166,10 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 		return series, err
 	}
 	if w.isThere && series != w.have.Series {
-		return series, fmt.Errorf("it has series %q, and is to have %q: that is decided when a service is deployed", w.have.Series, series)
+		return series, fmt.Errorf(
+			"it has series %q, and is to have %q: that is decided when a service is deployed",
+			w.have.Series, series,
+		)
 	}
 
 	return series, nil
@@ -176,7 +190,8 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 			continue
 		}
 		if series != "" && series != other {
-			err = fmt.Errorf("it is to have series %q, and application %q, which is put there, %q", series, name, other)
+			err = fmt.Errorf("it is to have series %q, and application %q, which is put there, %q",
+				series, name, other)
 		}
 		series = other
 	}
@@ -186,7 +201,10 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	name, _, _ := strings.Cut(endpoint, ":")
 	w := c.wanted[name]
-	return state.Related{Service: state.Service{Name: name, Series: w.series, Subordinate: w.Meta.Subordinate}, Meta: w.Meta}, nil
+	return state.Related{
+		Service: state.Service{Name: name, Series: w.series, Subordinate: w.Meta.Subordinate},
+		Meta:    w.Meta,
+	}, nil
 }
 
 func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, isThere bool) {
@@ -199,7 +217,9 @@ func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, isTh
 
 // isSame reports whether two relations have the same endpoints, in any order.
 func isSame(ends, others []state.Endpoint) bool {
-	return len(ends) == len(others) && !slices.ContainsFunc(ends, func(e state.Endpoint) bool { return !slices.Contains(others, e) })
+	return len(ends) == len(others) && !slices.ContainsFunc(ends, func(e state.Endpoint) bool {
+		return !slices.Contains(others, e)
+	})
 }
 
 // seriesOf reads a series, or a base as "ubuntu@22.04/stable".
@@ -253,7 +273,12 @@ func (c *Comparison) listMissing() (list [][2]string) {
 
 func (c *Comparison) listAdditions() (list [][2]string) {
 	for _, r := range c.env.Relations {
-		if !r.IsPeer() && !slices.ContainsFunc(c.relations, func(ends []state.Endpoint) bool { return isSame(r.Endpoints, ends) }) {
+		if !r.IsPeer() && !slices.ContainsFunc(c.relations, func(ends []state.Endpoint) bool {
+			return isSame(
+				r.Endpoints,
+				ends,
+			)
+		}) {
 			list = append(list, formatEnds(r.Endpoints))
 		}
 	}

@@ -24,7 +24,13 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 		}
 		b.Applications[name] = exportApplication(s, numbers)
 		if s.HookDialect != "" || s.JujuVersion != "" || s.Force || s.ForceSeries {
-			unsaid = append(unsaid, fmt.Sprintf("application %q was deployed with --hook-dialect, --juju-version, --force or --force-series", name))
+			unsaid = append(
+				unsaid,
+				fmt.Sprintf(
+					"application %q was deployed with --hook-dialect, --juju-version, --force or --force-series",
+					name,
+				),
+			)
 		}
 	}
 	for _, m := range e.Machines {
@@ -49,7 +55,14 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 }
 
 func exportApplication(s Service, numbers map[string]string) *Application {
-	a := &Application{Charm: s.Origin.Path, Series: s.Series, NumUnits: len(s.Units), Options: map[string]yaml.Node{}, Resources: map[string]string{}, Storage: map[string]string{}}
+	a := &Application{
+		Charm:     s.Origin.Path,
+		Series:    s.Series,
+		NumUnits:  len(s.Units),
+		Options:   map[string]yaml.Node{},
+		Resources: map[string]string{},
+		Storage:   map[string]string{},
+	}
 	if text := s.Constraints.String(); text != "" {
 		a.Constraints = &text
 	}
@@ -89,7 +102,8 @@ func (e Environment) numberMachines() map[string]string {
 				continue
 			}
 			number := cmp.Or(u.Place, u.Machine)
-			agree = agree && cmp.Or(numbers[u.Machine], number) == number && cmp.Or(taken[number], u.Machine) == u.Machine
+			agree = agree && cmp.Or(numbers[u.Machine], number) == number &&
+				cmp.Or(taken[number], u.Machine) == u.Machine
 			numbers[u.Machine] = number
 			taken[number] = u.Machine
 			own[u.Machine] = u.Machine

@@ -56,7 +56,11 @@ func (c *Comparison) Plan() []Step {
 	}
 	for _, ends := range c.relations {
 		if _, isThere := c.findRelation(ends); !isThere {
-			steps = append(steps, Step{Action: AddRelation, What: ends[0].String() + " " + ends[1].String(), Relation: ends})
+			steps = append(steps, Step{
+				Action:   AddRelation,
+				What:     ends[0].String() + " " + ends[1].String(),
+				Relation: ends,
+			})
 		}
 	}
 	for _, isBeside := range []bool{false, true} {
@@ -244,9 +248,15 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	return m
 }
 
-func (m matching) takeMachines(name string, units []state.Unit, used map[string]bool, numberOf func(u state.Unit) string) {
+func (m matching) takeMachines(
+	name string,
+	units []state.Unit,
+	used map[string]bool,
+	numberOf func(u state.Unit) string,
+) {
 	for _, u := range units {
-		if at := numberOf(u); at != "" && slices.Contains(m.places[name], at) && m.machines[at] == "" && !used[u.Machine] {
+		if at := numberOf(u); at != "" && slices.Contains(m.places[name], at) && m.machines[at] == "" &&
+			!used[u.Machine] {
 			m.machines[at], used[u.Machine] = u.Machine, true
 		}
 	}

@@ -125,7 +125,8 @@ const lockName = "agent.lock"
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 func lockFile(dir string) (*os.File, error) {
-	lock, err := osutil.TryLockFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY) // a lock is held on a read-only file system, too
+	// A lock is held on a read-only file system, too.
+	lock, err := osutil.TryLockFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY)
 	if errors.Is(err, osutil.ErrLocked) {
 		err = ErrHeld
 	}

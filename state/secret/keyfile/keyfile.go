@@ -41,7 +41,8 @@ func (f File) Read() (secret.Keyring, error) {
 	case f == "":
 		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is missing here: copy it from another host of the environment", secret.ErrNoKey, f)
+		return nil, fmt.Errorf("%w: %s is missing here: copy it from another host of the environment",
+			secret.ErrNoKey, f)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the keys for secrets: %w", err)
 	}

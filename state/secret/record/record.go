@@ -228,7 +228,8 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 
 // Open reads and opens the content of a revision. state.ErrNotFound, secret.ErrNoKey.
 func Open(v *state.View, ring secret.Keyring, r secret.Record, revision int) (secret.Content, error) {
-	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision), "secret %q revision %d not found", r.ID, revision)
+	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision),
+		"secret %q revision %d not found", r.ID, revision)
 	if err == nil && s.Blob != "" {
 		if s.Data, err = v.Keys().ReadBlob(s.Blob); err != nil {
 			err = fmt.Errorf("cannot read secret %q: the store is damaged: %v", r.ID, err)

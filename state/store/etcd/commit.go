@@ -90,7 +90,8 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {
 		if c.Key != "" {
-			r.conds = append(r.conds, clientv3.Compare(clientv3.ModRevision(d.keys.encodeKey(c.Key)), "=", c.Revision))
+			r.conds = append(r.conds,
+				clientv3.Compare(clientv3.ModRevision(d.keys.encodeKey(c.Key)), "=", c.Revision))
 			continue
 		}
 		leased, err := d.leasedKeysOf(ctx, d.currentListing(c.Prefix, c.Revision))
@@ -161,7 +162,10 @@ func (r request) splitBundles(s keyCodec) (request, error) {
 		then = append(then, clientv3.OpTxn(nil, bundle, nil))
 	}
 	if r.ops = then; len(then) > maxRootOps {
-		return request{}, fmt.Errorf("%w: too many keys stand under leases below the prefixes that it is conditional on", store.ErrTooLarge)
+		return request{}, fmt.Errorf(
+			"%w: too many keys stand under leases below the prefixes that it is conditional on",
+			store.ErrTooLarge,
+		)
 	}
 	return r, nil
 }

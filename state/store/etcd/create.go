@@ -68,7 +68,8 @@ func (d *db) checkNotNested(ctx context.Context) error {
 			return err
 		}
 		if resp.Count > 0 {
-			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another", d.config.prefix, prefix)
+			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another",
+				d.config.prefix, prefix)
 		}
 	}
 }
@@ -86,7 +87,8 @@ func (d *db) writeMarker(ctx context.Context) error {
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		resp, err = d.client.Txn(ctx).
 			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
-			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)), clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
+			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)),
+				clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).
 			Commit()
 		return err

@@ -31,7 +31,13 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		if secure, err = p.loadTLS(); err != nil {
 			return nil, err
 		}
-		options = append(options, grpc.WithTransportCredentials(reloadingCredentials{credentials.NewTLS(secure), &tlsReloader{config: p, lastGood: secure}}))
+		options = append(
+			options,
+			grpc.WithTransportCredentials(reloadingCredentials{credentials.NewTLS(secure), &tlsReloader{
+				config:   p,
+				lastGood: secure,
+			}}),
+		)
 	}
 	password, err := p.readPassword()
 	if err != nil {
@@ -121,7 +127,8 @@ func (d *db) Health(ctx context.Context) map[string]string {
 		case errs[i] != nil:
 			all[endpoint] = "does not answer: " + errs[i].Error()
 		case s.Leader == 0:
-			all[endpoint] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live", s.Version)
+			all[endpoint] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live",
+				s.Version)
 		case s.Leader == s.Header.MemberId:
 			all[endpoint] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
 		default:
@@ -151,7 +158,14 @@ type authenticator struct {
 	retryAt         time.Time
 }
 
-func (a *authenticator) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (a *authenticator) intercept(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	login, ok := req.(*pb.AuthenticateRequest)
 	if !ok {
 		return invoke(ctx, method, req, reply, conn, opts...)
@@ -241,7 +255,11 @@ type tlsReloader struct {
 	warned   string // the error that was logged since
 }
 
-func (r reloadingCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (r reloadingCredentials) ClientHandshake(
+	ctx context.Context,
+	authority string,
+	conn net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	return credentials.NewTLS(r.reloader.reload()).ClientHandshake(ctx, authority, conn)
 }
 

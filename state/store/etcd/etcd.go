@@ -106,9 +106,15 @@ func connect(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 	d := &db{
-		Opener: handle.New(), config: p, auth: a, keys: keyCodec{root: p.prefix + "/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
+		Opener: handle.New(), config: p, auth: a, keys: keyCodec{root: p.prefix +
+			"/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}
-	d.watches = &watchMux{d: d, byPrefix: map[string]*prefixWatch{}, byID: map[int64]*prefixWatch{}, index: handle.WatcherIndex[*watcher]{}}
+	d.watches = &watchMux{
+		d:        d,
+		byPrefix: map[string]*prefixWatch{},
+		byID:     map[int64]*prefixWatch{},
+		index:    handle.WatcherIndex[*watcher]{},
+	}
 	d.sweeper.d = d
 	return d, nil
 }
@@ -227,7 +233,10 @@ func checkSocket(socket string) error {
 
 func (p config) validate() error {
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`).MatchString(p.prefix) || path.Clean(p.prefix) != p.prefix {
-		return fmt.Errorf("prefix %q: want /NAME or /NAME/NAME, of letters, digits, dots, dashes and underscores", p.prefix)
+		return fmt.Errorf(
+			"prefix %q: want /NAME or /NAME/NAME, of letters, digits, dots, dashes and underscores",
+			p.prefix,
+		)
 	}
 	if (p.cert == "") != (p.key == "") {
 		return errors.New("options cert and key go together")

@@ -134,7 +134,8 @@ func (d *db) connectionError(err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())}, grpc.WaitForReady(false))
+	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())},
+		grpc.WaitForReady(false))
 	if grpcCode(refused) == codes.Unavailable {
 		return refused
 	}

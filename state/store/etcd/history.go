@@ -103,7 +103,8 @@ func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	if answer.ClusterId != before.cluster {
 		what = "another etcd cluster answers than before: everything is read afresh"
 	}
-	slog.Warn(what, "members", d.config.endpointList(), "revision", answer.Revision, "seen before", before.revision)
+	slog.Warn(what,
+		"members", d.config.endpointList(), "revision", answer.Revision, "seen before", before.revision)
 	d.watches.endEpoch()
 	d.LoseLeases()
 }
@@ -191,7 +192,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	}
 	tombstones := d.keys.tombstoneRange("")
 	return readPages(tombstones, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
-		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithKeysOnly())
+		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +207,8 @@ func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetRespon
 		var ops []clientv3.Op
 		for _, kv := range kvs {
 			old := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "<", upto+1)
-			ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{old}, []clientv3.Op{clientv3.OpDelete(string(kv.Key))}, nil))
+			ops = append(ops,
+				clientv3.OpTxn([]clientv3.Cmp{old}, []clientv3.Op{clientv3.OpDelete(string(kv.Key))}, nil))
 		}
 		if _, err := s.d.client.Txn(ctx).If(s.d.markerUnchanged()).Then(ops...).Commit(); err != nil {
 			return s.d.storeError(ctx, err)

@@ -123,7 +123,8 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 	}
 	var keys []string
 	err := readPages(d.keys.prefixRange(l.prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
-		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithKeysOnly())
+		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}

@@ -33,7 +33,9 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	}
 	members, peers := list.Members, []string{peer}
 	switch i := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool {
-		return m.Name == member || slices.ContainsFunc(m.ClientURLs, func(client string) bool { return strings.HasSuffix(client, "://"+member) })
+		return m.Name == member || slices.ContainsFunc(m.ClientURLs, func(client string) bool {
+			return strings.HasSuffix(client, "://"+member)
+		})
 	}); {
 	case i >= 0:
 		if member = members[i].Name; peer == "" {
@@ -43,10 +45,17 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 			return "", err
 		}
 	case peer == "":
-		return "", fmt.Errorf("etcd has no member %s; if it was taken out already, give --peer URL, at which the new one meets the others", member)
+		return "", fmt.Errorf(
+			"etcd has no member %s; if it was taken out already, give --peer URL, at which the new one meets the others",
+			member,
+		)
 	}
-	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }) {
-		err = d.retry(ctx, func(ctx context.Context) error { // etcd wants the others to have been connected for some seconds
+	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool {
+		return m.Name == "" &&
+			slices.Equal(m.PeerURLs, peers)
+	}) {
+		// Etcd wants the others to have been connected for some seconds.
+		err = d.retry(ctx, func(ctx context.Context) error {
 			added, err := d.client.MemberAdd(ctx, peers)
 			if err != nil {
 				return err
@@ -57,7 +66,10 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		})
 	}
 	if err != nil {
-		return "", fmt.Errorf("the dead member of etcd is out, but the new one is not in; repeat it with --peer %s: %w", strings.Join(peers, ","), err)
+		return "", fmt.Errorf(
+			"the dead member of etcd is out, but the new one is not in; repeat it with --peer %s: %w",
+			strings.Join(peers, ","), err,
+		)
 	}
 	var all []string
 	for _, m := range members {
@@ -86,7 +98,10 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 		return fmt.Errorf("etcd's member %s lives: it answers; nothing was changed", dead.Name)
 	}
 	if need := len(members)/2 + 1; len(healthy) < need {
-		return fmt.Errorf("%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first", need, len(members), len(healthy))
+		return fmt.Errorf(
+			"%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first",
+			need, len(members), len(healthy),
+		)
 	}
 	_, err := d.client.MemberRemove(ctx, dead.ID)
 	return d.storeError(ctx, err)

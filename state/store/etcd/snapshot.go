@@ -107,7 +107,11 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 			return nil, err
 		}
 		for _, kv := range resp.Kvs {
-			kvs = append(kvs, store.KV{Key: s.d.keys.decodeKey(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
+			kvs = append(kvs, store.KV{
+				Key:      s.d.keys.decodeKey(kv.Key),
+				Value:    kv.Value,
+				Revision: kv.ModRevision,
+			})
 			if kv.Lease != 0 {
 				leased = append(leased, string(kv.Key))
 			}
@@ -216,7 +220,12 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 
 // readAt reads at a revision. What is there never changes, so that any member may answer
 // without asking the others, unless it is not as far yet.
-func (d *db) readAt(ctx context.Context, revision int64, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (d *db) readAt(
+	ctx context.Context,
+	revision int64,
+	key string,
+	opts ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
 	opts = append(opts, clientv3.WithRev(revision))
 	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {

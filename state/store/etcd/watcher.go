@@ -210,7 +210,8 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 			return false
 		}
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
-		reads = append(reads, findChange(d.keys.prefixRange(prefix), after, until), findChange(d.keys.tombstoneRange(prefix), after, until))
+		reads = append(reads, findChange(d.keys.prefixRange(prefix), after, until),
+			findChange(d.keys.tombstoneRange(prefix), after, until))
 	}
 	if max(len(conds), len(reads)) > maxRootOps {
 		return false

@@ -192,7 +192,11 @@ func (d *db) toBatch(c commitEvents) store.Batch {
 	b := store.Batch{Revision: c.revision}
 	for key, e := range c.events {
 		if key != d.keys.markerKey() {
-			b.Events = append(b.Events, store.Event{Key: d.keys.decodeKey(e.Kv.Key), Deleted: e.Type == mvccpb.DELETE, Value: e.Kv.Value})
+			b.Events = append(b.Events, store.Event{
+				Key:     d.keys.decodeKey(e.Kv.Key),
+				Deleted: e.Type == mvccpb.DELETE,
+				Value:   e.Kv.Value,
+			})
 		}
 	}
 	return b

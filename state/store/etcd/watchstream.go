@@ -63,7 +63,13 @@ const (
 )
 
 func newWatchStream(d *db, l streamListener) *watchStream {
-	return &watchStream{d: d, listener: l, creating: map[int64]int64{}, wake: make(chan struct{}, 1), pending: map[int64]commitEvents{}}
+	return &watchStream{
+		d:        d,
+		listener: l,
+		creating: map[int64]int64{},
+		wake:     make(chan struct{}, 1),
+		pending:  map[int64]commitEvents{},
+	}
 }
 
 // addWatch watches a range from the revision start on; 0 is from now on.

@@ -227,7 +227,8 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 	if position < t.from {
 		return false
 	}
-	missed, _ := slices.BinarySearchFunc(t.recent, position+1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
+	missed, _ := slices.BinarySearchFunc(t.recent, position+
+		1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
 	w.setLive(max(position, t.position), t.recent[missed:])
 	t.watchers[w] = true
 	t.index.Add(w, w.Prefixes)

@@ -179,13 +179,22 @@ func (g *guard) stampFiles() (fileStamps, error) {
 		if !sameLog {
 			return fileStamps{}, store.ErrStoreGone // a store that was made anew
 		}
-		return fileStamps{}, g.replaced("another file was put in the place of "+g.file.path+" while a process had it open", true)
+		return fileStamps{}, g.replaced(
+			"another file was put in the place of "+g.file.path+" while a process had it open",
+			true,
+		)
 
 	case !sameLog:
-		return fileStamps{}, g.replaced("the file "+g.logPath+" was removed or replaced while a process had the store open", false)
+		return fileStamps{}, g.replaced(
+			"the file "+g.logPath+" was removed or replaced while a process had the store open",
+			false,
+		)
 
 	case !sameShm:
-		return fileStamps{}, g.replaced("the file "+g.shmPath+" was removed or replaced while a process had the store open", false)
+		return fileStamps{}, g.replaced(
+			"the file "+g.shmPath+" was removed or replaced while a process had the store open",
+			false,
+		)
 	}
 	return fileStamps{stampOf(stat), stampOf(logStat)}, nil
 }
@@ -339,7 +348,10 @@ func (g *guard) lastStamp() (known bool, stamp fileStamp) {
 }
 
 func (g *guard) contentReplaced() error {
-	return g.replaced("the content of "+g.file.path+" was replaced by other content while a process had it open", true)
+	return g.replaced(
+		"the content of "+g.file.path+" was replaced by other content while a process had it open",
+		true,
+	)
 }
 
 // replaced returns the ErrStoreGone of a store that was replaced, and leaves a mark beside it, so that

@@ -148,7 +148,8 @@ func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error {
 	_, err := s.d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		var found int
-		same, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ? AND counter = ?", []any{int64(r.id), r.counter}, &found)
+		same, err := t.c.queryRow("SELECT 1 FROM lease WHERE id = ? AND counter = ?",
+			[]any{int64(r.id), r.counter}, &found)
 		if err != nil || !same {
 			return 0, err
 		}

@@ -40,7 +40,8 @@ func SetAsideReplaced(path string) (folder string, err error) {
 		return "", err
 	}
 
-	files := []string{file.path + "-wal", file.path + "-shm", file.path + "-journal", file.path + "-bell", file.path, file.path + markSuffix}
+	files := []string{file.path + "-wal", file.path +
+		"-shm", file.path + "-journal", file.path + "-bell", file.path, file.path + markSuffix}
 	if pid := findHolder(files); pid != 0 {
 		return "", &Held{Path: file.path, Process: pid}
 	}

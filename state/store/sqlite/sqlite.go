@@ -139,7 +139,8 @@ func (d *db) orGone(err error) error {
 // explain returns the ErrStoreGone that has caused an error of SQLite's, if one has: half of another
 // file reads as anything.
 func (d *db) explain(err error) error {
-	if err == nil || errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrClosed) {
+	if err == nil || errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
+		errors.Is(err, store.ErrClosed) {
 		return err
 	}
 	if gone := d.checkContent(d.Context()); errors.Is(gone, store.ErrStoreGone) {
@@ -222,7 +223,8 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 	if err := s.ensureBegun(ctx); err != nil {
 		return kv, false, err
 	}
-	ok, err = s.conn.queryRow("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value, &kv.Revision)
+	ok, err = s.conn.queryRow("SELECT value, rev FROM kv WHERE key = ?", []any{[]byte(key)}, &kv.Value,
+		&kv.Revision)
 	kv.Key = key
 	return kv, ok, s.d.explain(err)
 }
@@ -237,7 +239,8 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	}
 	var kvs []store.KV
 	clause, args := prefixClause(prefix)
-	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
+	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+
+		" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
 		var key sql.RawBytes
 		var kv store.KV
 		err := rows.Scan(&key, &kv.Value, &kv.Revision)

@@ -119,7 +119,9 @@ func (w *watcher) setLive(position int64, missed []store.Batch) {
 	defer w.mu.Unlock()
 	w.live, w.joinedAt = true, position
 	for _, b := range missed {
-		b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e store.Event) bool { return !w.wantsKey(e.Key) })
+		b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e store.Event) bool {
+			return !w.wantsKey(e.Key)
+		})
 		if len(b.Events) > 0 {
 			w.queue = append(w.queue, b)
 		}

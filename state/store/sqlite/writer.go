@@ -78,7 +78,8 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 }
 
 func (w *writer) overdueMessage() string {
-	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded", w.d.file.path)
+	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded",
+		w.d.file.path)
 }
 
 func (w *writer) run() {
@@ -189,7 +190,10 @@ func (w *writer) acquireLock() error {
 			return err
 		}
 		if time.Since(began) > w.d.options.LockTimeout {
-			return store.AwayError(fmt.Sprintf("another process has had it locked for %v", w.d.options.LockTimeout), err)
+			return store.AwayError(
+				fmt.Sprintf("another process has had it locked for %v", w.d.options.LockTimeout),
+				err,
+			)
 		}
 		select {
 		case <-time.After(lockRetryInterval + rand.N(lockRetryInterval/2)):

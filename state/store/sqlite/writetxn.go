@@ -33,7 +33,8 @@ func (t *writeTxn) readHead() (position, error) {
 // writeHead returns how far this commit has come.
 func (t *writeTxn) writeHead() (position, error) {
 	p := position{t.revision, t.generation.next()}
-	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?, generation = ?", t.revision, t.trimmed, p.generation.bytes())
+	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?, generation = ?", t.revision, t.trimmed,
+		p.generation.bytes())
 	return p, err
 }
 
@@ -98,7 +99,8 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	// next to nothing after it in the log.
 	var found int
 	clause, args := prefixClause(c.Prefix)
-	changed, err := t.c.queryRow("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1", append([]any{c.Revision}, args...), &found)
+	changed, err := t.c.queryRow("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1",
+		append([]any{c.Revision}, args...), &found)
 	return !changed, err
 }
 

@@ -69,7 +69,8 @@ func (s *snapshot) Close() {
 func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	begun := time.Now()
 	revision, err := t.Store.Commit(ctx, txn)
-	t.log.Debug("commit", "puts", opKeys(txn.Ops, false), "deletes", opKeys(txn.Ops, true), "conditions", len(txn.Conds),
+	t.log.Debug("commit", "puts", opKeys(txn.Ops, false), "deletes", opKeys(txn.Ops,
+		true), "conditions", len(txn.Conds),
 		"revision", revision, "took", time.Since(begun), "error", err)
 	return revision, err
 }

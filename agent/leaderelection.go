@@ -48,12 +48,14 @@ func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) 
 	if err != nil {
 		panic("internal error: " + err.Error())
 	}
+
 	c := e.services[service]
 	if c == nil {
 		c = &candidates{units: map[string]bool{}, changed: make(chan struct{}, 1)}
 		e.services[service] = c
 		e.wg.Go(func() { e.runCampaigns(ctx, service, c) })
 	}
+
 	if was, known := c.units[unit]; !known || was != stays {
 		c.units[unit] = stays
 		c.notify()
@@ -88,15 +90,18 @@ func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, 
 	if stays {
 		return leader, known
 	}
+
 	var names []string
 	for unit, stays := range c.units {
 		if stays {
 			names = append(names, unit)
 		}
 	}
+
 	if len(names) == 0 {
 		return "", known
 	}
+
 	return slices.MinFunc(names, charm.CompareUnits), known
 }
 
@@ -106,18 +111,21 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	if len(c.units) > 0 {
 		return false
 	}
+
 	delete(e.services, service)
 	return true
 }
 
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
+
 	for ctx.Err() == nil && !e.removeIfEmpty(service, c) {
 		unit, _ := e.pickLeader(c, "")
 		if unit == "" {
 			c.waitForChange(ctx, nil, 0)
 			continue
 		}
+
 		lead, err := e.campaign(ctx, service, unit, c)
 		if err == nil && lead != nil {
 			e.log.Info("unit leads its service", "service", service, "unit", unit)
@@ -137,6 +145,7 @@ func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, ti
 	if timeout > 0 {
 		expired = time.After(timeout)
 	}
+
 	select {
 	case <-c.changed:
 	case <-done:
@@ -157,6 +166,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 	if err != nil {
 		return nil, err
 	}
+
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result := make(chan campaignResult, 1)
@@ -164,20 +174,24 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		lead, err := state.CampaignFor(running, session, service, unit)
 		result <- campaignResult{lead, err}
 	})
+
 	for {
 		select {
 		case w := <-result:
 			return w.lead, w.err
 		case <-c.changed:
 		}
+
 		if next, _ := e.pickLeader(c, unit); next != "" {
 			continue
 		}
+
 		cancel()
 		w := <-result
 		if w.lead == nil {
 			return nil, nil // it was cancelled
 		}
+
 		return w.lead, w.err
 	}
 }
@@ -206,6 +220,7 @@ func (e *leaderElection) holdLeadership(
 			return e.resign(ctx, lead)
 		}
 	}
+
 	return nil
 }
 
@@ -221,8 +236,10 @@ func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string,
 			}
 			some, err = v.IsPresent(state.UnitAgent(u.Name))
 		}
+
 		return err
 	})
+
 	return some
 }
 

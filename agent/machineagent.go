@@ -55,6 +55,7 @@ func (m *machineAgent) run(ctx context.Context) error {
 	if err := m.prepareHost(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
+
 	return m.host.runWhileClaimed(ctx, func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
@@ -63,6 +64,7 @@ func (m *machineAgent) run(ctx context.Context) error {
 			e := <-m.exits
 			delete(m.units, e.unit)
 		}
+
 		m.wg.Wait()
 		m.watch.Close()
 		return err
@@ -77,6 +79,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	claim, err := m.takeClaim(ctx)
 	if err != nil {
 		return err
@@ -84,6 +87,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	if m.host, err = newHost(m.Options, env, claim); err != nil {
 		return err
 	}
+
 	if m.Process != nil {
 		m.host.presence.process, m.host.presence.ownSession = m.Process, false
 	}
@@ -99,6 +103,7 @@ func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot run machine %s: %w", m.Machine, err)
 	}
+
 	m.faultPoint("after-claim")
 	return claim, nil
 }
@@ -109,6 +114,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 	loop := m.Watchdog.Loop("machine agent")
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
+
 	for {
 		loop.MarkBusy()
 		finished, err := false, ctx.Err()
@@ -121,11 +127,13 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
+
 		if err == nil {
 			report(ctx, nil, time.Time{})
 			retry.Reset()
 			continue
 		}
+
 		pause := retry.Next()
 		report(ctx, err, time.Now().Add(pause))
 		loop.MarkUnbounded()
@@ -146,19 +154,23 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 	if err != nil {
 		return false, err
 	}
+
 	m.host.limiter.Resize(hookConcurrency(d.env))
 	for _, unit := range d.units {
 		m.ensureUnitAgent(ctx, unit)
 	}
+
 	for _, id := range d.removing {
 		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
 			m.takeExits() // units come and go meanwhile
 			return false, err
 		}
 	}
+
 	if d.life != state.Alive && len(d.units)+len(m.units) == 0 {
 		return true, m.markDead(ctx, d.life)
 	}
+
 	return false, m.waitForChange(ctx, d.revision, loop)
 }
 
@@ -166,6 +178,7 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	if err := v.PrefetchMachine(m.Machine); err != nil {
 		return d, err
 	}
+
 	found, err := v.Machine(m.Machine)
 	if errors.Is(err, state.ErrNotFound) {
 		found.Life, err = state.Dead, nil
@@ -173,11 +186,13 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	if err != nil {
 		return d, err
 	}
+
 	d.life = found.Life
 	storage, err := v.MachineStorage(m.Machine)
 	if err != nil {
 		return d, err
 	}
+
 	d.removing = storage.Removing
 	if d.units, err = v.MachineUnits(m.Machine); err != nil {
 		return d, err
@@ -203,6 +218,7 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 		return err
 	}
 	loop.MarkUnbounded()
+
 	select {
 	case <-m.watch.Events():
 		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all
@@ -230,6 +246,7 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	if life == state.Dead {
 		return nil
 	}
+
 	err := m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
 		return tx.SetMachineDead(m.Machine)
 	})
@@ -239,6 +256,7 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 func (m *machineAgent) recordRunning(ctx context.Context) error {
 	var units []string
 	m.faultPoint("before-machine")
+
 	err := m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {
 		found, err := tx.Machine(m.Machine)
 		if err != nil {
@@ -248,6 +266,7 @@ func (m *machineAgent) recordRunning(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if units, err = tx.MachineUnits(m.Machine); err != nil {
 			return err
 		}
@@ -257,11 +276,13 @@ func (m *machineAgent) recordRunning(ctx context.Context) error {
 		if err := tx.SetMachineTools(m.Machine, filepath.Base(m.Tools)); err != nil {
 			return err
 		}
+
 		return tx.SetMachineStatus(m.Machine, state.MachineRunning, "")
 	})
 	if err != nil {
 		return err
 	}
+
 	m.faultPoint("after-machine")
 	m.Log.Info("machine agent runs", "units", len(units))
 	return m.removeStaleFolders(units)
@@ -280,6 +301,7 @@ func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	if provider != state.ProviderLocal {
 		found = hostAddress()
 	}
+
 	return state.Addresses{
 		Private: cmp.Or(known.Private, found),
 		Public:  cmp.Or(known.Public, known.Private, found),
@@ -293,5 +315,6 @@ func hostAddress() string {
 			return n.IP.String()
 		}
 	}
+
 	return "127.0.0.1"
 }

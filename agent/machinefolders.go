@@ -23,17 +23,20 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 		if err != nil {
 			return err
 		}
+
 		for _, e := range entries {
 			unit, err := charm.ParseUnitTag(root.prefix + e.Name())
 			if err != nil || slices.Contains(units, unit) {
 				continue
 			}
+
 			folder := unitdir.Of(m.host.Dir, unit)
 			if err := folder.Remove(); err != nil {
 				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -43,6 +46,7 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	if err == nil && (s.Unit != "" || s.Life == state.Alive) {
 		return nil
 	}
+
 	if err == nil {
 		m.faultPoint("before-storage-removed")
 		err = unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll()
@@ -50,6 +54,7 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)
 	}
+
 	m.Log.Info("storage removed", "storage", id)
 	m.faultPoint("after-storage-removed")
 	return m.host.presence.updaterFor(state.MachineAgent(m.Machine))(ctx, func(tx *state.Tx) error {

@@ -56,10 +56,12 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	if err == nil {
 		return l.clearOutage(agent, o)
 	}
+
 	why := rootCause(err)
 	if !l.isLogged(why) {
 		l.log.Warn("cannot go on; trying again until it succeeds", "agent", agent, "error", err)
 	}
+
 	if !had || o.cause != why {
 		o = outage{state.Trouble{Since: time.Now().UTC()}, why, o.shownCause}
 	}
@@ -75,15 +77,18 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 	if o.cause == "" {
 		return o
 	}
+
 	delete(l.outages, agent)
 	if o.cause = ""; o.shownCause != "" {
 		l.outages[agent] = o
 	}
+
 	for _, other := range l.outages {
 		if other.cause != "" {
 			return o
 		}
 	}
+
 	l.log.Info("going on again")
 	return o
 }
@@ -95,6 +100,7 @@ const minAttemptsShown = 2
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	line := state.LogLine{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
 	fails := &o.Trouble
+
 	switch {
 	case l.report == nil || o.cause == "" && o.shownCause == "":
 		return
@@ -107,10 +113,12 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	default:
 		line.Level, line.Message = "WARNING", "cannot go on, and tries again: "+o.Message
 	}
+
 	if err := l.report(ctx, agent, fails, line); err != nil {
 		l.log.Debug("cannot tell of an agent's trouble", "agent", agent, "error", err)
 		return // the next turn tries again
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o.shownCause = o.cause
@@ -136,6 +144,7 @@ func rootCause(err error) string {
 	if errors.Is(err, state.ErrAway) {
 		return state.ErrAway.Error()
 	}
+
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

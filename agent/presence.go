@@ -54,6 +54,7 @@ func (p *presence) removeAgent(agent string) {
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
+
 	for lost := false; ctx.Err() == nil; {
 		loop.MarkBusy()
 		s, err := p.announceAll(ctx)
@@ -65,16 +66,19 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 			_ = retry.Wait(ctx)
 			continue
 		}
+
 		retry.Reset()
 		if lost {
 			p.log.Warn("the session was lost; the agents are announced again")
 		}
+
 		select {
 		case <-s.Done():
 			lost = true
 		case <-ctx.Done():
 		}
 	}
+
 	p.close(ctx)
 }
 
@@ -84,12 +88,14 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.mu.Lock()
 	agents := slices.Collect(maps.Keys(p.agents))
 	p.mu.Unlock()
 	if err := state.AnnounceAll(ctx, s, state.Under(p.claim), agents); err != nil {
 		return nil, err
 	}
+
 	for _, agent := range agents {
 		p.noteAnnounced(agent, s)
 	}
@@ -102,6 +108,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	if err != nil {
 		return err
 	}
+
 	p.mu.Lock()
 	by := p.agents[agent]
 	p.agents[agent] = by // known from now on
@@ -112,6 +119,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	if err := state.Announce(ctx, s, state.Under(p.claim), agent); err != nil {
 		return err
 	}
+
 	p.noteAnnounced(agent, s)
 	return nil
 }
@@ -121,6 +129,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
+
 	s, err := p.process.Session(ctx)
 	if err != nil {
 		return err
@@ -128,6 +137,7 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	if err := state.Report(ctx, s, state.Under(p.claim), agent, t); err != nil || line.Message == "" {
 		return err
 	}
+
 	source := agent
 	if unit, err := charm.ParseUnitTag(agent); err == nil {
 		source = unit
@@ -138,6 +148,7 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if _, known := p.agents[agent]; known {
 		p.agents[agent] = s
 	}
@@ -165,6 +176,7 @@ func (p *presence) close(ctx context.Context) {
 	if !p.ownSession {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := p.process.Close(ctx); err != nil {

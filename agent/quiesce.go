@@ -35,11 +35,13 @@ type Quiesced interface {
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy()
 	begin, waited := time.Now(), false
+
 	for {
 		q, err := tryQuiesce(folder)
 		if err == nil {
 			return q, nil
 		}
+
 		unaware := errors.Is(err, ErrUnaware)
 		if unaware && time.Since(begin) > maxUnaware || !unaware && !errors.Is(err, unitdir.ErrHookRuns) {
 			return nil, err
@@ -49,6 +51,7 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 			onWait()
 			waited = true
 		}
+
 		if err := backoff.Sleep(ctx, quiescePoll); err != nil {
 			return nil, err
 		}
@@ -70,5 +73,6 @@ func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 		_ = q.Close()
 		return nil, fmt.Errorf("cannot tell whether a hook runs: %w", err)
 	}
+
 	return q, nil
 }

@@ -37,6 +37,7 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 	if err := osutil.WriteFile(record, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("cannot record where the sockets are: %w", err)
 	}
+
 	return dir, nil
 }
 
@@ -48,6 +49,7 @@ func removeMachineSockets(machineDir string) {
 	if err != nil {
 		return
 	}
+
 	if err := os.Remove(strings.TrimSpace(string(dir))); err == nil || errors.Is(err, fs.ErrNotExist) {
 		_ = os.Remove(record) // the next agent makes both again
 	}
@@ -89,6 +91,7 @@ func (b socketBase) remove(uuid string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot look for sockets: %w", err)
 		}
+
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), shortHash(uuid, 8)+"-") {
 				continue
@@ -99,6 +102,7 @@ func (b socketBase) remove(uuid string) error {
 		}
 		_ = os.Remove(base) // only if it is empty; the next agent makes it again
 	}
+
 	return nil
 }
 
@@ -123,6 +127,7 @@ func (b socketBase) make() (string, error) {
 	if err := os.MkdirAll(b.parent, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
 	}
+
 	path := filepath.Join(b.parent, b.name)
 	err := makePrivateDir(path)
 	if err == nil {
@@ -136,6 +141,7 @@ func (b socketBase) make() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot look for a folder of sockets: %w", err)
 	}
+
 	for _, other := range others {
 		if isPrivateDir(other) {
 			return other, nil
@@ -170,6 +176,7 @@ func makePrivateDir(path string) error {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("cannot make the folder of sockets: %w", err)
 		}
+
 		err := closeToOthers(path)
 		if !errors.Is(err, fs.ErrNotExist) { // else an agent that ended has removed it as an empty one
 			return err
@@ -194,6 +201,7 @@ func closeToOthers(path string) error {
 	if err := dir.Chmod(0o700); err != nil {
 		return fmt.Errorf("cannot close the folder of sockets to others: %w", err)
 	}
+
 	return nil
 }
 
@@ -216,6 +224,7 @@ func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 			return nil, st, fmt.Errorf("cannot use %q for sockets: %w", path, errNotOwn)
 		}
 	}
+
 	if err != nil {
 		return nil, st, fmt.Errorf("cannot open the folder of sockets: %w", err)
 	}

@@ -33,16 +33,19 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
+
 	claim, err := retryTransient(ctx, o.Log, func() (*state.Claim, error) {
 		return o.State.JoinClaim(ctx, machine, o.Claimant)
 	})
 	if err != nil {
 		return unlessDone(ctx, fmt.Errorf("cannot run unit %s: %w", o.Unit, err))
 	}
+
 	h, err := newHost(o.Options, env, claim)
 	if err != nil {
 		return err
 	}
+
 	h.limiter = uniter.NewHookLimiter(1)
 	return h.runWhileClaimed(ctx, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
@@ -60,6 +63,7 @@ func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, state.ErrStoreGone) {
 		return nil
 	}
+
 	return err
 }
 
@@ -71,12 +75,14 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	defer h.election.withdraw(unit)
 	log := h.Log.With("unit", unit)
 	var retry backoff.Exponential
+
 	for {
 		begin := time.Now()
 		err := h.runUnitOnce(ctx, unit, log)
 		if err == nil || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
+
 		if time.Since(begin) > backoff.MaxDelay {
 			retry.Reset()
 		}
@@ -94,6 +100,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		}
 	}()
 	agent := state.UnitAgent(unit)
+
 	return uniter.Run(ctx, uniter.Options{
 		State:  h.State,
 		Unit:   unit,
@@ -149,6 +156,7 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
 	}
+
 	o.Dir = dir
 	p := newPresence(o.State, claim, o.Log)
 	outages := newOutageLog(o.Log)
@@ -171,6 +179,7 @@ func hookConcurrency(env state.Environment) int {
 	case env.Provider == state.ProviderLocal:
 		return runtime.NumCPU()
 	}
+
 	return 1
 }
 
@@ -182,12 +191,14 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	var wg sync.WaitGroup
 	wg.Go(func() { h.presence.run(announcing, h.Watchdog.Loop("presence")) })
 	wg.Go(func() { h.drainOnRequest(working, func() { stop(nil) }) })
+
 	wg.Go(func() {
 		if err := h.claim.Watch(working); err != nil {
 			h.Log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
 			stop(err)
 		}
 	})
+
 	err := work(working)
 	stop(nil)
 	h.logs.Close()
@@ -204,6 +215,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	case <-ctx.Done():
 		return
 	}
+
 	h.Log.Info("no hook begins any more; the agent ends with those in flight")
 	select {
 	case <-h.limiter.Drain():
@@ -240,6 +252,7 @@ func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, e
 		if err == nil || permanent || ctx.Err() != nil {
 			return result, err
 		}
+
 		report(err)
 		_ = retry.Wait(ctx)
 	}

@@ -29,6 +29,7 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	if changes, ok, err := parseJSONObject(data); ok {
 		return changes, err
 	}
+
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document)
 	if errors.Is(err, io.EOF) {
@@ -40,6 +41,7 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	if err != nil {
 		return nil, err // yaml says "yaml: " itself, and charms look for it
 	}
+
 	return parseMapping(resolveAlias(document.Content[0]))
 }
 
@@ -51,12 +53,14 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	if node.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("yaml: line %d: expected a dictionary of settings", node.Line)
 	}
+
 	for i := 0; i < len(node.Content); i += 2 {
 		key := resolveAlias(node.Content[i])
 		value := resolveAlias(node.Content[i+1])
 		if key.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
 			return nil, fmt.Errorf("yaml: line %d: the value of %q is not text", value.Line, key.Value)
 		}
+
 		text, err := scalarText(value)
 		if err != nil {
 			return nil, err
@@ -65,6 +69,7 @@ func parseMapping(node *yaml.Node) (map[string]*string, error) {
 			return nil, err
 		}
 	}
+
 	return changes, nil
 }
 
@@ -95,6 +100,7 @@ func AddChange(changes map[string]*string, key, value string, remove bool) error
 	if len(value) > maxSettingSize {
 		return fmt.Errorf("cannot set %q: its value has %d bytes, and 16 MiB is the most", key, len(value))
 	}
+
 	changes[key] = &value
 	if remove || value == "" {
 		changes[key] = nil
@@ -121,6 +127,7 @@ func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err erro
 	if err := checkSurrogates(data); err != nil {
 		return nil, true, err
 	}
+
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(data, &values); err != nil {
 		return nil, true, err
@@ -136,10 +143,12 @@ func jsonError(data []byte, asYAML error) error {
 	if json.Valid(text) && text[0] == '[' {
 		return errors.New("json: expected a dictionary of settings")
 	}
+
 	inside, object := bytes.CutPrefix(text, []byte("{"))
 	if asYAML == nil || !object || !bytes.HasPrefix(bytes.TrimSpace(inside), []byte(`"`)) {
 		return nil
 	}
+
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
@@ -154,10 +163,12 @@ func convertValues(values map[string]json.RawMessage) (map[string]*string, error
 				return nil, err
 			}
 		}
+
 		if err := AddChange(changes, key, text, bytes.Equal(raw, []byte("null"))); err != nil {
 			return nil, err
 		}
 	}
+
 	return changes, nil
 }
 
@@ -169,6 +180,7 @@ func checkSurrogates(data []byte) error {
 		if data[i] != '\\' {
 			continue
 		}
+
 		first := parseCodeUnit(data[i:])
 		if !utf16.IsSurrogate(first) {
 			i++ // what is escaped may be a backslash
@@ -179,6 +191,7 @@ func checkSurrogates(data []byte) error {
 		}
 		i += 11
 	}
+
 	return nil
 }
 
@@ -191,6 +204,7 @@ func parseCodeUnit(data []byte) rune {
 	if err != nil {
 		return -1
 	}
+
 	return rune(code)
 }
 
@@ -200,12 +214,14 @@ func ParseJSONBlob(blob string) (map[string]*string, error) {
 	if err := CheckText(blob); err != nil {
 		return nil, err
 	}
+
 	var raw map[string]json.RawMessage
 	d := json.NewDecoder(strings.NewReader(blob))
 	err := d.Decode(&raw)
 	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
 		return nil, errors.New("cannot read json_blob: it is no dictionary")
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("cannot read json_blob: %w", err)
 	}
@@ -215,5 +231,6 @@ func ParseJSONBlob(blob string) (map[string]*string, error) {
 	if err := checkSurrogates([]byte(blob)); err != nil {
 		return nil, err
 	}
+
 	return convertValues(raw)
 }

@@ -97,6 +97,7 @@ func (f *FlagSet) parse(argv []string) error {
 			f.args = append(f.args, arg)
 			continue
 		}
+
 		parseOption := f.parseShort
 		if strings.HasPrefix(arg, "--") {
 			parseOption = f.parseLong
@@ -106,6 +107,7 @@ func (f *FlagSet) parse(argv []string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -119,6 +121,7 @@ func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	case joined:
 		return argv, o.set(withDashes(name), value)
 	}
+
 	return f.takeValue(o, name, argv)
 }
 
@@ -137,11 +140,13 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 		case o.arg != "" && letters != "":
 			return argv, o.set(withDashes(name), letters)
 		}
+
 		var err error
 		if argv, err = f.takeValue(o, name, argv); err != nil {
 			return nil, err
 		}
 	}
+
 	return argv, nil
 }
 
@@ -152,6 +157,7 @@ func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, err
 	case len(argv) == 0:
 		return nil, UsageErrorf("option needs an argument: %s", withDashes(name))
 	}
+
 	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
@@ -165,6 +171,7 @@ func (f *FlagSet) resolveUnknown(name, arg string) error {
 	case name == "":
 		return UsageErrorf("empty option in argument %q", arg)
 	}
+
 	return UsageErrorf(unknownOption+"%s", withDashes(name))
 }
 

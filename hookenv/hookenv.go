@@ -61,10 +61,12 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	if !t.WorksWithoutHook || flags.clientID != "" || os.Getenv("JUJU_CLIENT_ID") != "" {
 		return Result{}, false
 	}
+
 	inv := &Invocation{
 		Call: Call{Argv: argv, Stdin: wire.StdinNone},
 		Tool: t, Args: flags.args,
 	}
+
 	if err == nil {
 		err = run(context.Background(), inv)
 	}
@@ -95,6 +97,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	inv.Args, inv.Format = flags.args, flags.Format
 	return run(ctx, inv)
 }
@@ -104,6 +107,7 @@ func (inv *Invocation) makeResult(err error) Result {
 	if err == nil {
 		return r
 	}
+
 	err = inv.rewordError(err)
 	r.Exit = exitCode(err)
 	r.Stderr = append(r.Stderr, "ERROR "+err.Error()+"\n"...)
@@ -121,6 +125,7 @@ func (inv *Invocation) rewordError(err error) error {
 	case inv.IsModern():
 		return UsageErrorf("relation not found")
 	}
+
 	return UsageErrorf("Relation not found")
 }
 

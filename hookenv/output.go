@@ -27,6 +27,7 @@ func (f *FlagSet) AddFormat(formats ...string) {
 	if len(formats) == 0 {
 		formats = []string{FormatSmart, FormatJSON, FormatYAML, formatShell}
 	}
+
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
 	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
@@ -64,6 +65,7 @@ func (inv *Invocation) FormatFor(value any) string {
 	if isDictionary(value) && !inv.IsModern() {
 		return FormatJSON
 	}
+
 	return FormatSmart
 }
 
@@ -84,6 +86,7 @@ func renderValue(format string, value any) ([]byte, error) {
 	case formatShell:
 		return renderShell(value)
 	}
+
 	return renderSmart(value)
 }
 
@@ -102,9 +105,11 @@ func renderSmart(value any) ([]byte, error) {
 	default:
 		return renderYAML(value)
 	}
+
 	if text == "" {
 		return nil, nil
 	}
+
 	return []byte(text + "\n"), nil
 }
 
@@ -125,6 +130,7 @@ func (f pythonFloat) String() string {
 	if size := math.Abs(v); size != 0 && (size < 1e-4 || size >= 1e16) {
 		return strconv.FormatFloat(v, 'e', -1, 64)
 	}
+
 	text := strconv.FormatFloat(v, 'f', -1, 64)
 	if !strings.Contains(text, ".") {
 		text += ".0"
@@ -146,6 +152,7 @@ func (inv *Invocation) ConvertFloats(value any) any {
 	if inv.IsModern() {
 		return value
 	}
+
 	switch v := value.(type) {
 	case float64:
 		return pythonFloat(v)
@@ -156,6 +163,7 @@ func (inv *Invocation) ConvertFloats(value any) any {
 		}
 		return v
 	}
+
 	return value
 }
 
@@ -164,12 +172,14 @@ func renderYAML(value any) ([]byte, error) {
 	if value == nil {
 		return nil, nil
 	}
+
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(yamlValue(value)); err != nil {
 		return nil, err
 	}
+
 	err := e.Close()
 	return escapeHarmful(b.String()), err
 }
@@ -190,6 +200,7 @@ func escapeHarmful(text string) []byte {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.Bytes()
 }
 
@@ -222,6 +233,7 @@ func yamlValue(value any) any {
 		}
 		return dictionary
 	}
+
 	return value
 }
 
@@ -238,6 +250,7 @@ func (t yamlText) MarshalYAML() (any, error) {
 		block && (s[0] == '\n' || strings.ContainsAny(s, "\t\u0085")) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}, nil
 	}
+
 	return s, nil
 }
 
@@ -257,6 +270,7 @@ func renderShell(value any) ([]byte, error) {
 	default:
 		return renderSmart(value)
 	}
+
 	var b bytes.Buffer
 	for _, key := range slices.Sorted(maps.Keys(dictionary)) {
 		text, err := shellText(dictionary[key])
@@ -265,6 +279,7 @@ func renderShell(value any) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "%s=%s\n", variableName(key), quoteWord(text))
 	}
+
 	return b.Bytes(), nil
 }
 
@@ -277,6 +292,7 @@ func shellText(value any) (string, error) {
 	case string:
 		return v, nil
 	}
+
 	text, err := renderShell(value)
 	return strings.TrimSuffix(string(text), "\n"), err
 }
@@ -293,6 +309,7 @@ func variableName(key string) string {
 	if name == "" || unicode.IsDigit(rune(name[0])) {
 		return "_" + name
 	}
+
 	return name
 }
 

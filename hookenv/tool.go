@@ -30,12 +30,14 @@ func (t Tool) declareFlags() (*FlagSet, Runner) {
 	run := t.Prepare(f)
 	var file string
 	f.AddString(&file, "write to FILE, created or replaced, instead of stdout", "FILE", "o", "output")
+
 	return f, func(ctx context.Context, inv *Invocation) error {
 		if t.Check != nil {
 			if err := t.Check(inv); err != nil {
 				return err
 			}
 		}
+
 		err := run(ctx, inv)
 		if err != nil {
 			return err
@@ -120,6 +122,7 @@ func (t Tool) Help() string {
 			fmt.Fprintf(&b, "  %s\n        %s\n", formatOption(o), o.help)
 		}
 	}
+
 	b.WriteString("  -h, --help\n        print this and exit\n\nExamples:\n" + examples)
 	return b.String()
 }

@@ -39,11 +39,13 @@ func runBijou(c applet.Call) int {
 	if c.Args[0] == "--version" {
 		c.Args = []string{"version"}
 	}
+
 	first := c.Args[0]
 	if a, ok := findApplet(first); ok {
 		c.Name, c.Args = first, c.Args[1:]
 		return a.Run(c)
 	}
+
 	if first == "--list" {
 		fmt.Fprintln(c.Streams.Out, strings.Join(appletNames(), "\n"))
 		return console.ExitOK
@@ -54,6 +56,7 @@ func runBijou(c applet.Call) int {
 	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
 		return reportUnknown(c, first)
 	}
+
 	return runOwnCommand(c)
 }
 
@@ -69,6 +72,7 @@ func runOwnCommand(c applet.Call) int {
 	if code := new(exitCode); errors.As(err, code) {
 		return int(*code)
 	}
+
 	return console.Report(c.Streams.Err, err)
 }
 
@@ -109,11 +113,13 @@ func complete(c applet.Call) int {
 			Streams: c.Streams,
 		})
 	}
+
 	for _, a := range Applets() {
 		if len(words) == 1 && strings.HasPrefix(a.Name, words[0]) {
 			fmt.Fprintf(c.Streams.Out, "%s\t%s\n", a.Name, a.Summary)
 		}
 	}
+
 	return runOwnCommand(c)
 }
 
@@ -134,6 +140,7 @@ func buildCommit() string {
 			}
 		}
 	}
+
 	return "unknown"
 }
 
@@ -149,6 +156,7 @@ func (h helpCmd) Run(c *applet.Call) error {
 	if h.Applet == "" {
 		return printOverview(c.Streams)
 	}
+
 	a, ok := findApplet(h.Applet)
 	switch {
 	case ok && a.Name == "bijou":
@@ -162,6 +170,7 @@ func (h helpCmd) Run(c *applet.Call) error {
 			Streams: c.Streams,
 		}))
 	}
+
 	return exitWith(reportUnknown(*c, h.Applet))
 }
 
@@ -181,21 +190,25 @@ func printOverview(s console.Streams) error {
 	own.Add("", "bijou quickstart", "deploy two example charms and show what happens")
 	own.Add("", "bijou version", "print the version")
 	applets, later := console.NewTable("APPLET", ""), []string{}
+
 	for _, a := range Applets() {
 		if slices.Contains(hookToolNames(), a.Name) && !tools.Supported(a.Name) {
 			later = append(later, a.Name)
 			continue
 		}
+
 		summary := a.Summary
 		if summary == "" {
 			summary = tools.Summary(a.Name)
 		}
 		applets.Add("", a.Name, summary)
 	}
+
 	coloured := console.CanColour(s.Out)
 	if err := own.Write(s.Out, coloured); err != nil {
 		return err
 	}
+
 	fmt.Fprintln(s.Out)
 	if err := applets.Write(s.Out, coloured); err != nil {
 		return err

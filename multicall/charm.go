@@ -16,6 +16,7 @@ func runCharm(c applet.Call) int {
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
+
 	rules := proof.Rules{Tools: hookToolNames(), CheckCall: tools.CheckCall, Hooks: hook.Names}
 	return author.Main(ctx, c.Streams, author.Parts{Rules: rules, Applets: c.Applets, Binary: binary}, c.Args)
 }

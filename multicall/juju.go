@@ -35,6 +35,7 @@ func runJuju(c applet.Call) int {
 	if len(c.Args) > 0 && c.Args[0] == "--version" {
 		return runBijou(applet.Call{Args: []string{"version"}, Streams: c.Streams})
 	}
+
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	parts := jujuParts()
@@ -103,15 +104,18 @@ func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
 	}
+
 	// One that cannot be removed keeps no other from being removed.
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return err
 	}
+
 	for _, dir := range dirs {
 		released := unitdir.ReleaseMachine(dir)
 		err = errors.Join(err, released)
 	}
+
 	removed := agent.RemoveSockets(e.UUID)
 	return errors.Join(err, removed)
 }
@@ -128,6 +132,7 @@ func (a processes) Process(dir string) (pid int, err error) {
 	if pid, err = a.Running(dir); pid != 0 || err != nil {
 		return pid, err
 	}
+
 	if all := findAgents(dir); len(all) > 0 {
 		pid = all[0].PID
 	}
@@ -158,6 +163,7 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 	if err != nil {
 		return juju.HookOutcome{Exit: 1}, err
 	}
+
 	outcome, err := do.Run(ctx, do.Options{
 		State:      s,
 		Unit:       c.Unit,
@@ -172,6 +178,7 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 		MachineDir: c.MachineDir,
 		SecretKeys: c.SecretKeys,
 	})
+
 	return juju.HookOutcome(outcome), err
 }
 
@@ -196,6 +203,7 @@ func (hooks) EndStrays(ctx context.Context, word string) error {
 			return fmt.Errorf("cannot end %s: %w", what, err)
 		}
 	}
+
 	return nil
 }
 
@@ -209,6 +217,7 @@ func runJujud(c applet.Call) int {
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
+
 	fmt.Fprintln(c.Streams.Out, cmp.Or(os.Getenv("JUJU_VERSION"), charm.JujuVersion)+"-bijou")
 	return console.ExitOK
 }

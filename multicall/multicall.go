@@ -44,10 +44,12 @@ func Main(argv []string, o Options) int {
 		name = filepath.Base(argv[0])
 		argv = argv[1:]
 	}
+
 	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault}
 	if a, ok := findApplet(name); ok {
 		return a.Run(c)
 	}
+
 	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
 	// under a name that is none is a slip.
 	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) ||
@@ -55,6 +57,7 @@ func Main(argv []string, o Options) int {
 		c.Name = "bijou"
 		return runBijou(c)
 	}
+
 	return reportUnknown(c, name)
 }
 
@@ -84,6 +87,7 @@ func runNeco(c applet.Call) int {
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
+
 	ctx, stop := applet.BeginCommand(c)
 	defer stop()
 	parts.OpenEnvironment = func(ctx context.Context, s console.Streams) (*dashboard.Environment, error) {
@@ -164,5 +168,6 @@ func runHookTool(c applet.Call) int {
 		c.Streams.Err.Write(r.Stderr)
 		return r.Exit
 	}
+
 	return client.Run(argv)
 }

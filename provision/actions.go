@@ -37,6 +37,7 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 	case Remove:
 		return l.removeMachine(ctx, a)
 	}
+
 	panic("internal error: unknown action " + string(a.Verb))
 }
 
@@ -61,8 +62,10 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if err := l.update(ctx, func(*state.Tx) error { return nil }); err != nil {
 		return err // it leads no more
 	}
+
 	asked, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
+
 	err := l.Provider.Stop(asked, a.Instance)
 	switch {
 	case ctx.Err() != nil:
@@ -72,9 +75,11 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	case err == nil:
 		return l.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStopped(a.Machine, a.Instance) })
 	}
+
 	if asked.Err() != nil {
 		err = fmt.Errorf("the provider has not ended it within %s: %w", stopTimeout, err)
 	}
+
 	failure := fmt.Sprintf("cannot stop instance %q: %v", a.Instance, err)
 	unnoted := l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(a.Machine)
@@ -83,6 +88,7 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		}
 		return tx.SetStopFailure(a.Machine, failure)
 	})
+
 	return errors.Join(err, unnoted)
 }
 
@@ -91,6 +97,7 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)
 	}
+
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.RemoveMachine(a.Machine); err != nil && !errors.Is(err, state.ErrInUse) {
 			return err
@@ -113,12 +120,14 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 	if slices.Equal(problems, s.trouble.Messages) && l.listFailure.due.Equal(s.trouble.NextRetry) {
 		return nil
 	}
+
 	err := l.update(ctx, func(tx *state.Tx) error {
 		return tx.SetProvisionerTrouble(problems, l.Now(), l.listFailure.due)
 	})
 	if err != nil || !changed {
 		return err
 	}
+
 	var lines []state.LogLine
 	for _, w := range problems {
 		lines = append(lines, state.LogLine{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
@@ -153,6 +162,7 @@ func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	select {
 	case err := <-e.done:
 		return err
@@ -182,6 +192,7 @@ func (r *recorder) collectBatch(first entry) []entry {
 			return batch
 		}
 	}
+
 	return batch
 }
 

@@ -31,11 +31,14 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		byMachine:         map[string][]provider.Instance{},
 		recordedElsewhere: map[string]bool{},
 	}
+
 	r := newRecordIndex(want)
 	a.unlisted = findUnlisted(have, r)
+
 	for _, i := range a.dropDuplicates(have, r, want.Environment) {
 		owner := a.findOwner(i, r)
 		_, known := r.machines[owner]
+
 		switch {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
@@ -50,6 +53,7 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 			a.unknown = append(a.unknown, i)
 		}
 	}
+
 	return a
 }
 
@@ -59,6 +63,7 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 	for _, i := range have {
 		listed[i.ID] = true
 	}
+
 	alive := func(machine string) bool { return r.machines[machine].Life != state.Dead }
 	missing := map[string][]provider.Instance{}
 	for id, machines := range r.instances {
@@ -69,6 +74,7 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 			missing[m] = []provider.Instance{{ID: id, Machine: m}}
 		}
 	}
+
 	return missing
 }
 
@@ -86,6 +92,7 @@ func newRecordIndex(want Want) recordIndex {
 			r.instances[w.Instance] = append(r.instances[w.Instance], w.ID)
 		}
 	}
+
 	return r
 }
 
@@ -100,6 +107,7 @@ func (a *assignment) dropDuplicates(
 	sorted := slices.SortedFunc(slices.Values(have), func(x, y provider.Instance) int {
 		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Machine, y.Machine))
 	})
+
 	for len(sorted) > 0 {
 		first, n := sorted[0], 1
 		for n < len(sorted) && sorted[n].ID == first.ID {
@@ -111,12 +119,14 @@ func (a *assignment) dropDuplicates(
 			a.problemf("%d instances have no id, of machine %q for one: they are left alone", n, first.Machine)
 			continue
 		}
+
 		if other := slices.IndexFunc(same, func(s provider.Instance) bool { return s.Environment != environment }); other >= 0 {
 			one = append(one, same[other])
 		} else if i, ok := a.mergeDuplicates(same, r); ok {
 			one = append(one, i)
 		}
 	}
+
 	return one
 }
 
@@ -125,11 +135,13 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 	if len(same) == 1 {
 		return i, true
 	}
+
 	agree := !slices.ContainsFunc(same, func(s provider.Instance) bool { return s != i })
 	if agree {
 		a.problemf("instance %q is listed %d times", i.ID, len(same))
 		return i, true
 	}
+
 	a.problemf("instance %q is listed %d times, once as that of machine %q and once differently", i.ID,
 		len(same), i.Machine)
 	recorded := len(r.instances[i.ID]) > 0
@@ -138,6 +150,7 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 	}); own >= 0 {
 		i = same[own]
 	}
+
 	// What runs for one of them runs: it is not started beside.
 	i.Running = slices.ContainsFunc(same, func(s provider.Instance) bool { return s.Running })
 	return i, recorded
@@ -153,6 +166,7 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 		a.problemf("instance %q is recorded for the machines %s", i.ID, strings.Join(has, ", "))
 		return a.preferAlive(i, has, r)
 	}
+
 	a.problemf("instance %q of machine %s says it is of machine %q", i.ID, has[0], i.Machine)
 	return has[0]
 }
@@ -162,12 +176,14 @@ func (a *assignment) preferAlive(i provider.Instance, has []string, r recordInde
 	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool {
 		return r.machines[id].Life == state.Dead
 	})
+
 	switch {
 	case slices.Contains(alive, i.Machine):
 		return i.Machine
 	case len(alive) > 0:
 		return alive[0]
 	}
+
 	return has[0]
 }
 

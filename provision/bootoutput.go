@@ -49,6 +49,7 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 			b.flush(ctx)
 		}
 	})
+
 	return b
 }
 
@@ -74,6 +75,7 @@ func (b *bootOutput) flush(ctx context.Context) {
 			return tx.SetStartProgress(b.machine, last)
 		})
 	}
+
 	if len(lines) > 0 {
 		logged = b.leader.State.AppendLog(ctx, state.MachineAgent(b.machine), lines)
 	}
@@ -86,16 +88,19 @@ func (b *bootOutput) flush(ctx context.Context) {
 func (b *bootOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	for rest := p; len(rest) > 0; {
 		at := bytes.IndexAny(rest, "\r\n")
 		if at < 0 {
 			b.appendPartial(rest)
 			break
 		}
+
 		b.appendPartial(rest[:at])
 		b.endLine(rest[at] == '\n')
 		rest = rest[at+1:]
 	}
+
 	return len(p), nil
 }
 
@@ -110,6 +115,7 @@ func (b *bootOutput) endLine(logged bool) {
 	if text == "" {
 		return
 	}
+
 	b.last = text
 	if logged {
 		b.addLog("INFO", text)
@@ -128,6 +134,7 @@ func (b *bootOutput) addLog(level, text string) {
 func stripControls(line string) string {
 	var b strings.Builder
 	escaped := false // within ESC [ ... letter
+
 	for _, r := range strings.ToValidUTF8(line, "") {
 		switch {
 		case escaped:
@@ -140,12 +147,14 @@ func stripControls(line string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return strings.TrimSpace(b.String())
 }
 
 func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.omitted > 0 {
 		b.lines = append(b.lines, state.LogLine{
 			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf(
@@ -154,6 +163,7 @@ func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
 			),
 		})
 	}
+
 	lines, last = b.lines, b.last
 	if last == b.shown {
 		last = ""

@@ -67,6 +67,7 @@ func (p *jobPool) takeOutcomes() []outcome {
 func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.queue = nil
 	for _, j := range jobs {
 		_, busy := p.busy[j.key()]
@@ -85,6 +86,7 @@ func (p *jobPool) startQueued(ctx context.Context) {
 			i++
 			continue
 		}
+
 		p.queue = append(p.queue[:i], p.queue[i+1:]...)
 		p.slotsTaken++
 		p.startJob(ctx, j)
@@ -118,6 +120,7 @@ func (p *jobPool) releaseSlot(ctx context.Context) {
 func (p *jobPool) noteEnded(j job, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	delete(p.busy, j.key())
 	p.doneSinceTaken[j.key()] = true
 	p.outcomes = append(p.outcomes, outcome{j.action, err})
@@ -130,6 +133,7 @@ func (p *jobPool) noteEnded(j job, err error) {
 func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for key, w := range p.busy {
 		if w.verb == Start && !wanted(key) {
 			w.cancel()
@@ -141,6 +145,7 @@ func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.ended {
 		call()
 	}

@@ -44,6 +44,7 @@ func (l *leader) run(ctx context.Context) error {
 		if err := l.runRound(ctx); err != nil {
 			return err
 		}
+
 		l.planDuration = time.Since(begin)
 		if err := l.awaitTrigger(ctx); err != nil {
 			return err
@@ -60,12 +61,14 @@ func (l *leader) runRound(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	now := l.Now()
 	have, listErr := l.listInstances(ctx)
 	s, err := readSnapshot(ctx, l.State)
 	if err != nil {
 		return err
 	}
+
 	l.last = plan{
 		at:           now,
 		baseRevision: baseRevision,
@@ -73,6 +76,7 @@ func (l *leader) runRound(ctx context.Context) error {
 		want:         s.newWant(now),
 		nextRetry:    s.nextRetry(now),
 	}
+
 	l.owners.setRecorded(l.last.want.Machines)
 	l.absentAgents.noteAsked(now)
 	var problems []string
@@ -81,10 +85,12 @@ func (l *leader) runRound(ctx context.Context) error {
 	} else {
 		problems = []string{listErr.Error()}
 	}
+
 	l.measure(s)
 	if err := l.reportProblems(ctx, s, problems); err != nil {
 		return err
 	}
+
 	l.pool.cancelUnwantedStarts(l.last.want.startsInstance)
 	l.pool.schedule(ctx, l.dueJobs(now))
 	return nil
@@ -94,6 +100,7 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	for _, a := range l.backoffs.filterDue(l.last.actions, now) {
 		jobs = append(jobs, l.newJob(a))
 	}
+
 	if now.Sub(l.lastSweep) >= sweepInterval {
 		jobs = append(jobs, job{Action{
 			Verb:    sweepState,
@@ -106,6 +113,7 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 			return err
 		}})
 	}
+
 	return jobs
 }
 
@@ -131,6 +139,7 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	defer cancel()
 	release := l.pool.onJobEnd(cancel)
 	defer release()
+
 	err := l.awaitChange(waiting)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -138,6 +147,7 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	if waiting.Err() != nil || errors.Is(err, state.ErrHistoryLost) {
 		return nil
 	}
+
 	return err
 }
 
@@ -151,11 +161,13 @@ func (l *leader) awaitChange(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
+
 	for {
 		limit, cancel := context.WithTimeout(ctx, l.untilNextPlan())
 		changes, err := w.Changes(limit)
 		over := limit.Err() != nil
 		cancel()
+
 		if over {
 			return nil
 		}
@@ -165,6 +177,7 @@ func (l *leader) awaitChange(ctx context.Context) error {
 		if !l.noteAgents(changes) {
 			continue
 		}
+
 		s, err := readSnapshot(ctx, l.State)
 		if err != nil {
 			return err
@@ -184,5 +197,6 @@ func (l *leader) untilNextPlan() time.Duration {
 			wait = min(wait, due.Sub(now))
 		}
 	}
+
 	return max(wait, 10*time.Millisecond)
 }

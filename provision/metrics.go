@@ -8,6 +8,7 @@ func (l *leader) measure(s snapshot) {
 	now := metrics.NewRegistry()
 	now.Set(1, leaderMetric)
 	now.Set(float64(len(l.last.actions)), "bijou_provisioner_queue_length")
+
 	count := map[string]int{}
 	for _, m := range s.machines {
 		count[string(m.Status)]++

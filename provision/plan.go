@@ -67,6 +67,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	if want.Harvest.StopsGone() {
 		actions = append(actions, stopActions("", assigned.gone)...)
 	}
+
 	if want.Harvest.StopsUnknown() {
 		actions = append(actions, stopActions("", assigned.unknown)...)
 	} else {
@@ -78,6 +79,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 			)
 		}
 	}
+
 	slices.SortStableFunc(actions, func(a, b Action) int {
 		return cmp.Or(strings.Compare(a.Machine, b.Machine), strings.Compare(a.Instance, b.Instance))
 	})
@@ -93,9 +95,11 @@ func (a *assignment) planMachine(w Wanted) []Action {
 	if w.Life == state.Dead || neverStarted(w, have) {
 		return a.takeDown(w, have)
 	}
+
 	keep, rest := chooseInstance(w, have)
 	actions := a.stopSurplus(w, keep, rest)
 	runs := keep != nil && keep.Running // the recorded one may have ended
+
 	switch {
 	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
 	case !runs:
@@ -110,6 +114,7 @@ func (a *assignment) planMachine(w Wanted) []Action {
 			Public:   keep.Public,
 		})
 	}
+
 	return actions
 }
 
@@ -121,6 +126,7 @@ func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.StopsGone() {
 		return stopActions(w.ID, all)
 	}
+
 	var left []string
 	for _, i := range have {
 		left = append(left, i.ID)
@@ -132,10 +138,12 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 	if a.harvest.StopsUnknown() {
 		return stopActions(w.ID, rest)
 	}
+
 	for _, i := range rest {
 		a.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID,
 			keep.ID)
 	}
+
 	return nil
 }
 
@@ -156,6 +164,7 @@ func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance
 	if at < 0 {
 		return nil, nil
 	}
+
 	return &have[at], slices.Delete(slices.Clone(have), at, at+1)
 }
 

@@ -55,6 +55,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Now = time.Now
 	}
 	measureIdle(o.State.Metrics)
+
 	for said := ""; ; {
 		err := campaign(ctx, o)
 		switch {
@@ -65,6 +66,7 @@ func Run(ctx context.Context, o Options) error {
 		case err != nil && errorCause(err) != said: // what lasts is said once
 			o.Log.Warn("provisioner begins anew", "error", err)
 		}
+
 		said = errorCause(err)
 		if backoff.Sleep(ctx, restartInterval) != nil {
 			return nil
@@ -80,6 +82,7 @@ func errorCause(err error) string {
 	case errors.Is(err, state.ErrAway):
 		return state.ErrAway.Error()
 	}
+
 	return err.Error()
 }
 
@@ -93,6 +96,7 @@ func campaign(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeBounded(ctx, "leadership", o.Log, leadership.Resign)
+
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() {
@@ -104,6 +108,7 @@ func campaign(ctx context.Context, o Options) error {
 	})
 	defer beside.Wait()
 	defer cancel()
+
 	o.Log.Info("provisioner leads")
 	defer measureIdle(o.State.Metrics)
 	l := &leader{Options: o, update: state.Under(leadership), backoffs: backoffs{}, absentAgents: absentAgents{}}
@@ -112,10 +117,12 @@ func campaign(ctx context.Context, o Options) error {
 	beside.Go(func() { l.recorder.run(ctx) })
 	defer l.pool.wait()
 	defer cancel()
+
 	err = l.run(ctx)
 	if errors.Is(err, context.Canceled) {
 		return errors.New("the leadership was lost") // unless all of it was told to end
 	}
+
 	return err
 }
 

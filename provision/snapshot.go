@@ -37,9 +37,11 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 		if s.machines, err = v.Machines(); err != nil {
 			return err
 		}
+
 		s.units, err = countUnits(v, s.machines)
 		return err
 	})
+
 	return s, err
 }
 
@@ -56,6 +58,7 @@ func countUnits(v *state.View, machines []state.Machine) (map[string]int, error)
 		}
 		units[m.ID] = len(of)
 	}
+
 	return units, nil
 }
 
@@ -68,6 +71,7 @@ func (s snapshot) newWant(now time.Time) Want {
 			AwaitsRetry: m.Status == state.MachineError && (m.RetryAt.IsZero() || now.Before(m.RetryAt)),
 		})
 	}
+
 	return w
 }
 
@@ -97,6 +101,7 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	for instance, machine := range o.machines {
 		reserved[machine] = instance
 	}
+
 	o.machines = map[string]string{}
 	for _, m := range recorded {
 		if m.Instance == "" {
@@ -114,6 +119,7 @@ func (o *instanceOwners) reserve(instance, machine string) (other string, ok boo
 	if other, taken := o.machines[instance]; taken && other != machine {
 		return other, false
 	}
+
 	o.machines[instance] = machine
 	return "", true
 }
@@ -136,8 +142,10 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 	if l.Now().Before(l.listFailure.due) {
 		return nil, l.listFailure.err
 	}
+
 	asked, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+
 	have, err := l.Provider.Instances(asked)
 	switch {
 	case err == nil:
@@ -148,11 +156,13 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 	case asked.Err() != nil:
 		err = fmt.Errorf("the provider has not answered for %s", listTimeout)
 	}
+
 	n := l.listFailure.attempts
 	l.listFailure = listFailure{
 		retryBackoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
 		fmt.Errorf("cannot list instances, so none is started or stopped: %w", err),
 	}
+
 	return nil, l.listFailure.err
 }
 
@@ -183,6 +193,7 @@ func (a absentAgents) noteAsked(at time.Time) {
 		if at.Before(gone.due) {
 			continue
 		}
+
 		again := at.Sub(gone.since)
 		if again >= planInterval {
 			delete(a, machine)
@@ -221,5 +232,6 @@ func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 			l.backoffs.forgetIfHelped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
 		}
 	}
+
 	return records
 }

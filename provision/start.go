@@ -22,6 +22,7 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 		return err
 	}
 	i, err := l.askProvider(ctx, o.spec)
+
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -32,6 +33,7 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 		}
 		return startError{err}
 	}
+
 	return l.recordInstance(ctx,
 		Action{Machine: machine, Instance: i.ID, Private: i.Private, Public: i.Public}, o.epoch)
 }
@@ -53,10 +55,12 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 		}
 		m, err := tx.Machine(id)
 		o.wanted, o.retry = err == nil && m.Life != state.Dead, m.Status == state.MachineError
+
 		o.spec = provider.Spec{
 			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
 			Tools: env.Tools, Token: env.UUID + "-" + id, Instance: m.InstanceID,
 		}
+
 		if errors.Is(err, state.ErrNotFound) {
 			return nil
 		}
@@ -67,6 +71,7 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 		o.epoch, err = tx.ClaimEpoch(id)
 		return err
 	})
+
 	return o, err
 }
 
@@ -75,6 +80,7 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
 	asked, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	boot := newBootOutput(ctx, l, spec.Machine)
 	i, err := l.Provider.Start(asked, spec, boot)
 	if err != nil && asked.Err() != nil {
@@ -96,9 +102,11 @@ func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	case i.Environment != spec.Environment:
 		return fmt.Errorf("the provider answers with instance %q of environment %q", i.ID, i.Environment)
 	}
+
 	if other, ok := l.owners.reserve(i.ID, spec.Machine); !ok {
 		return fmt.Errorf("the provider answers with instance %q, which is machine %s's", i.ID, other)
 	}
+
 	return nil
 }
 
@@ -111,11 +119,13 @@ func (l *leader) recordFailure(ctx context.Context, machine string, again bool, 
 		if err != nil || again && m.Status == state.MachinePending {
 			return err
 		}
+
 		f := state.StartFailure{Message: failure.Error()}
 		if errors.Is(failure, provider.ErrTransient) {
 			f.Instance = m.InstanceID
 			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(retryDelay(m.Attempts)).UTC().Truncate(time.Millisecond)
 		}
+
 		return tx.SetStartFailure(machine, f)
 	})
 }
@@ -161,11 +171,13 @@ func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 			due = append(due, a)
 		}
 	}
+
 	for a, entry := range b {
 		if !wanted[a] && !now.Before(entry.due) {
 			delete(b, a)
 		}
 	}
+
 	return due
 }
 

@@ -87,15 +87,18 @@ func (v *View) Action(id int) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
+
 	a.ID = id
 	if a.Ended() {
 		return a, nil
 	}
+
 	if _, err = v.Unit(a.Unit); errors.Is(err, ErrNotFound) {
 		a.Status = ActionCancelled
 		a.Message = "its unit is gone"
 		err = nil
 	}
+
 	return a, err
 }
 
@@ -105,6 +108,7 @@ func (v *View) Actions(unit string) ([]Action, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	actions := make([]Action, 0, len(ids))
 	for _, id := range ids {
 		a, err := v.Action(id)
@@ -113,6 +117,7 @@ func (v *View) Actions(unit string) ([]Action, error) {
 		}
 		actions = append(actions, a)
 	}
+
 	return actions, nil
 }
 
@@ -123,12 +128,14 @@ func (v *View) actionIDs(unit string) (ids []int, err error) {
 		slices.Sort(ids)
 		return ids, err
 	}
+
 	kvs, err := v.keys.List(keys.Actions)
 	for _, kv := range kvs {
 		if id, ok := keys.CutInt(kv.Key, keys.Actions); ok {
 			ids = append(ids, id)
 		}
 	}
+
 	slices.Sort(ids)
 	return ids, err
 }
@@ -183,6 +190,7 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 		*b = doc.Base64
 		return err
 	}
+
 	var text string
 	err := json.Unmarshal(data, &text)
 	*b = Bytes(text)
@@ -207,6 +215,7 @@ func (v *View) Output(a Action) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
+
 	var o Output
 	err = json.Unmarshal(data, &o)
 	return o, err

@@ -26,6 +26,7 @@ func (tx *Tx) AddAction(a Action, now time.Time) (Action, error) {
 	if u.Life == Dead {
 		return Action{}, refuse(ErrDead, "unit %q is dead", u.Name)
 	}
+
 	a.Status, a.Enqueued = ActionPending, now.UTC()
 	if !a.IsCommand() {
 		if a.Parameters, err = tx.actionParameters(a); err != nil {
@@ -38,6 +39,7 @@ func (tx *Tx) AddAction(a Action, now time.Time) (Action, error) {
 	if a.ID, err = tx.keys.NextNumber(keys.ActionCounter); err != nil {
 		return Action{}, err
 	}
+
 	return a, tx.enqueueAction(a)
 }
 
@@ -46,6 +48,7 @@ func (v *View) actionParameters(a Action) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	schema, ok := actions[a.Name]
 	if !ok {
 		return nil, refuse(ErrNotFound, "the charm of unit %q has no action %q", a.Unit, a.Name)
@@ -75,6 +78,7 @@ func (tx *Tx) enqueueAction(a Action) error {
 	if err != nil {
 		return err
 	}
+
 	if len(q.Waiting) >= MaxWaitingActions {
 		return refuse(
 			ErrInUse,
@@ -83,10 +87,12 @@ func (tx *Tx) enqueueAction(a Action) error {
 			len(q.Waiting),
 		)
 	}
+
 	q.Waiting = append(q.Waiting, a.ID)
 	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
 		return err
 	}
+
 	return tx.keys.Put(keys.Action(a.ID), a)
 }
 
@@ -112,6 +118,7 @@ func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 	if a.Status != ActionPending {
 		return refuse(ErrNotFound, "action %d is %s", id, a.Status)
 	}
+
 	a.Status = ActionRunning
 	a.Run = run
 	a.Started = now.UTC()
@@ -124,6 +131,7 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	if err != nil || a.Status != ActionRunning {
 		return err
 	}
+
 	line.Message = Truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
 	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
@@ -137,6 +145,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	if err != nil || a.Ended() {
 		return IgnoreNotFound(err)
 	}
+
 	a.Status = status
 	a.ActionEnd = end
 	a.Completed = now.UTC()
@@ -144,6 +153,7 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	if err != nil {
 		return err
 	}
+
 	q, err := keyspace.LoadOrZero[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
 	if err != nil {
 		return err
@@ -157,9 +167,11 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 		tx.keys.Remove(keys.Action(q.Ended[0]))
 		q.Ended = q.Ended[1:]
 	}
+
 	if err := tx.keys.Put(keys.ActionQueue(a.Unit), q); err != nil {
 		return err
 	}
+
 	return tx.keys.Put(keys.Action(id), a)
 }
 
@@ -175,10 +187,12 @@ func (tx *Tx) CancelAction(id int, now time.Time) error {
 	case a.Status == ActionPending:
 		return tx.EndAction(id, ActionCancelled, ActionEnd{Message: "cancelled before it began"}, now)
 	}
+
 	q, _, err := keyspace.Load[actionQueue](tx.keys, keys.ActionQueue(a.Unit))
 	if err != nil || slices.Contains(q.Cancel, id) {
 		return err
 	}
+
 	q.Cancel = append(q.Cancel, id)
 	return tx.keys.Put(keys.ActionQueue(a.Unit), q) // which its agent watches
 }

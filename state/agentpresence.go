@@ -46,6 +46,7 @@ func (tx *Tx) announce(s *Session, agent string) error {
 	if err != nil || ok && s.Wrote(old.Presence) {
 		return err
 	}
+
 	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s)
 }
 
@@ -70,6 +71,7 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 	if t != nil {
 		t.Message = Truncate(t.Message, maxMessageBytes)
 	}
+
 	err := update(ctx, func(tx *Tx) error {
 		if err := tx.checkAgentExists(agent); err != nil {
 			return err
@@ -78,12 +80,14 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 		if err != nil || t == nil && (!ok || p.Trouble == nil) {
 			return err
 		}
+
 		if !ok || !s.Wrote(p.Presence) {
 			p = AgentPresence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
 		return tx.keys.PutLeased(keys.Presence(agent), p, s)
 	})
+
 	if err := IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
 	}
@@ -109,6 +113,7 @@ func checkAgent(agent string, get func(key string) (value []byte, ok bool, err e
 		key = keys.Unit(unit)
 		what = "unit " + strconv.Quote(unit)
 	}
+
 	_, ok, err := get(key)
 	if err != nil {
 		return err

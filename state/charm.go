@@ -48,6 +48,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 	if err := tx.keys.ReferToBlob(c.SHA256); err != nil {
 		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)
 	}
+
 	return tx.keys.Put(key, c)
 }
 
@@ -67,6 +68,7 @@ func (v *View) Charms() ([]Charm, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	charms := make([]Charm, len(kvs))
 	for i, kv := range kvs {
 		if charms[i], err = keyspace.Decode[Charm](kv); err != nil {
@@ -76,5 +78,6 @@ func (v *View) Charms() ([]Charm, error) {
 			return nil, err
 		}
 	}
+
 	return charms, nil
 }

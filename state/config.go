@@ -37,12 +37,14 @@ func (v *View) Config(service string) (Config, error) {
 		_, err := v.Service(service)
 		return Config{Values: map[string]any{}}, err
 	}
+
 	c := Config{Values: make(map[string]any, len(doc.Values)), Version: doc.Version}
 	for name, raw := range doc.Values {
 		if c.Values[name], err = decodeOption(string(raw)); err != nil {
 			return Config{}, err
 		}
 	}
+
 	return c, nil
 }
 
@@ -74,6 +76,7 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 	if err := cmp.Or(err, cerr); err != nil {
 		return nil, err
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, err := convertOption(&ch.Config, name, changes[name])
 		if err == nil && ch.Config.Options[name].Secret {
@@ -82,14 +85,17 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 		if err != nil {
 			return nil, err
 		}
+
 		if !reflect.DeepEqual(c.Values[name], value) {
 			changed = append(changed, name)
 		}
 		c.Values[name] = value
 	}
+
 	if len(changed) == 0 {
 		return nil, nil
 	}
+
 	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
 }
 
@@ -100,6 +106,7 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 	if uri == "" {
 		return nil
 	}
+
 	id, err := secret.ParseID(uri)
 	if err != nil || !strings.HasPrefix(uri, secret.Scheme) {
 		return charm.Invalidf(
@@ -107,6 +114,7 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 			name,
 		)
 	}
+
 	if _, there, err := v.keys.Get(keys.Secret(id)); err != nil || !there {
 		return cmp.Or(err, refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id))
 	}
@@ -114,6 +122,7 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 	if isNew || err != nil || slices.Contains(index.Granted, id) {
 		return err
 	}
+
 	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s",
 		name, service, id, id, service)
 }
@@ -131,12 +140,14 @@ func (c Config) nextDoc() configDoc {
 		if value == nil {
 			continue
 		}
+
 		raw, _ := keyspace.Encode(name, value) // strings, numbers and booleans always encode
 		if f, ok := value.(float64); ok {
 			raw = []byte(formatFloat(f))
 		}
 		doc.Values[name] = raw
 	}
+
 	return doc
 }
 

@@ -22,10 +22,12 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 		if err := inBatches(ctx, update, relations, (*Tx).destroyRelation); err != nil {
 			return err
 		}
+
 		update = withProgress(ctx, s.Update, progress.Steps{
 			What:  "units of " + name + " told to end",
 			Total: len(units),
 		})
+
 		return inBatches(ctx, update, units, (*Tx).DestroyUnit)
 	})
 }
@@ -47,6 +49,7 @@ func (s *State) destroyService(
 	if err := destroyParts(relations, units); err != nil {
 		return fmt.Errorf("cannot destroy service %q: %w", name, err)
 	}
+
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
@@ -58,6 +61,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	if err != nil {
 		return nil, nil, err
 	}
+
 	s.Life = Dying
 	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return nil, nil, err
@@ -67,6 +71,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, kv := range index {
 		if id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(name)); ok {
 			relations = append(relations, id)
@@ -85,11 +90,13 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	if err != nil || s.Life == Alive {
 		return IgnoreNotFound(err)
 	}
+
 	for _, prefix := range []string{keys.ServiceRelations(name), keys.ServiceUnits(name)} {
 		if empty, err := tx.keys.IsPrefixEmpty(prefix); err != nil || !empty {
 			return err
 		}
 	}
+
 	tx.keys.Remove(keys.Service(name))
 	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
@@ -109,6 +116,7 @@ func (tx *Tx) DestroyRelation(id int) error {
 		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r,
 			r.Endpoints[0].Service)
 	}
+
 	return tx.destroyRelation(id)
 }
 
@@ -117,10 +125,12 @@ func (tx *Tx) destroyRelation(id int) error {
 	if err != nil {
 		return err
 	}
+
 	r.Life = Dying
 	if err := tx.rewriteRelation(r); err != nil {
 		return err
 	}
+
 	return tx.RemoveRelationIfDone(r)
 }
 
@@ -134,6 +144,7 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if empty, err := tx.keys.IsPrefixEmpty(keys.Members(r.ID)); err != nil || !empty {
 		return err
 	}
+
 	tx.keys.Remove(keys.Relation(r.ID))
 	for _, e := range r.Endpoints {
 		tx.keys.Remove(keys.ServiceRelation(e.Service, r.ID))
@@ -141,11 +152,13 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if err := tx.keys.RemoveFew(keys.RelationSettings(r.ID), keys.Apps(r.ID)); err != nil {
 		return err
 	}
+
 	for _, e := range r.Endpoints {
 		if err := tx.removeServiceIfDone(e.Service); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -158,6 +171,7 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 		if u, err = tx.Unit(name); err != nil {
 			return err
 		}
+
 		untouched, err := tx.isUntouched(u)
 		if err != nil {
 			return err
@@ -165,16 +179,19 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 		if untouched {
 			return tx.DestroyUnit(name)
 		}
+
 		return tx.changeUnit(name, func(u *Unit) { u.Life = Dead })
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, sub := range u.Subordinates {
 		if err := s.ForceRemoveUnit(ctx, sub); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
+
 	return RemoveUnit(ctx, s.Update, name)
 }
 
@@ -204,14 +221,17 @@ func (s *State) ForceDestroyService(ctx context.Context, name string) error {
 				return err
 			}
 		}
+
 		if err := inBatches(ctx, s.Update, relations, (*Tx).destroyRelation); err != nil {
 			return err
 		}
+
 		for _, id := range relations {
 			if err := s.removeMembers(ctx, id); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 }

@@ -50,6 +50,7 @@ func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	if err != nil {
 		return charmEndpoint{}, err
 	}
+
 	return all[0], nil
 }
 
@@ -68,10 +69,12 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
 	s := r.Service
 	var out []charmEndpoint
+
 	for _, rel := range r.Meta.Relations() {
 		if named && rel.Name != name {
 			continue
 		}
+
 		_, explicit := r.Meta.Declared[rel.Name]
 		out = append(
 			out,
@@ -81,10 +84,12 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 			)},
 		)
 	}
+
 	if len(out) == 0 {
 		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name,
 			charmRelationNames(r.Meta))
 	}
+
 	return out, nil
 }
 
@@ -111,6 +116,7 @@ func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []E
 			err = fmt.Errorf("cannot relate %q and %q: %w", a, b, err)
 		}
 	}()
+
 	var sides [2][]charmEndpoint
 	for i, text := range []string{a, b} {
 		r, err := find(text)
@@ -121,6 +127,7 @@ func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []E
 			return nil, err
 		}
 	}
+
 	return inferPair(sides[0], sides[1])
 }
 
@@ -131,12 +138,14 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 			if !a.canRelateTo(b) {
 				continue
 			}
+
 			all = append(all, []Endpoint{a.Endpoint, b.Endpoint})
 			if !a.implied && !b.implied {
 				explicit = append(explicit, []Endpoint{a.Endpoint, b.Endpoint})
 			}
 		}
 	}
+
 	switch {
 	case len(explicit) == 1:
 		return explicit[0], nil
@@ -148,6 +157,7 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s",
 			describeEndpoints(as), describeEndpoints(bs))
 	}
+
 	return nil, fmt.Errorf("ambiguous: it could be %s", describePairs(all))
 }
 
@@ -158,6 +168,7 @@ func describeEndpoints(ds []charmEndpoint) string {
 			parts = append(parts, fmt.Sprintf("%s (%s %s)", d.Name, roleWord(d.Role), d.interfaceName))
 		}
 	}
+
 	if len(parts) == 0 {
 		parts = []string{"nothing"}
 	}
@@ -191,6 +202,7 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	found, err := v.findRelations(service, func(_ int, index relationIndex) bool {
 		return matchesEndpoint(a, service, index.Name) && matchesWrittenEndpoint(b, index.Other)
 	})
+
 	switch {
 	case err != nil:
 		return Relation{}, err
@@ -199,6 +211,7 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
+
 	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s",
 		a, b, describeRelations(found))
 }

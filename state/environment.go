@@ -77,6 +77,7 @@ func (e Environment) ProviderConfig() map[string]string {
 			own[name] = value
 		}
 	}
+
 	return own
 }
 
@@ -120,6 +121,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 
 	config := map[string]string{}
 	maps.Copy(config, e.Config)
+
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
 		if value == nil {
@@ -171,11 +173,13 @@ func (e Environment) validate() error {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty",
 			e.Name, e.UUID, e.Provider, e.DefaultSeries)
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
 		if err := e.checkSetting(key, e.Config[key]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -184,6 +188,7 @@ func (e Environment) checkSetting(key, value string) error {
 	if e.isProviderSetting(key) {
 		return nil
 	}
+
 	ok, want := false, ""
 	switch key {
 	case AllowOtherSeries, RetryHooks:
@@ -209,6 +214,7 @@ func (e Environment) checkSetting(key, value string) error {
 	if !ok {
 		return charm.Invalidf("invalid %s %q: want %s", key, value, want)
 	}
+
 	return nil
 }
 

@@ -29,5 +29,6 @@ func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*stri
 	if _, err := tx.Service(service); err != nil {
 		return nil, fmt.Errorf("cannot change leader settings: %w", err)
 	}
+
 	return tx.mergeSettingsNode(keys.LeaderSettings(service), changes)
 }

@@ -67,16 +67,19 @@ func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error
 			parts[source] = splitLines(lines)
 		}
 	}
+
 	for len(parts) > 0 {
 		if err := s.Update(ctx, func(tx *Tx) error { return tx.appendLogs(parts) }); err != nil {
 			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
+
 		for source, rest := range parts {
 			if parts[source] = rest[1:]; len(rest) == 1 {
 				delete(parts, source)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -97,6 +100,7 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 		}
 		part, size = append(part, l), size+l.size()
 	}
+
 	if len(part) > 0 {
 		parts = append(parts, part)
 	}
@@ -109,6 +113,7 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 	for source := range parts {
 		headKeys = append(headKeys, keys.LogHead(source))
 	}
+
 	err := tx.keys.Prefetch(headKeys...)
 	heads := make(map[string]logHead, len(parts))
 	for source := range parts {
@@ -118,6 +123,7 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 		heads[source], err = keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
 		batchKeys = append(batchKeys, keys.LogBatch(source, heads[source].Batch))
 	}
+
 	if err != nil {
 		return err
 	}
@@ -125,11 +131,13 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 	if err := tx.keys.Prefetch(batchKeys...); err != nil {
 		return err
 	}
+
 	for source, rest := range parts {
 		if err := tx.appendLog(source, heads[source], rest[0]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -139,17 +147,20 @@ func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
 	if err != nil {
 		return err
 	}
+
 	size := batch.size()
 	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
 		tx.keys.Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
 	}
+
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
 	if err := tx.keys.Put(keys.LogBatch(source, head.Batch), batch); err != nil {
 		return err
 	}
+
 	return tx.keys.Put(keys.LogHead(source), head)
 }
 
@@ -170,6 +181,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	if err := cmp.Or(lerr, serr); err != nil {
 		return nil, err
 	}
+
 	var lines []LogLine
 	for _, source := range sources {
 		own, err := v.readSourceLog(source, level, f)
@@ -178,6 +190,7 @@ func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 		}
 		lines = append(lines, own...)
 	}
+
 	slices.SortStableFunc(lines, func(a, b LogLine) int { return a.Time.Compare(b.Time) })
 	if f.Last > 0 && len(lines) > f.Last {
 		lines = lines[len(lines)-f.Last:]
@@ -194,11 +207,13 @@ func (v *View) NewLogs(
 	if ends, err = v.LogEnds(); err != nil {
 		return nil, nil, err
 	}
+
 	for source, end := range ends {
 		if end > f.After[source] && wants(source) {
 			f.Sources = append(f.Sources, source)
 		}
 	}
+
 	slices.Sort(f.Sources)
 	if len(f.Sources) > 0 {
 		lines, err = v.Logs(f)
@@ -226,6 +241,7 @@ func (v *View) LogSources(asked []string) ([]string, error) {
 	for _, kv := range kvs {
 		sources = append(sources, strings.TrimPrefix(kv.Key, keys.LogHeads))
 	}
+
 	return sources, err
 }
 
@@ -236,11 +252,13 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 		return nil, err
 	}
 	var lines []LogLine // the newest first
+
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 		batch, ok, err := keyspace.Load[logBatch](v.keys, keys.LogBatch(source, n))
 		if err != nil {
 			return nil, err
 		}
+
 		for i, l := range slices.Backward(batch.Lines) {
 			l.Source, l.Seq = source, batch.First+int64(i)
 			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) &&
@@ -248,10 +266,12 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 				lines = append(lines, l)
 			}
 		}
+
 		if !ok || batch.First <= f.After[source]+1 || f.Last > 0 && len(lines) >= f.Last {
 			break
 		}
 	}
+
 	slices.Reverse(lines)
 	return lines, nil
 }

@@ -107,6 +107,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 			strings.Join(units, ", "),
 		)
 	}
+
 	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
 		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would go with it: %s; remove that first, or use --force",
 			id, strings.Join(s.All, ", ")))
@@ -114,6 +115,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 	if m.InstanceID == "" {
 		return tx.RemoveMachine(id)
 	}
+
 	if m.Life == Alive {
 		m.Life = Dying
 	}
@@ -127,6 +129,7 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 	if !force || id == "0" {
 		return s.Update(ctx, func(tx *Tx) error { return tx.DestroyMachine(id) })
 	}
+
 	var units []string
 	err := s.Update(ctx, func(tx *Tx) (err error) {
 		var m Machine
@@ -135,16 +138,19 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 			m.Life = Dying
 			err = tx.keys.Put(keys.Machine(id), m)
 		}
+
 		return err
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, unit := range units {
 		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
 		}
 	}
+
 	err = s.Update(ctx, func(tx *Tx) error {
 		switch m, err := tx.Machine(id); {
 		case err != nil:
@@ -152,8 +158,10 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		case m.InstanceID == "":
 			return tx.RemoveMachine(id)
 		}
+
 		return tx.SetMachineDead(id) // for the provisioner to remove
 	})
+
 	return IgnoreNotFound(err) // the provisioner was quicker
 }
 
@@ -190,6 +198,7 @@ func (tx *Tx) SetMachineDead(id string) error {
 		return refuse(ErrInUse, "cannot mark machine %s as dead: it is %s and has %d units", id, m.Life,
 			len(units))
 	}
+
 	m.Life = Dead
 	return tx.keys.Put(keys.Machine(id), m)
 }
@@ -231,6 +240,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 	if err := tx.forgetMachineStorage(id); err != nil {
 		return err
 	}
+
 	agent := MachineAgent(id)
 	tx.keys.Remove(keys.Machine(id), keys.UnusedMachine(id), keys.FirstUnit(id), keys.Presence(agent),
 		keys.Claim(agent))

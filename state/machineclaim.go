@@ -92,10 +92,12 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	if err != nil || now == 0 || now != epoch {
 		return err
 	}
+
 	if m.InstanceID == "" {
 		if lives, err := tx.IsPresent(MachineAgent(machine)); err != nil || lives {
 			return err
 		}
 	}
+
 	return tx.ReassignClaim(machine, nil)
 }

@@ -13,6 +13,7 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err != nil {
 		return err
 	}
+
 	return tx.changeMachine(id, func(m *Machine) {
 		switch {
 		case present:
@@ -20,6 +21,7 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 		case m.Status != MachineRunning:
 			m.Status = MachinePending
 		}
+
 		m.Message = ""
 		m.Attempts = 0
 		m.RetryAt = time.Time{}

@@ -35,6 +35,7 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 		m.Unit = key[len(keys.Members(id)):]
 		members = append(members, m)
 	})
+
 	slices.SortFunc(members, func(a, b Member) int { return charm.CompareUnits(a.Unit, b.Unit) })
 	return members, err
 }
@@ -53,11 +54,13 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err
 	}
+
 	r, rerr := tx.Relation(id)
 	u, uerr := tx.Unit(unit)
 	if err := cmp.Or(rerr, uerr); err != nil {
 		return err
 	}
+
 	if _, ok := r.Endpoint(u.Service); !ok {
 		return fmt.Errorf("cannot enter %s: service %q is no part of it", r, u.Service)
 	}
@@ -65,6 +68,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit,
 			r.Life, u.Life)
 	}
+
 	m := Member{Unit: unit}
 	if r.Scope == charm.Container {
 		m.Principal = cmp.Or(u.Principal, unit)
@@ -75,6 +79,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	if err := tx.initSettings(id, unit, settings); err != nil {
 		return err
 	}
+
 	return tx.addSubordinate(r, u)
 }
 
@@ -85,12 +90,14 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 	if err != nil {
 		return err
 	}
+
 	for key, value := range settings {
 		if err := CheckSetting(key, value); err != nil {
 			return err
 		}
 		s.Values[key] = value
 	}
+
 	return tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
@@ -100,11 +107,13 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || !in {
 		return err
 	}
+
 	tx.keys.Remove(keys.Member(id, unit))
 	r, err := tx.Relation(id)
 	if err != nil {
 		return err
 	}
+
 	return tx.RemoveRelationIfDone(r)
 }
 
@@ -116,6 +125,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
 		return nil
 	}
+
 	s, err := tx.aliveService(other)
 	if err != nil || !s.Subordinate {
 		return err
@@ -124,6 +134,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	if err != nil || there {
 		return err
 	}
+
 	u, err := tx.insertUnit(Unit{
 		Service:   other,
 		Machine:   principal.Machine,
@@ -136,6 +147,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	if err != nil {
 		return err
 	}
+
 	principal.Subordinates = append(slices.Clone(principal.Subordinates), u.Name)
 	return tx.keys.Put(keys.Unit(principal.Name), principal)
 }
@@ -146,6 +158,7 @@ func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 		if owner, _, _ := strings.Cut(name, "/"); owner != service {
 			continue
 		}
+
 		u, err := tx.Unit(name)
 		if err == nil && u.Life == Alive {
 			return true, nil
@@ -154,6 +167,7 @@ func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
 			return false, err
 		}
 	}
+
 	return false, nil
 }
 
@@ -174,6 +188,7 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 	if err != nil {
 		return IgnoreNotFound(err)
 	}
+
 	p.Subordinates = slices.DeleteFunc(slices.Clone(p.Subordinates), func(name string) bool {
 		return name == u.Name
 	})
@@ -187,6 +202,7 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	if err != nil || u.Principal == "" {
 		return err
 	}
+
 	service, _, _ := strings.Cut(u.Principal, "/")
 	relations, err := tx.findRelations(u.Service, func(_ int, index relationIndex) bool {
 		other, _, _ := strings.Cut(index.Other, ":")
@@ -195,10 +211,12 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	if err != nil {
 		return err
 	}
+
 	holds := func(r Relation) bool { return r.Scope == charm.Container && r.Life == Alive }
 	if slices.ContainsFunc(relations, holds) {
 		return nil
 	}
+
 	return tx.DestroyUnit(name)
 }
 
@@ -214,6 +232,7 @@ func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
+
 	return RelationConcerns(r, u, other), err
 }
 

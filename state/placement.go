@@ -37,10 +37,12 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	case env.Provider == ProviderLocal && !u.Constraints.AsksAnything():
 		return "0", nil
 	}
+
 	id, err = tx.takeUnused(u)
 	if id != "" || err != nil {
 		return id, err
 	}
+
 	return tx.addMachineFor(u)
 }
 
@@ -66,6 +68,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
 		return fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, u.Series)
 	}
+
 	return tx.occupyMachine(id)
 }
 
@@ -77,6 +80,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 			err = fmt.Errorf("cannot add unit to service %q: %w", service, err)
 		}
 	}()
+
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return Unit{}, err
@@ -84,22 +88,26 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if s.Subordinate {
 		return Unit{}, errors.New("it is a subordinate: its units come with those of the service that it is related to")
 	}
+
 	env, err := tx.Environment()
 	if err != nil {
 		return Unit{}, err
 	}
+
 	u := Unit{
 		Service:     service,
 		Series:      s.Series,
 		Place:       p.Place,
 		Constraints: s.Constraints.Over(env.Constraints),
 	}
+
 	if u.Machine, err = tx.placeUnit(u, env, p); err != nil {
 		return Unit{}, err
 	}
 	if u, err = tx.insertUnit(u); err != nil {
 		return Unit{}, err
 	}
+
 	return u, tx.addServiceStorage(s, u)
 }
 
@@ -145,12 +153,14 @@ func (e Environment) MachineSeries() []string {
 	if own == "" {
 		return nil
 	}
+
 	all := []string{own}
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
 		if series, ok := strings.CutPrefix(key, e.Provider+".tree."); ok {
 			all = append(all, series)
 		}
 	}
+
 	return all
 }
 
@@ -167,14 +177,17 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 			candidates = append([]string{e.DefaultSeries}, supported...)
 		}
 	}
+
 	for _, series := range candidates {
 		if len(has) == 0 || slices.Contains(has, series) {
 			return series, nil
 		}
 	}
+
 	if force || e.AllowsOtherSeries() {
 		return e.DefaultSeries, nil
 	}
+
 	return "", &SeriesError{fmt.Sprintf("want series %s, and machines of this environment have %s",
 		strings.Join(candidates, " or "), strings.Join(has, " or "))}
 }
@@ -188,6 +201,7 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 	if s.ForceSeries || env.AllowsOtherSeries() {
 		return nil
 	}
+
 	arch := cmp.Or(s.Constraints.Over(env.Constraints).Hardware().Arch, constraints.HostArch())
 	switch {
 	case !c.Meta.Supports(s.Series):
@@ -197,6 +211,7 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 		return &SeriesError{fmt.Sprintf("charm %q does not support %s on series %q: it supports %q",
 			c.URL, arch, s.Series, c.Meta.Archs[s.Series])}
 	}
+
 	return nil
 }
 
@@ -221,10 +236,12 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	if err != nil {
 		return err
 	}
+
 	s.Constraints = c
 	if err := s.checkConstraints(); err != nil {
 		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
 	}
+
 	return tx.keys.Put(keys.Service(service), s)
 }
 
@@ -246,6 +263,7 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if m.Status != MachineError {
 		return refuse(ErrNotInError, "machine %s is not in error", id)
 	}
+
 	m.Status, m.Message = MachinePending, ""
 	m.Attempts, m.RetryAt = 0, time.Time{}
 	if c != nil {
@@ -254,5 +272,6 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if err := tx.keys.Put(keys.Machine(id), m); err != nil || c == nil {
 		return err
 	}
+
 	return tx.updateUnused(m)
 }

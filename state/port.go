@@ -27,6 +27,7 @@ func (p Port) String() string {
 	case p.From == p.To:
 		return fmt.Sprintf("%d/%s", p.From, p.Protocol)
 	}
+
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
@@ -38,6 +39,7 @@ func ComparePorts(a, b Port) int {
 		}
 		return 1
 	}
+
 	byRank := cmp.Compare(rank(a), rank(b))
 	return cmp.Or(byRank, cmp.Compare(a.Protocol, b.Protocol),
 		cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
@@ -56,6 +58,7 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil { // Put keeps what this binary does not know
 		return err
 	}
+
 	sorted := slices.SortedFunc(slices.Values(ports), ComparePorts)
 	return tx.keys.PutOrRemove(keys.Ports(unit), slices.Compact(sorted), len(ports) > 0)
 }
@@ -91,12 +94,14 @@ func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err 
 	if err := cmp.Or(uerr, eerr, perr); err != nil {
 		return in, false, err
 	}
+
 	for _, other := range open {
 		shared := env.Provider == ProviderLocal && other.Port.isSameRange(p)
 		if other.Unit != unit && other.Port.overlaps(p) && !shared {
 			return other, true, nil
 		}
 	}
+
 	return in, false, nil
 }
 
@@ -105,17 +110,20 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	here := map[string]bool{}
 	services := map[string]bool{}
 	for _, unit := range units {
 		service, _, _ := strings.Cut(unit, "/")
 		here[unit], services[service] = true, true
 	}
+
 	for _, service := range slices.Sorted(maps.Keys(services)) {
 		kvs, err := v.keys.List(keys.ServiceUnits(service)) // one list, where units may be hundreds
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range kvs {
 			unit, ok := strings.CutSuffix(kv.Key[len(keys.Units):], "/ports")
 			if !ok || !here[unit] {
@@ -125,10 +133,12 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 			if err != nil {
 				return nil, err
 			}
+
 			for _, p := range ports {
 				open = append(open, PortInUse{unit, p})
 			}
 		}
 	}
+
 	return open, nil
 }

@@ -29,6 +29,7 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	for i, m := range messages {
 		messages[i] = Truncate(m, maxMessageBytes)
 	}
+
 	old, err := tx.ProvisionerTrouble()
 	if same := slices.Equal(old.Messages, messages); same {
 		now = old.Since
@@ -36,6 +37,7 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	if err != nil || len(messages)+len(old.Messages) == 0 {
 		return err
 	}
+
 	trouble := ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()}
 	return tx.keys.PutOrRemove(keys.Provisioner, trouble, len(messages) > 0)
 }

@@ -79,6 +79,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 			err = fmt.Errorf("cannot add relation between %q and %q: %w", eps[0], eps[1], err)
 		}
 	}()
+
 	a, aerr := tx.findEndpoint(eps[0])
 	b, berr := tx.findEndpoint(eps[1])
 	if err := errors.Join(aerr, berr); err != nil {
@@ -87,6 +88,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if !a.canRelateTo(b) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
+
 	// All that is in the way is named at once.
 	related := tx.checkUnrelated(a.Endpoint, b.Endpoint)
 	ofA := tx.checkLimit(a)
@@ -94,9 +96,11 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if err := errors.Join(checkContainer(a, b), related, ofA, ofB); err != nil {
 		return Relation{}, err
 	}
+
 	if a.Role != charm.Provides {
 		a, b = b, a
 	}
+
 	return tx.insertRelation(Relation{
 		Interface: a.interfaceName, Scope: jointScope(a.scope,
 			b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
@@ -123,6 +127,7 @@ func checkContainer(a, b charmEndpoint) error {
 	case !a.subordinate && !b.subordinate:
 		return errors.New("the relation has container scope, and neither service is a subordinate")
 	}
+
 	return nil
 }
 
@@ -131,11 +136,13 @@ func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	if err != nil {
 		return err
 	}
+
 	for index := range maps.Values(all) {
 		if index.Name == a.Name && index.Other == b.String() {
 			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
 		}
 	}
+
 	return nil
 }
 
@@ -143,6 +150,7 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 	if d.limit == 0 {
 		return nil
 	}
+
 	all, err := tx.relationIndexes(d.Service)
 	var others []string
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -150,9 +158,11 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 			others = append(others, all[id].Other)
 		}
 	}
+
 	if err != nil || len(others) < d.limit {
 		return err
 	}
+
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s",
 		d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
@@ -162,10 +172,12 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	if err != nil {
 		return err
 	}
+
 	for _, rel := range c.Meta.Relations() {
 		if rel.Role != charm.Peers || slices.Contains(there, rel.Name) {
 			continue
 		}
+
 		_, err := tx.insertRelation(Relation{
 			Interface: rel.Interface, Scope: rel.Scope, Life: Alive,
 			Endpoints: []Endpoint{{service, rel.Name, rel.Role}},
@@ -174,6 +186,7 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -194,11 +207,13 @@ func (tx *Tx) rewriteRelation(r Relation) error {
 	if err := tx.keys.Prefetch(indexes...); err != nil {
 		return err
 	}
+
 	for _, key := range indexes { // Put keeps what this binary does not know
 		if _, _, err := tx.keys.Get(key); err != nil {
 			return err
 		}
 	}
+
 	return tx.putRelation(r)
 }
 
@@ -212,6 +227,7 @@ func (tx *Tx) putRelation(r Relation) error {
 			return err
 		}
 	}
+
 	return tx.keys.Put(keys.Relation(r.ID), r)
 }
 
@@ -244,6 +260,7 @@ func relationIDs(services []keyspace.KeyValue) (ids []int) {
 			ids = append(ids, id)
 		}
 	}
+
 	return ids
 }
 
@@ -259,6 +276,7 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 			all[id] = index
 		}
 	})
+
 	return all, err
 }
 
@@ -267,12 +285,14 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 	if err != nil {
 		return nil, err
 	}
+
 	var ids []int
 	for id, index := range all {
 		if wanted(id, index) {
 			ids = append(ids, id)
 		}
 	}
+
 	return v.loadRelations(ids)
 }
 
@@ -284,6 +304,7 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return all, nil
 }
 
@@ -310,5 +331,6 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 			all = append(all, r)
 		}
 	}
+
 	return all, missing, nil
 }

@@ -17,6 +17,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 	if err != nil || u.Life == Dead {
 		return err
 	}
+
 	u.Life = Dying
 	if err := tx.keys.Put(keys.Unit(name), u); err != nil {
 		return err
@@ -24,6 +25,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 	if err := tx.destroySubordinates(u); err != nil {
 		return err
 	}
+
 	untouched, err := tx.isUntouched(u)
 	if err != nil || !untouched {
 		return err
@@ -31,6 +33,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 	if err := tx.RemoveUnit(name); err != nil {
 		return err
 	}
+
 	return tx.releaseMachine(u, false)
 }
 
@@ -43,6 +46,7 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	if m.InstanceID != "" || m.Status == MachineRunning {
 		return false, nil
 	}
+
 	_, present, err := v.keys.Get(keys.Presence(UnitAgent(u.Name)))
 	if err != nil || present {
 		return false, err
@@ -61,6 +65,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if err != nil {
 		return err
 	}
+
 	if u.Life == Alive {
 		return refuse(ErrInUse, "cannot remove unit %q: it is alive", name)
 	}
@@ -78,16 +83,19 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, id := range relations {
 		if err := tx.LeaveRelation(id, name); err != nil {
 			return err
 		}
 	}
+
 	for _, prefix := range []string{keys.Uniter(name), keys.Unit(name) + "/"} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err
 		}
 	}
+
 	tx.keys.Remove(keys.Unit(name), keys.MachineUnit(u.Machine, name), keys.Presence(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
 }
@@ -98,6 +106,7 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, kv := range index {
 		id, ok := keys.CutInt(kv.Key, keys.ServiceRelations(u.Service))
 		if !ok {
@@ -107,10 +116,12 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if in {
 			ids = append(ids, id)
 		}
 	}
+
 	return ids, nil
 }
 
@@ -127,10 +138,12 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 
 			return nil
 		}
+
 		if left == 0 {
 			break
 		}
 	}
+
 	return IgnoreNotFound(update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) }))
 }
 
@@ -145,16 +158,19 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 		if u.Life == Alive {
 			return refuse(ErrInUse, "it is alive")
 		}
+
 		relations, err := tx.joinedRelations(u)
 		if err != nil {
 			return err
 		}
+
 		some := min(keyspace.MaxFewRemoved, len(relations))
 		for _, id := range relations[:some] {
 			if err := tx.LeaveRelation(id, name); err != nil {
 				return err
 			}
 		}
+
 		past, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
 		if err != nil {
 			return err
@@ -169,5 +185,6 @@ func removeUnitBatch(ctx context.Context, update Updater, name string) (left int
 		left = records + len(relations) - some
 		return err
 	})
+
 	return left, err
 }

@@ -20,6 +20,7 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err e
 	if err != nil {
 		return failed, err
 	}
+
 	answer := ResolvedDone
 	if retry {
 		answer = ResolvedRetry
@@ -27,10 +28,12 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err e
 	if relation != "" {
 		return tx.resolveRelation(u, relation, answer)
 	}
+
 	restored, err := tx.acceptRestored(unit)
 	if err != nil {
 		return failed, err
 	}
+
 	w, err := tx.Workflow(unit)
 	switch {
 	case err != nil || restored && w.Failure == nil:
@@ -40,6 +43,7 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err e
 	case u.Resolved != Unresolved:
 		return failed, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
+
 	u.Resolved = answer
 	return w.Failure.Hook, tx.keys.Put(keys.Unit(unit), u)
 }
@@ -49,6 +53,7 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 	if err != nil {
 		return failed, err
 	}
+
 	st, _, err := tx.RelationState(u.Name, r.ID)
 	switch {
 	case err != nil:
@@ -58,6 +63,7 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 	case u.ResolvedRelations[r.ID] != Unresolved:
 		return failed, refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
 	}
+
 	answers := map[int]Resolved{}
 	maps.Copy(answers, u.ResolvedRelations)
 	answers[r.ID] = answer
@@ -74,6 +80,7 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	found, err := v.findRelations(u.Service, func(n int, index relationIndex) bool {
 		return byID && n == id || !byID && index.Name == name
 	})
+
 	switch {
 	case err != nil:
 		return Relation{}, err
@@ -82,6 +89,7 @@ func (v *View) relationOf(u Unit, text string) (Relation, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
+
 	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s",
 		text, u.Name, describeRelations(found))
 }
@@ -93,11 +101,13 @@ func (tx *Tx) ClearResolved(unit string, relation int) error {
 	if err != nil {
 		return IgnoreNotFound(err)
 	}
+
 	if relation == NoRelation {
 		u.Resolved = Unresolved
 	} else {
 		u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
 		delete(u.ResolvedRelations, relation)
 	}
+
 	return tx.keys.Put(keys.Unit(unit), u)
 }

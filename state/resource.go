@@ -45,10 +45,12 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 			err = fmt.Errorf("cannot give service %q resource %q: %w", service, r.Name, err)
 		}
 	}()
+
 	s, err := tx.aliveService(service)
 	if err != nil {
 		return r, err
 	}
+
 	c, err := tx.Charm(s.Charm)
 	if err != nil {
 		return r, err
@@ -56,6 +58,7 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 	if r.File, err = c.Meta.ResourceFile(r.Name); err != nil {
 		return r, refuse(ErrNotFound, "%v", err)
 	}
+
 	key := keys.Resource(s.Name, r.Name)
 	old, there, err := keyspace.Load[Resource](tx.keys, key)
 	if err != nil {
@@ -65,6 +68,7 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 		old.Name = r.Name
 		return old, nil
 	}
+
 	all, err := tx.Resources(s.Name)
 	if err != nil {
 		return r, err
@@ -72,6 +76,7 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 	if !there && len(all) >= MaxResources {
 		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
 	}
+
 	r.Version = old.Version + 1
 	s.ResourcesVersion++
 	if err := tx.keys.ReferToBlob(r.SHA256); err != nil {
@@ -80,6 +85,7 @@ func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return r, err
 	}
+
 	return r, tx.keys.Put(key, r)
 }
 
@@ -105,6 +111,7 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 		return err
 	}
 	defer blob.Close()
+
 	file, err := osutil.Create(path, mode)
 	if err != nil {
 		return err
@@ -113,17 +120,20 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 	if _, err := io.Copy(file, blob); err != nil {
 		return err
 	}
+
 	return file.Commit()
 }
 
 // ReferencedBlobs returns the sums of all blobs that something refers to.
 func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
+
 	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.SecretContents, keys.Relations, keys.Services, keys.Units} {
 		kvs, err := v.keys.List(prefix)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range kvs {
 			if !refersToBlob(kv.Key) {
 				continue
@@ -132,11 +142,13 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			used[record.SHA256] = true
 			used[record.Blob] = true
 			used[record.Output.Blob] = true
 		}
 	}
+
 	return used, nil
 }
 
@@ -159,5 +171,6 @@ func refersToBlob(key string) bool {
 	case keys.Units:
 		return len(parts) == 4 && parts[3] == "state"
 	}
+
 	return true
 }

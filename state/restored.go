@@ -51,10 +51,12 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	r.Differs, r.Storage = how, missing
 	if r.Accepted && how != "" {
 		return tx.endRestored(unit, r)
 	}
+
 	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
@@ -88,6 +90,7 @@ func (tx *Tx) endRestored(unit string, r Restored) error {
 	if err != nil {
 		return err
 	}
+
 	for _, s := range all {
 		if !slices.Contains(r.Storage, s.ID) {
 			continue

@@ -24,6 +24,7 @@ func (v *View) Running(unit string) (*RunningHook, error) {
 	if err != nil || !runs {
 		return nil, err
 	}
+
 	r := op.Running()
 	return &r, nil
 }
@@ -38,6 +39,7 @@ func (op Op) Running() RunningHook {
 	if h.Relation != NoRelation {
 		r.Relation = Relation{ID: h.Relation}.String()
 	}
+
 	return r
 }
 
@@ -59,6 +61,7 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 	if err != nil {
 		return Op{}, err
 	}
+
 	op, ok, err := tx.Op(unit)
 	if err == nil && !ok {
 		err = refuse(ErrNotFound, "unit %q runs nothing", unit)
@@ -66,6 +69,7 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 	if err != nil {
 		return Op{}, err
 	}
+
 	u.Interrupt = op.ID
 	return op, tx.keys.Put(keys.Unit(unit), u)
 }

@@ -92,6 +92,7 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 			err = fmt.Errorf("cannot add service %q: %w", s.Name, err)
 		}
 	}()
+
 	if err := charm.CheckService(s.Name); err != nil {
 		return Service{}, err
 	}
@@ -99,16 +100,19 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	if err != nil {
 		return Service{}, err
 	}
+
 	s.Series = cmp.Or(s.Series, ch.URL.Series)
 	s.Subordinate = ch.Meta.Subordinate
 	s.Life = Alive
 	s.setDialect(ch)
+
 	// All that is in the way is named at once.
 	taken := tx.checkNameFree(s.Name)
 	series := tx.checkSeries(s, ch)
 	if err := errors.Join(taken, series, s.CheckMissing(ch), s.checkConstraints()); err != nil {
 		return Service{}, err
 	}
+
 	if s.Storage, err = ChooseStorage(ch.Meta, s.Storage); err != nil {
 		return Service{}, err
 	}
@@ -118,6 +122,7 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	if _, err := tx.setConfig(s.Name, config, true); err != nil {
 		return Service{}, err
 	}
+
 	return s, tx.addPeerRelations(s.Name, ch)
 }
 
@@ -132,6 +137,7 @@ func (tx *Tx) checkNameFree(name string) error {
 	case ok:
 		return refuse(ErrExists, "it exists already")
 	}
+
 	return nil
 }
 
@@ -219,6 +225,7 @@ func (v *View) Bindings(service, charmURL string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	names := slices.Clone(ch.Meta.ExtraBindings)
 	for _, r := range ch.Meta.Relations() {
 		names = append(names, r.Name)

@@ -52,10 +52,12 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	if err := tx.checkRelationExists(id, unit); err != nil {
 		return nil, err
 	}
+
 	changed, err := s.merge(changes)
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
+
 	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
@@ -66,6 +68,7 @@ func (v *View) checkRelationExists(id int, unit string) error {
 	if err != nil {
 		return err
 	}
+
 	if !in {
 		_, err = v.Relation(id)
 	}
@@ -82,6 +85,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	if _, ok := r.Endpoint(service); !ok {
 		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
 	}
+
 	return tx.mergeSettingsNode(keys.AppSettings(id, service), changes)
 }
 
@@ -91,12 +95,14 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	if err != nil {
 		return err
 	}
+
 	if in {
 		m.Version = version
 		if err := tx.keys.Put(keys.Member(id, unit), m); err != nil {
 			return err
 		}
 	}
+
 	return tx.putSettingsNode(keys.Settings(id, unit), version, values)
 }
 
@@ -111,6 +117,7 @@ func (tx *Tx) TouchSettings(id int, unit string) error {
 	if err != nil {
 		return err
 	}
+
 	return tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
@@ -163,6 +170,7 @@ func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 		}
 		return maps.Clone(doc.Values), nil
 	}
+
 	data, err := v.keys.ReadBlob(doc.Blob)
 	if errors.Is(err, ErrNotFound) { // a damaged store is not to be taken for a unit that never was in
 		return nil, fmt.Errorf("cannot read settings: the store is damaged: %v", err)
@@ -170,6 +178,7 @@ func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read settings: %w", err)
 	}
+
 	values := map[string]string{}
 	err = json.Unmarshal(data, &values)
 	return values, err
@@ -184,6 +193,7 @@ func (s Settings) merge(changes map[string]*string) (changed []Change, err error
 		if had {
 			c.Old = &old
 		}
+
 		switch {
 		case value == nil && !had, value != nil && had && old == *value:
 			continue
@@ -195,8 +205,10 @@ func (s Settings) merge(changes map[string]*string) (changed []Change, err error
 			}
 			s.Values[key] = *value
 		}
+
 		changed = append(changed, c)
 	}
+
 	return changed, nil
 }
 
@@ -211,6 +223,7 @@ func CheckSetting(key, value string) error {
 		strings.ContainsRune(value, 0):
 		return fmt.Errorf("cannot set %q: it is not UTF-8, or has a NUL byte: encode it, as with base64", key)
 	}
+
 	return nil
 }
 
@@ -222,6 +235,7 @@ func (tx *Tx) putSettingsNode(key string, version int64, values map[string]strin
 	if len(data) <= maxInlineBytes && tx.keys.WrittenBytes()+len(data) <= maxInlineTotal {
 		return tx.keys.Put(key, settingsDoc{Version: version, Values: values})
 	}
+
 	return tx.keys.Put(key, settingsDoc{Version: version, Blob: tx.keys.AddBlob(data)})
 }
 
@@ -235,6 +249,7 @@ func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Chang
 	if err != nil || len(changed) == 0 {
 		return nil, err
 	}
+
 	return changed, tx.putSettingsNode(key, s.Version+1, s.Values)
 }
 

@@ -35,10 +35,12 @@ func Open(ctx context.Context, url string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := OpenIn(st)
 	if err := s.View(ctx, CheckFormat); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), st.Close())
 	}
+
 	return s, nil
 }
 
@@ -66,10 +68,12 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 		if err := tx.checkNotPartial(); err != nil {
 			return err
 		}
+
 		machine := Machine{
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
 		}
+
 		if err := tx.keys.Put(keys.Format, FormatRecord{FormatVersion}); err != nil {
 			return err
 		}
@@ -79,6 +83,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 		if err := tx.keys.Put(keys.MachineCounter, 1); err != nil {
 			return err
 		}
+
 		return tx.keys.Put(keys.Machine("0"), machine)
 	})
 }
@@ -186,6 +191,7 @@ func Truncate(message string, maxBytes int) string {
 	if len(message) <= maxBytes {
 		return message
 	}
+
 	message = text.HideSecrets(message)
 	if len(message) <= maxBytes {
 		return message
@@ -223,6 +229,7 @@ func CheckFormat(v *View) error {
 	if err == nil && !ok {
 		err = v.checkNotPartial()
 	}
+
 	switch {
 	case err != nil:
 		return err
@@ -236,6 +243,7 @@ func CheckFormat(v *View) error {
 			FormatVersion,
 		)
 	}
+
 	return nil
 }
 

@@ -82,19 +82,23 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	if len(units) > 1 { // that of one was prefetched with it
 		err = v.keys.Prefetch(lists...)
 	}
+
 	for _, key := range lists {
 		of, _, lerr := keyspace.Load[[]string](v.keys, key)
 		ids, err = append(ids, of...), errors.Join(err, lerr)
 	}
+
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
+
 	charm.SortUnits(ids)
 	err = v.keys.Prefetch(WatchStorages(ids).Keys...)
 	for _, id := range ids {
 		s, serr := v.Storage(id)
 		all, err = append(all, s), errors.Join(err, serr)
 	}
+
 	return all, err
 }
 
@@ -132,6 +136,7 @@ func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
 	if err != nil {
 		return err
 	}
+
 	ids = slices.DeleteFunc(ids, func(one string) bool { return one == id })
 	if in {
 		ids = append(ids, id)
@@ -159,6 +164,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 			err = fmt.Errorf("cannot add storage %q to unit %q: %w", name, unit, err)
 		}
 	}()
+
 	u, wants, has, err := tx.wantedStorage(unit, name)
 	if err == nil {
 		d, err = completeDirective(name, wants, d)
@@ -166,15 +172,18 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 	if err != nil {
 		return nil, err
 	}
+
 	d.Count = max(d.Count, 1)
 	if err := wants.CheckCount(name, has+d.Count); err != nil {
 		return nil, refuse(ErrNoStorage, "%v", err)
 	}
+
 	for range d.Count {
 		n, err := tx.keys.NextNumber(keys.StorageCounter)
 		if err != nil {
 			return nil, err
 		}
+
 		s := Storage{
 			ID:      name + "/" + strconv.Itoa(n),
 			Machine: u.Machine,
@@ -182,6 +191,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 			Size:    d.Size,
 			Life:    Alive,
 		}
+
 		ids = append(ids, s.ID)
 		if err := tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
 			m.All = append(m.All,
@@ -189,10 +199,12 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		}); err != nil {
 			return nil, err
 		}
+
 		if err := tx.give(s, unit, wants); err != nil {
 			return nil, err
 		}
 	}
+
 	return ids, nil
 }
 
@@ -204,10 +216,12 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 	if u.Life != Alive {
 		return u, wants, 0, refuse(ErrDead, "it is %s", u.Life)
 	}
+
 	c, err := tx.charmOf(u.Service, u.Charm)
 	if err != nil {
 		return u, wants, 0, err
 	}
+
 	wants, there := c.Meta.Storage[name]
 	if !there {
 		return u, wants, 0, noStorageError(c.Meta, name)
@@ -234,5 +248,6 @@ func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
 	if err := tx.changeUnitStorage(unit, s.ID, true); err != nil {
 		return err
 	}
+
 	return tx.putStorage(s)
 }

@@ -19,10 +19,12 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 			err = fmt.Errorf("cannot attach storage %q to unit %q: %w", id, unit, err)
 		}
 	}()
+
 	s, err := tx.Storage(id)
 	if err != nil {
 		return err
 	}
+
 	u, wants, has, err := tx.wantedStorage(unit, s.Name())
 	switch {
 	case err != nil:
@@ -34,9 +36,11 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	case s.Machine != u.Machine:
 		return fmt.Errorf("it is on machine %s, the unit on machine %s", s.Machine, u.Machine)
 	}
+
 	if err := wants.CheckCount(s.Name(), has+1); err != nil {
 		return err
 	}
+
 	return tx.give(s, unit, wants)
 }
 
@@ -54,6 +58,7 @@ func (tx *Tx) DetachStorage(id string) error {
 	case s.State != StorageDetaching:
 		s.setState(StorageUnbinding)
 	}
+
 	return tx.putStorage(s)
 }
 
@@ -70,6 +75,7 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	default:
 		s.setState(StorageAttached)
 	}
+
 	return tx.putStorage(s)
 }
 
@@ -90,6 +96,7 @@ func (tx *Tx) SetStorageBound(id, location string) error {
 	if err != nil || s.State != StoragePending {
 		return err
 	}
+
 	s.Location, s.Bound = location, true
 	s.setState(StorageBound)
 	return tx.putStorage(s)
@@ -102,6 +109,7 @@ func (tx *Tx) RenewStorage(id string) error {
 	if err != nil {
 		return err
 	}
+
 	s.Made = false
 	if s.Unit == "" || s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
 		if err := tx.putStorage(s); err != nil {
@@ -109,6 +117,7 @@ func (tx *Tx) RenewStorage(id string) error {
 		}
 		return tx.ReleaseStorage(id)
 	}
+
 	return tx.attachAgain(s)
 }
 
@@ -122,6 +131,7 @@ func (tx *Tx) KeepStorage(id string) error {
 	if s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
 		return tx.ReleaseStorage(id)
 	}
+
 	s.Made = true
 	return tx.attachAgain(s)
 }
@@ -141,6 +151,7 @@ func (tx *Tx) attachAgain(s Storage) error {
 	if err != nil {
 		return err
 	}
+
 	s.Bound, s.Location = false, location
 	s.setState(StoragePending)
 	return tx.putStorage(s)
@@ -156,6 +167,7 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 	if err != nil {
 		return "", IgnoreNotFound(err)
 	}
+
 	return c.Meta.Storage[s.Name()].LocationOf(s.ID), nil
 }
 
@@ -166,6 +178,7 @@ func (tx *Tx) ReleaseStorage(id string) error {
 	if err != nil {
 		return IgnoreNotFound(err)
 	}
+
 	if s.Unit != "" {
 		if err := tx.changeUnitStorage(s.Unit, id, false); err != nil {
 			return err
@@ -184,10 +197,12 @@ func (tx *Tx) queueRemoval(s Storage) error {
 	if !s.Made {
 		return tx.EndStorage(s.ID)
 	}
+
 	s.Life = Dying
 	if err := tx.putStorage(s); err != nil {
 		return err
 	}
+
 	return tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
 		if !slices.Contains(m.Removing, s.ID) {
 			m.Removing = append(m.Removing, s.ID)
@@ -208,10 +223,12 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 		return refuse(ErrInUse, "cannot remove storage %q: unit %q has it; detach it first, or use --force",
 			id, s.Unit)
 	}
+
 	s.Life = Dying
 	if err := tx.putStorage(s); err != nil {
 		return err
 	}
+
 	return tx.DetachStorage(id)
 }
 
@@ -222,12 +239,14 @@ func (tx *Tx) RemoveUnitStorage(unit string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, s := range all {
 		s.Life = Dying
 		if err := tx.putStorage(s); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -246,6 +265,7 @@ func (tx *Tx) EndStorage(id string) error {
 	if err != nil {
 		return IgnoreNotFound(err)
 	}
+
 	tx.keys.Remove(keys.Storage(id))
 	is := func(one string) bool { return one == id }
 	return tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
@@ -259,11 +279,13 @@ func (tx *Tx) releaseUnitStorage(unit string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, s := range all {
 		if err := tx.ReleaseStorage(s.ID); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -273,11 +295,13 @@ func (tx *Tx) forgetMachineStorage(machine string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, id := range m.All {
 		if err := tx.EndStorage(id); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -290,12 +314,14 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 			return nil, noStorageError(m, name)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		wants := m.Storage[name]
 		d, given := asked[name]
 		if !given && wants.CheckCount(name, 1) != nil {
 			continue // an operator has forced the charm
 		}
+
 		d.Count = cmp.Or(d.Count, wants.Minimum)
 		if given {
 			d.Count = max(d.Count, 1)
@@ -304,16 +330,19 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 		if d.Count > 0 {
 			chosen[name], err = completeDirective(name, wants, d)
 		}
+
 		switch {
 		case err != nil:
 			return nil, err
 		case d.Count < wants.Minimum:
 			return nil, fmt.Errorf("each unit needs %d of storage %q at least", wants.Minimum, name)
 		}
+
 		if err := wants.CheckCount(name, d.Count); err != nil {
 			return nil, err
 		}
 	}
+
 	return chosen, nil
 }
 
@@ -323,6 +352,7 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 	if err != nil {
 		return err
 	}
+
 	c, err := tx.Charm(s.Charm)
 	if err == nil {
 		s.Storage, err = ChooseStorage(c.Meta, asked)
@@ -330,6 +360,7 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 	if err != nil {
 		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
 	}
+
 	return tx.keys.Put(keys.Service(service), s)
 }
 
@@ -349,5 +380,6 @@ func completeDirective(name string, wants charm.Storage, d charm.Directive) (cha
 	if d.Pool == charm.PoolTmpFS && d.Size == 0 {
 		return d, fmt.Errorf("storage %q needs a size in pool %s: %s=%s,256M", name, d.Pool, name, d.Pool)
 	}
+
 	return d, nil
 }

@@ -32,6 +32,7 @@ func (tx *Tx) AddTools(t Tools) error {
 	if _, _, err := tx.keys.Get(keys.Tool(t.Name)); err != nil { // Put keeps what this binary does not know
 		return err
 	}
+
 	return tx.keys.Put(keys.Tool(t.Name), t)
 }
 

@@ -95,6 +95,7 @@ func (v *View) Units(service string) ([]Unit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return DecodeUnits(kvs)
 }
 
@@ -109,11 +110,13 @@ func DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		u.Name = kv.Key[len(keys.Units):]
 		u.Service = service
 		u.Number = number
 		units = append(units, u)
 	}
+
 	slices.SortFunc(units, func(a, b Unit) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Number, b.Number))
 	})
@@ -127,6 +130,7 @@ func unitNames(kvs []keyspace.KeyValue, prefix string) (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	charm.SortUnits(names)
 	return names
 }
@@ -178,6 +182,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 	if u.Life == Alive {
 		return refuse(ErrInUse, "cannot mark unit %q as dead: it is alive", name)
 	}
+
 	u.Life = Dead
 	if err := tx.keys.Put(keys.Unit(name), u); err != nil {
 		return err
@@ -186,6 +191,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 	if err != nil || w.Charm != "" || w.State != "" {
 		return err
 	}
+
 	return tx.releaseMachine(u, true)
 }
 
@@ -196,6 +202,7 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	m, err := v.Machine(u.Machine)
 	address := m.Addresses.Private
 	if public {
@@ -215,6 +222,7 @@ func (v *View) PrefetchUnit(unit string) error {
 	if err != nil {
 		return err
 	}
+
 	return v.keys.Prefetch(keys.Unit(unit), keys.Service(service), keys.Environment, keys.Config(service),
 		keys.Leader(keys.ServiceLeaderName(service)), keys.LeaderSettings(service), keys.ActionQueue(unit), keys.Debug(unit),
 		keys.UnitSecrets(unit), keys.ServiceSecrets(service), keys.UnitStorage(unit))

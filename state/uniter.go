@@ -17,11 +17,13 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 	if err != nil {
 		return Uniter{}, err
 	}
+
 	for _, kv := range kvs {
 		if err := u.takeRecord(strings.TrimPrefix(kv.Key, prefix), keyspace.Change{KeyValue: kv}); err != nil {
 			return Uniter{}, err
 		}
 	}
+
 	return u, nil
 }
 
@@ -29,6 +31,7 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 // "relations/3", "relations/3/mysql/0", "services/3/mysql".
 func (u *Uniter) takeRecord(rest string, c keyspace.Change) (err error) {
 	id, member, ofRelation := parseRelationKey(rest)
+
 	switch {
 	case rest == "op" && c.Deleted:
 		u.Op = nil
@@ -50,6 +53,7 @@ func (u *Uniter) takeRecord(rest string, c keyspace.Change) (err error) {
 			delete(u.Members, id)
 		}
 	}
+
 	return err
 }
 
@@ -159,6 +163,7 @@ func (tx *Tx) PrefetchMembers(unit string, members map[int][]string) error {
 			all = append(all, keys.MemberState(unit, id, member))
 		}
 	}
+
 	return tx.keys.Prefetch(all...)
 }
 
@@ -178,6 +183,7 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

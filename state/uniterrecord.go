@@ -41,6 +41,7 @@ func (h Hook) String() string {
 	case KindCommand:
 		return fmt.Sprintf("command %d", h.Action)
 	}
+
 	return fmt.Sprintf("hook %q", h.Name)
 }
 
@@ -196,6 +197,7 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 			Since:   s.Since,
 		}
 	}
+
 	return tx.keys.Put(keys.HookRun(unit, int(r.Seq%MaxHookRuns)), r)
 }
 
@@ -215,5 +217,6 @@ func (v *View) RecentHookRuns(since time.Time) (map[string][]HookRun, error) {
 			runs[unit] = append(runs[unit], r)
 		}
 	})
+
 	return runs, err
 }

@@ -40,6 +40,7 @@ func (tx *Tx) occupyMachine(id string) error {
 		tx.keys.Remove(keys.UnusedMachine(id))
 		return tx.keys.Put(keys.FirstUnit(id), firstUnit{})
 	}
+
 	_, first, err := tx.keys.Get(keys.FirstUnit(id))
 	if first {
 		tx.keys.Remove(keys.FirstUnit(id))
@@ -55,6 +56,7 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	if err != nil || !ok || u.Principal != "" {
 		return err
 	}
+
 	m, err := tx.Machine(u.Machine)
 	if err != nil || m.Life != Alive {
 		return err
@@ -62,6 +64,7 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	if first.Made && !started {
 		return tx.RemoveMachine(m.ID)
 	}
+
 	tx.keys.Remove(keys.FirstUnit(m.ID))
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
@@ -76,6 +79,7 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	for _, id := range ids[:min(maxUnusedLooked, len(ids))] {
 		m, err := tx.Machine(id)
 		if errors.Is(err, ErrNotFound) {
@@ -88,6 +92,7 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 			return id, tx.occupyMachine(id)
 		}
 	}
+
 	return "", nil
 }
 
@@ -97,15 +102,18 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, kv := range kvs {
 		s, err := keyspace.Decode[unusedMachine](kv)
 		if err != nil {
 			return nil, err
 		}
+
 		if s.Series == u.Series && s.Constraints.Satisfies(u.Constraints) {
 			ids = append(ids, kv.Key[len(keys.UnusedMachines):])
 		}
 	}
+
 	slices.SortFunc(ids, CompareIDs)
 	return ids, nil
 }
@@ -134,11 +142,13 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err
 	}
+
 	m.Series, m.Constraints = cmp.Or(m.Series, env.DefaultSeries), m.Constraints.Over(env.Constraints)
 	m, err = tx.insertMachine(m)
 	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
 		return m, err
 	}
+
 	return m, tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
@@ -147,6 +157,7 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
+
 	m.ID = strconv.Itoa(n)
 	m.Life = Alive
 	m.Status = MachinePending
@@ -161,6 +172,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 	if text == "" {
 		return "", nil
 	}
+
 	name, where, _ := strings.Cut(text, ":")
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	switch {
@@ -172,6 +184,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 	case name == ProviderLocal:
 		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
 	}
+
 	machines, err := tx.Machines()
 	if err != nil {
 		return "", err
@@ -179,6 +192,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 	if i := slices.IndexFunc(machines, func(m Machine) bool { return m.Placement == where }); i >= 0 {
 		return "", refuse(ErrExists, "machine %s is at %q already", machines[i].ID, text)
 	}
+
 	return where, nil
 }
 

@@ -53,19 +53,23 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 			err = fmt.Errorf("cannot upgrade service %q to charm %q: %w", name, spec.Charm, err)
 		}
 	}()
+
 	s, err := tx.aliveService(name)
 	if err != nil {
 		return err
 	}
+
 	old, oldErr := tx.Charm(s.Charm)
 	fresh, freshErr := tx.Charm(spec.Charm.String())
 	if err := cmp.Or(oldErr, freshErr); err != nil {
 		return err
 	}
+
 	s.ForceSeries, s.Force = s.ForceSeries || spec.Series, s.Force || spec.Needs
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
 		return err
 	}
+
 	mark := Upgrade{Charm: spec.Charm.String(), Force: spec.Force, Skip: spec.Skip, Before: s.Charm}
 	if s.Charm == mark.Charm {
 		earlier, err := tx.Upgrade(name)
@@ -74,6 +78,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		}
 		mark.Before = earlier.Before
 	}
+
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
 	s.setDialect(fresh)
 	if err := tx.keys.Put(keys.Service(name), s); err != nil {
@@ -82,6 +87,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	if err := tx.addPeerRelations(name, fresh); err != nil {
 		return err
 	}
+
 	tx.keys.Remove(keys.Upgrade(name)) // whatever is there is of an earlier upgrade
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
@@ -103,6 +109,7 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if err := tx.checkRelationsKept(s.Name, old, fresh); err != nil {
 		return err
 	}
+
 	return tx.checkOptionsKept(s.Name, old, fresh)
 }
 
@@ -124,9 +131,11 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range names {
 		was, _ := old.Meta.Relation(name)
 		is, ok := fresh.Meta.Relation(name)
+
 		switch {
 		case !ok && was.Role == charm.Peers:
 			return fmt.Errorf("it drops peer relation %q, which goes with the service only", name)
@@ -145,6 +154,7 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 				name, was.Scope, is.Scope)
 		}
 	}
+
 	return nil
 }
 
@@ -165,6 +175,7 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(config.Values)) {
 		was, is := old.Config.Options[name], fresh.Config.Options[name]
 		if is.Type != "" && was.Type != "" && is.Type != was.Type {
@@ -174,6 +185,7 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 			)
 		}
 	}
+
 	return nil
 }
 
@@ -192,15 +204,18 @@ func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var behind []OutdatedUnit
 	for _, u := range units {
 		w, err := v.Workflow(u.Name)
 		if err != nil {
 			return nil, err
 		}
+
 		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
 			behind = append(behind, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}
+
 	return behind, nil
 }

@@ -69,6 +69,7 @@ func readBelow[T any](v *View, prefix string, take func(key string, record T)) e
 	if err != nil {
 		return err
 	}
+
 	for _, kv := range kvs {
 		record, err := keyspace.Decode[T](kv)
 		if err != nil {
@@ -76,6 +77,7 @@ func readBelow[T any](v *View, prefix string, take func(key string, record T)) e
 		}
 		take(kv.Key, record)
 	}
+
 	return nil
 }
 
@@ -120,6 +122,7 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -127,6 +130,7 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 // that were added.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
+
 	for len(all) < n {
 		var batch []T
 		err := update(ctx, func(tx *Tx) error {
@@ -138,6 +142,7 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 				}
 				batch = append(batch, one)
 			}
+
 			return nil
 		})
 		if err != nil {
@@ -145,6 +150,7 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 		}
 		all = append(all, batch...)
 	}
+
 	return all, nil
 }
 
@@ -215,6 +221,7 @@ func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)
 	}
+
 	var s Scope
 	for _, source := range sources {
 		s.Keys = append(s.Keys, keys.LogHead(source))

@@ -26,6 +26,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
 		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
 	}
+
 	var keys []backupfile.Key
 	err := space.View(ctx, func(v *keyspace.View) error {
 		kvs, err := v.List("")
@@ -39,6 +40,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 				keys = append(keys, backupfile.Key{Key: kv.Key, Value: kv.Value})
 			}
 		}
+
 		if err != nil {
 			return err
 		}
@@ -49,11 +51,13 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 	if err != nil {
 		return h, fmt.Errorf("cannot read neco's keys: %w", err)
 	}
+
 	h.Keys = len(keys)
 	w := backupfile.NewWriter(to)
 	if err := w.AddKeys(keys); err != nil {
 		return h, err
 	}
+
 	return h, w.Close(h)
 }
 
@@ -86,12 +90,14 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 		return err
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
+
 	changes := map[string]*backupfile.Key{} // nil: it goes
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		there, err := listReplaceable(tx, replace)
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range there {
 			changes[kv.Key] = nil
 		}
@@ -100,10 +106,12 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	if err != nil {
 		return fmt.Errorf("cannot restore neco's keys: %w", err)
 	}
+
 	for i, k := range a.Keys {
 		changes[k.Key] = &a.Keys[i]
 	}
 	delete(changes, keys.Format)
+
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
 		err := space.Update(ctx, func(tx *keyspace.Tx) error {
 			for _, key := range batch {
@@ -116,12 +124,14 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 					return err
 				}
 			}
+
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("cannot restore neco's keys: %w", err)
 		}
 	}
+
 	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
 }
 
@@ -130,11 +140,13 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, kv := range all {
 		if strings.HasPrefix(kv.Key, keys.Presences) || kv.Key == keys.UpdaterLeader {
 			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, keyspace.ErrRunning)
 		}
 	}
+
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
 	found, ok, err := keyspace.Load[int](tx, keys.Format)
 	if err != nil {
@@ -143,5 +155,6 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 	if !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
 		return nil, ErrKeysThere
 	}
+
 	return all, nil
 }

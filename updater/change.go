@@ -41,9 +41,11 @@ func Audit(tx *keyspace.Tx, a record.Audit) error {
 	if err != nil {
 		return err
 	}
+
 	a.ID, a.At = last+1, time.Now().UTC()
 	if err := tx.Put(keys.AuditCounter, a.ID); err != nil {
 		return err
 	}
+
 	return tx.Put(keys.Audit(a.ID), a)
 }

@@ -31,6 +31,7 @@ func (f *ChangeFeed) Run(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -39,6 +40,7 @@ func (f *ChangeFeed) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	w, err := f.store.Watch(ctx, revision, keyspace.Below(f.prefixes...))
 	if err != nil {
 		return err

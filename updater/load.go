@@ -67,6 +67,7 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 		}
 		found[lrn] = doc
 	}
+
 	return found, nil
 }
 
@@ -79,6 +80,7 @@ func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+
 		recovery, err := ReadKey[record.Recovery](v, keys.Recovery)
 		if err != nil {
 			return false, err
@@ -87,6 +89,7 @@ func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+
 		return record.IsProven(r, gate, recovery), nil
 	})
 }

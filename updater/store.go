@@ -47,6 +47,7 @@ func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 	if err := space.View(ctx, checkFormat); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open %q: %w", url, err), space.Close())
 	}
+
 	return space, nil
 }
 
@@ -60,6 +61,7 @@ func checkFormat(v *keyspace.View) error {
 	case *found != formatNumber:
 		return fmt.Errorf("its format is %d, and this neco knows %d only", *found, formatNumber)
 	}
+
 	return nil
 }
 
@@ -71,6 +73,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
+
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		made = false
 		if err := checkFormat(tx.View); !errors.Is(err, ErrNotInitialised) {
@@ -79,6 +82,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 		made = true
 		return tx.Put(keys.Format, formatNumber)
 	})
+
 	return made, err
 }
 
@@ -97,6 +101,7 @@ func AwaitRetry(ctx context.Context, err error) error {
 	case IsStoreGone(err):
 		return err
 	}
+
 	slog.Warn("the store does not answer as it should; trying again", "error", err)
 	_ = backoff.Sleep(ctx, RetryInterval)
 	return ctx.Err()

@@ -85,11 +85,13 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
+
 	dir, err := newWorkDir(base, r.Links)
 	if err != nil {
 		return Outcome{Exit: 1}, err
 	}
 	defer dir.remove()
+
 	r.logs = &logWriter{
 		state:  r.State,
 		stderr: r.Streams.Err,
@@ -97,6 +99,7 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 		logs:   map[string]*unitlog.Log{},
 	}
 	defer r.logs.close()
+
 	return r.serveCommand(ctx, dir)
 }
 
@@ -116,6 +119,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	hook := hookctx.New(r.contextOptions())
 	client := server.NewClientID()
 	s.Register(client, auditedHook{hook, r})
+
 	exit, err := r.execute(d, client)
 	s.Unregister(client)
 	if err != nil || exit != 0 {
@@ -123,6 +127,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 		r.warnShellFailed(exit)
 		return Outcome{Exit: exit}, err
 	}
+
 	// A signal that the command has outlived is not to end what follows.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -130,6 +135,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	if err != nil {
 		return Outcome{Exit: 1}, fmt.Errorf("cannot write what the command has changed: %w", err)
 	}
+
 	return Outcome{Changed: n}, nil
 }
 
@@ -154,10 +160,12 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	if err != nil {
 		return 0, err
 	}
+
 	for _, c := range changes {
 		r.logs.write(c.Node.Unit+c.Node.Service, "INFO",
 			fmt.Sprintf("%s in relation-%d, by %s", c, c.Node.Relation, r.operator))
 	}
+
 	ports := hook.PortChanges()
 	for _, c := range ports {
 		r.logs.write(c.Unit, "INFO", fmt.Sprintf("%s, by %s", c, r.operator))
@@ -169,10 +177,12 @@ func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil
 	}
+
 	id, ok := tools.RelationID(r.Relation)
 	if !ok {
 		return 0, charm.Invalidf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
 	}
+
 	return id, nil
 }
 
@@ -187,6 +197,7 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 	if err := h.Context.SetStatus(ctx, ofService, s); err != nil {
 		return err
 	}
+
 	what := "status"
 	if ofService {
 		what = "status of the service"
@@ -204,6 +215,7 @@ func operatorName() string {
 	if err != nil {
 		return name
 	}
+
 	return name + "@" + host
 }
 
@@ -225,6 +237,7 @@ func (w *logWriter) write(source, level, message string) {
 		fmt.Fprintf(w.stderr, "%s %s\n", level, message)
 		return
 	}
+
 	log := w.logs[source]
 	if log == nil {
 		log = w.sender.Open(source, "")

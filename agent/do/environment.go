@@ -30,16 +30,19 @@ func (r *run) buildEnv(d workDir, client string) []string {
 			env = append(env, pair)
 		}
 	}
+
 	facts := r.envFacts(d, client)
 	if why := facts.Relation.TooManyMembers(); why != "" {
 		r.logs.write(r.Unit, "WARNING", why)
 	}
+
 	for _, pair := range hookexec.Environment(facts, func(name string) string { return inherited[name] }) {
 		name, value, _ := strings.Cut(pair, "=")
 		if value != "" && (isHookVariable(name) || name == "PATH") {
 			env = append(env, pair)
 		}
 	}
+
 	if r.Command == nil && filepath.Base(r.Shell) != "bash" {
 		env = append(env, fmt.Sprintf("PS1=(%s) $ ", r.Unit))
 	}
@@ -60,6 +63,7 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 		Tools: d.toolsPath(), Socket: d.socketPath(), ClientID: client,
 		Environment: f.env.Name, UUID: f.env.UUID, Version: f.version,
 	}
+
 	if folder := r.unitFolder(); folder != "" {
 		env.UnitDir, env.CharmDir = string(folder), folder.Charm()
 	}
@@ -69,6 +73,7 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 			RemoteUnit: f.apiFacts.RemoteUnit, RemoteService: f.apiFacts.RemoteService, Members: f.apiFacts.Members,
 		}
 	}
+
 	return env
 }
 
@@ -83,12 +88,14 @@ func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
+
 	folder := unitdir.Of(r.MachineDir(r.facts.unit.Machine), r.Unit)
 	for _, f := range []unitdir.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}
 	}
+
 	return ""
 }
 
@@ -111,6 +118,7 @@ func (r *run) gatherFacts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return r.State.View(ctx, func(v *state.View) error {
 		if err := r.gatherUnit(v); err != nil {
 			return err
@@ -118,13 +126,16 @@ func (r *run) gatherFacts(ctx context.Context) error {
 		if r.facts.env, err = v.Environment(); err != nil {
 			return err
 		}
+
 		r.facts.apiFacts = hookapi.Facts{
 			Unit: r.Unit, Operator: true, Service: r.facts.unit.Service, Charm: r.facts.charmName, Model: r.facts.env.UUID,
 			Hook: hookName, Dialect: r.Dialect, Relation: id,
 		}
+
 		if id == hookapi.NoRelation {
 			return nil
 		}
+
 		return r.facts.readRelation(v, id)
 	})
 }
@@ -135,10 +146,12 @@ func (r *run) gatherUnit(v *state.View) error {
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
+
 		if err == nil {
 			r.Unit, r.Command = r.Command[0], nil
 		}
 	}
+
 	dialect := charm.Classic
 	r.facts.version = charm.JujuVersion
 	if r.Unit != "" {
@@ -147,6 +160,7 @@ func (r *run) gatherUnit(v *state.View) error {
 			return err
 		}
 	}
+
 	if r.Dialect == "" {
 		r.Dialect = hookapi.Dialect(dialect)
 	}
@@ -157,6 +171,7 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	if f.unit, err = v.Unit(unit); err != nil {
 		return "", err
 	}
+
 	s, err := v.Service(f.unit.Service)
 	if err != nil {
 		return "", err
@@ -165,6 +180,7 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	if err != nil {
 		return "", err
 	}
+
 	f.charmName, f.version = c.Meta.Name, s.PromisedVersion()
 	return s.DialectOf(c), nil
 }
@@ -179,12 +195,14 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	if err != nil {
 		return err
 	}
+
 	if f.unit.Name == "" {
 		for _, m := range members {
 			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)
 		}
 		return nil
 	}
+
 	end, ok := r.Endpoint(f.unit.Service)
 	at := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
 	switch {
@@ -193,6 +211,7 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	case at < 0:
 		return fmt.Errorf("unit %q is not in %s: it has not entered it yet, or has left it", f.unit.Name, r)
 	}
+
 	f.relationName = end.Name
 	f.apiFacts.RemoteService = r.Other(f.unit.Service).Service
 	for _, m := range members {
@@ -202,6 +221,7 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)
 		}
 	}
+
 	if len(f.apiFacts.Members) == 1 {
 		f.apiFacts.RemoteUnit = f.apiFacts.Members[0]
 	}

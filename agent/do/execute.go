@@ -34,19 +34,23 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 			return 1, err
 		}
 	}
+
 	path, err := findCommand(argv[0], d.toolsPath())
 	if err != nil {
 		return explainStartError(argv, err)
 	}
+
 	cmd := exec.Cmd{
 		Path: path, Args: argv, Env: r.buildEnv(d, client),
 		Stdin: r.Streams.In, Stdout: r.Streams.Out, Stderr: r.Streams.Err,
 	}
+
 	relay := newSignalRelay()
 	defer relay.close()
 	if err := cmd.Start(); err != nil {
 		return explainStartError(argv, err)
 	}
+
 	relay.forwardTo(cmd.Process)
 	err = cmd.Wait()
 	if errors.As(err, new(*exec.ExitError)) {
@@ -55,6 +59,7 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("cannot run %q: %w", argv[0], err)
 	}
+
 	return 0, nil
 }
 
@@ -63,11 +68,13 @@ func findCommand(name, tools string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
+
 	if tool := filepath.Join(tools, name); name != "" {
 		if _, err := os.Stat(tool); err == nil {
 			return tool, nil
 		}
 	}
+
 	return exec.LookPath(name)
 }
 
@@ -79,6 +86,7 @@ func explainStartError(argv []string, err error) (int, error) {
 	}
 	var cause *exec.Error
 	var at *fs.PathError
+
 	switch {
 	case exit == exitNotFound && charm.IsUnit(name) && len(argv) == 1:
 		err = errors.New("there is no such unit, and no such file")
@@ -89,6 +97,7 @@ func explainStartError(argv []string, err error) (int, error) {
 	case errors.As(err, &at):
 		err = at.Err
 	}
+
 	return exit, fmt.Errorf("cannot run %q: %w", name, err)
 }
 
@@ -109,6 +118,7 @@ func (r *run) shellArgv(d workDir) ([]string, error) {
 	if err := os.WriteFile(d.bashrcPath(), []byte(bashrcText(r.Unit, d.toolsPath())), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot prepare the shell: %w", err)
 	}
+
 	return []string{shell, "--rcfile", d.bashrcPath()}, nil
 }
 
@@ -138,6 +148,7 @@ func newSignalRelay() *signalRelay {
 			signal.Notify(r.signals, s)
 		}
 	}
+
 	return r
 }
 
@@ -168,6 +179,7 @@ func isTyped(s os.Signal) bool {
 		return false
 	}
 	defer tty.Close()
+
 	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
@@ -190,10 +202,12 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 		return d, fmt.Errorf("cannot lock %q: %w", base, err)
 	}
 	defer entry.Close()
+
 	removeStaleDirs(base)
 	if d.dir, err = os.MkdirTemp(base, ""); err != nil {
 		return d, fmt.Errorf("cannot make a folder of hook tools: %w", err)
 	}
+
 	if d.lock, err = osutil.LockFile(d.dir); err == nil {
 		err = d.linkTools(links)
 	}
@@ -218,11 +232,13 @@ func (d workDir) linkTools(links Links) error {
 	if err := os.Mkdir(d.toolsPath(), 0o700); err != nil {
 		return fmt.Errorf("cannot make a folder of hook tools: %w", err)
 	}
+
 	for _, name := range links.Names {
 		if err := os.Symlink(links.Binary, filepath.Join(d.toolsPath(), name)); err != nil {
 			return fmt.Errorf("cannot link a hook tool: %w", err)
 		}
 	}
+
 	return nil
 }
 

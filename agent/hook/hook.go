@@ -58,6 +58,7 @@ func Names(relations, storages []string) []string {
 			names = append(names, relation+"-"+kind)
 		}
 	}
+
 	for _, storage := range storages {
 		names = append(names, storage+"-"+StorageAttached, storage+"-"+StorageDetaching)
 	}
@@ -108,6 +109,7 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 		RelationName:  r.Name,
 		RemoteService: r.RemoteService,
 	}
+
 	if IsUnit(member) {
 		h.RemoteUnit = member
 	}

@@ -26,6 +26,7 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	case [2]string{"", kind}, [2]string{Changed, Departed}:
 		m.Pending, m.Place = kind, tail
 	}
+
 	return m
 }
 
@@ -44,6 +45,7 @@ func Take(m state.MemberState) state.MemberState {
 	default:
 		m.Pending, m.Place = "", 0
 	}
+
 	return m
 }
 
@@ -69,6 +71,7 @@ func IsExpected(m state.MemberState) bool {
 	case Departed:
 		return false
 	}
+
 	return m.State == In
 }
 
@@ -102,6 +105,7 @@ func Arrivals(
 		present = nil
 	}
 	var changed []member // few: only these are worth sorting
+
 	known := 0
 	for _, m := range present {
 		before, isKnown := recorded[m.Unit]
@@ -112,17 +116,20 @@ func Arrivals(
 			changed = append(changed, now)
 		}
 	}
+
 	if known < len(recorded) {
 		changed = append(changed, findGone(recorded, present, tail)...)
 	}
 	slices.SortFunc(changed, func(a, b member) int { return charm.CompareUnits(a.name, b.name) })
 	var all []Arrival
+
 	for _, m := range changed {
 		before, isKnown := recorded[m.name]
 		after := m.update(before, tail)
 		if after.Place == tail {
 			tail++
 		}
+
 		all = append(all, Arrival{
 			Relation: relation,
 			Member:   m.name,
@@ -131,6 +138,7 @@ func Arrivals(
 			Forget:   IsForgotten(after),
 		})
 	}
+
 	return all
 }
 
@@ -146,11 +154,13 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	for _, m := range present {
 		here[m.Unit] = true
 	}
+
 	for name, before := range recorded {
 		if m := (member{name: name}); !here[name] && m.update(before, tail) != before {
 			gone = append(gone, m)
 		}
 	}
+
 	return gone
 }
 
@@ -162,6 +172,7 @@ func (now member) update(m state.MemberState, tail int64) state.MemberState {
 	case service:
 		m.State = In
 	}
+
 	switch {
 	case !now.in && IsExpected(m):
 		return Arrive(m, Departed, tail)
@@ -172,5 +183,6 @@ func (now member) update(m state.MemberState, tail int64) state.MemberState {
 		m.Version = now.version
 		return Arrive(m, Changed, tail)
 	}
+
 	return m
 }

@@ -48,6 +48,7 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 		if err != nil {
 			return fmt.Errorf("cannot set results: %w", err)
 		}
+
 		c.actionResults = all
 		return nil
 	})
@@ -57,6 +58,7 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 func mergeResults(old, fresh map[string]any) map[string]any {
 	all := make(map[string]any, len(old)+len(fresh))
 	maps.Copy(all, old)
+
 	for key, value := range fresh {
 		before, isOld := all[key].(map[string]any)
 		after, isNew := value.(map[string]any)
@@ -65,6 +67,7 @@ func mergeResults(old, fresh map[string]any) map[string]any {
 		}
 		all[key] = value
 	}
+
 	return all
 }
 
@@ -83,6 +86,7 @@ func (c *Context) LogAction(ctx context.Context, message string) error {
 		if err != nil {
 			return fmt.Errorf("internal error: action id %q", c.opts.Action.ID)
 		}
+
 		c.opts.Log("INFO", message)
 		line := state.ActionLine{Time: time.Now().UTC(), Message: message}
 		return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })

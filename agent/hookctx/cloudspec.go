@@ -33,6 +33,7 @@ func (c *Context) readCloudSpec(v *state.View) (spec map[string]any, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	ring, err := c.opts.SecretKeys.Read()
 	if err != nil {
 		return nil, err

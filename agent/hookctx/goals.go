@@ -26,10 +26,12 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 		return goals, err
 	}
 	relations, err := v.ServiceRelations(service)
+
 	for _, r := range relations {
 		if r.IsPeer() {
 			continue // its units are the service's own
 		}
+
 		end, _ := r.Endpoint(service)
 		if goals.Relations[end.Name] == nil {
 			goals.Relations[end.Name] = map[string]hookapi.Goal{}
@@ -38,6 +40,7 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 			return goals, err
 		}
 	}
+
 	return goals, err
 }
 
@@ -50,6 +53,7 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 	if err != nil {
 		return err
 	}
+
 	goal := hookapi.Goal{Status: "joining", Since: r.Since}
 	switch {
 	case r.Life != state.Alive:
@@ -57,6 +61,7 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 	case len(members) > 0:
 		goal.Status = "joined"
 	}
+
 	to[other] = goal
 	maps.Copy(to, units)
 	return nil
@@ -68,6 +73,7 @@ func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, erro
 		return nil, err
 	}
 	goals := map[string]hookapi.Goal{}
+
 	for _, u := range units {
 		goal := hookapi.Goal{Status: u.Status.Status, Since: u.Status.Since}
 		switch {
@@ -82,5 +88,6 @@ func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, erro
 		}
 		goals[u.Name] = goal
 	}
+
 	return goals, nil
 }

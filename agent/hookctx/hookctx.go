@@ -155,6 +155,7 @@ func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *s
 	if err != nil {
 		return nil, err
 	}
+
 	*cached = value
 	return value, nil
 }
@@ -167,6 +168,7 @@ func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
 		return "", fmt.Errorf("there is no local unit: %w", hookapi.ErrUnknownUnit)
 	}
+
 	return unit, nil
 }
 
@@ -195,6 +197,7 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for _, ch := range changed {
 			all = append(all, Change{at, ch})
 		}
@@ -204,11 +207,13 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 			}
 		}
 	}
+
 	for _, unit := range slices.Sorted(maps.Keys(c.ports)) {
 		if err := c.ports[unit].commit(tx, unit); err != nil {
 			return nil, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -221,6 +226,7 @@ func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 			return err
 		}
 	}
+
 	return tx.TouchSettings(at.Relation, by)
 }
 
@@ -234,6 +240,7 @@ func (c *Context) CountChangedNodes() int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -246,11 +253,13 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 	if len(changes) == 0 {
 		return nil, nil
 	}
+
 	if at.Service != "" {
 		changed, err = tx.MergeAppSettings(at.Relation, at.Service, changes)
 	} else {
 		changed, err = tx.MergeSettings(at.Relation, at.Unit, changes)
 	}
+
 	return changed, state.IgnoreNotFound(err)
 }
 
@@ -274,5 +283,6 @@ func formatValue(value *string) string {
 		return fmt.Sprintf("%q... (%d bytes)",
 			strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
 	}
+
 	return fmt.Sprintf("%q", *value)
 }

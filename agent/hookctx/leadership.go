@@ -21,6 +21,7 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	leads := leader == unit
 	c.leader = &leads
 	return leads, nil
@@ -60,6 +61,7 @@ func (c *Context) requireServiceWrite(ctx context.Context, service string) error
 	case service != f.Service:
 		return hookapi.ErrNotLeader
 	}
+
 	return c.requireLeader(ctx)
 }
 
@@ -78,6 +80,7 @@ func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*str
 		if err != nil {
 			return err
 		}
+
 		return n.apply(changes)
 	})
 }
@@ -106,11 +109,13 @@ func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 			return err
 		}
 	}
+
 	if changes := c.leaderSettings.diff(); len(changes) > 0 {
 		if _, err := tx.MergeLeaderSettings(f.Service, f.Unit, changes); err != nil {
 			return err
 		}
 	}
+
 	changes := c.unitState.diff()
 	if len(changes) == 0 {
 		return nil
@@ -140,6 +145,7 @@ func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return loadOnce(ctx, c, &c.unitState, func(v *state.View) (*settingsNode, error) {
 		s, err := v.UnitState(unit)
 		return newSettingsNode(s), err

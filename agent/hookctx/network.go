@@ -43,6 +43,7 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 		if err != nil {
 			return hookapi.Network{}, err
 		}
+
 		names, err := c.readBindings(ctx)
 		if err != nil {
 			return hookapi.Network{}, err
@@ -50,15 +51,18 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 		if !slices.Contains(names, binding) {
 			return hookapi.Network{}, fmt.Errorf("%q: %w", binding, hookapi.ErrUnknownBinding)
 		}
+
 		if relation != hookapi.NoRelation {
 			if _, err := c.loadOwnRelation(ctx, relation); err != nil {
 				return hookapi.Network{}, err
 			}
 		}
+
 		address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, false) })
 		if err != nil {
 			return hookapi.Network{}, err
 		}
+
 		return describeNetwork(ctx, address)
 	})
 }
@@ -67,18 +71,21 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
 	}
+
 	at := hookapi.Address{Value: address}
 	if net.ParseIP(address) == nil {
 		if found := resolveHost(ctx, address); found != "" {
 			at = hookapi.Address{Hostname: address, Value: found}
 		}
 	}
+
 	near := findInterface(at.Value)
 	at.Network = near.network
 	n := hookapi.Network{
 		Interfaces: []hookapi.Interface{{Name: near.name, MAC: near.mac, Addresses: []hookapi.Address{at}}},
 		Ingress:    []string{at.Value},
 	}
+
 	if ip := net.ParseIP(at.Value); ip != nil {
 		n.Egress = []string{HostSubnet(ip.String())}
 	}
@@ -120,6 +127,7 @@ func findInterface(address string) hostInterface {
 			}
 		}
 	}
+
 	return hostInterface{}
 }
 
@@ -150,6 +158,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 		if err != nil {
 			return err
 		}
+
 		of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
 		return nil
 	})
@@ -166,6 +175,7 @@ func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		var all []hookapi.Port
 		for _, p := range of.apply(of.stored) {
 			all = append(all, hookapi.Port(p))
@@ -178,6 +188,7 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	if p, ok := c.ports[unit]; ok {
 		return p, nil
 	}
+
 	stored, err := view(ctx, c, func(v *state.View) ([]state.Port, error) {
 		if _, err := v.Unit(unit); err != nil {
 			return nil, err
@@ -187,6 +198,7 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	if err != nil {
 		return nil, rewordNotFound(err, unit)
 	}
+
 	c.ports[unit] = &unitPorts{stored: stored}
 	return c.ports[unit], nil
 }
@@ -199,6 +211,7 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 			open = append(open, change.Port)
 		}
 	}
+
 	slices.SortFunc(open, state.ComparePorts)
 	return open
 }
@@ -211,12 +224,14 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 		if !o.ConflictsWith(state.Port(p)) {
 			continue
 		}
+
 		conflict := &hookapi.PortConflict{Unit: unit, Open: hookapi.Port(o), Want: p, Closing: true}
 		if slices.Contains(stored, o) {
 			return conflict
 		}
 		c.opts.Log("WARNING", "nothing is closed: "+conflict.Error())
 	}
+
 	return nil
 }
 
@@ -225,6 +240,7 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 	if slices.Contains(own, state.Port(p)) {
 		return nil
 	}
+
 	for _, o := range own {
 		if o.ConflictsWith(state.Port(p)) {
 			return &hookapi.PortConflict{Unit: unit, Open: hookapi.Port(o), Want: p}
@@ -239,6 +255,7 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 	if err == nil && taken {
 		err = &hookapi.PortConflict{Unit: in.Unit, Open: hookapi.Port(in.Port), Want: p}
 	}
+
 	return rewordNotFound(err, unit)
 }
 
@@ -273,6 +290,7 @@ func (c PortChange) String() string {
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, unit := range slices.Sorted(maps.Keys(c.ports)) {
 		before := c.ports[unit].stored
 		after := c.ports[unit].apply(before)
@@ -281,11 +299,13 @@ func (c *Context) PortChanges() (changes []PortChange) {
 				changes = append(changes, PortChange{unit, p, false})
 			}
 		}
+
 		for _, p := range after {
 			if !slices.Contains(before, p) {
 				changes = append(changes, PortChange{unit, p, true})
 			}
 		}
 	}
+
 	return changes
 }

@@ -20,6 +20,7 @@ func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation
 	if !c.opts.Facts.Operator && !c.isOwn(r) {
 		return hookapi.Relation{}, relationNotFound(id)
 	}
+
 	return r, nil
 }
 

@@ -32,6 +32,7 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	r, err := view(ctx, c, func(v *state.View) (hookapi.Relation, error) {
 		return readRelation(v, id, c.opts.Facts.Unit)
 	})
+
 	implied := id == c.opts.Facts.Relation
 	switch {
 	case errors.Is(err, state.ErrNotFound) && implied:
@@ -41,6 +42,7 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	case err != nil:
 		return r, err
 	}
+
 	if implied {
 		c.setImpliedMembers(&r)
 	}
@@ -59,6 +61,7 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 	if err != nil {
 		return hookapi.Relation{}, err
 	}
+
 	own := principalOf(members, unit)
 	r := hookapi.Relation{ID: id, Interface: stored.Interface, Scope: string(stored.Scope)}
 	for _, ep := range stored.Endpoints {
@@ -68,9 +71,11 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 				end.Units = append(end.Units, m.Unit)
 			}
 		}
+
 		charm.SortUnits(end.Units)
 		r.Ends = append(r.Ends, end)
 	}
+
 	return r, nil
 }
 
@@ -105,11 +110,13 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 		if end.Service == f.Service && end.Service != f.RemoteService && !f.Broken {
 			units = end.Units
 		}
+
 		for _, unit := range append([]string{f.Unit}, f.Members...) {
 			if serviceOf(unit) == end.Service && !slices.Contains(units, unit) {
 				units = append(units, unit)
 			}
 		}
+
 		charm.SortUnits(units)
 		r.Ends[i].Units = units
 	}
@@ -126,6 +133,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 		if err != nil {
 			return nil, rewordNotFound(err, unit)
 		}
+
 		c.ids[unit] = ids
 		return slices.Clone(ids), nil
 	})
@@ -172,6 +180,7 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 			ids = append(ids, r.ID)
 		}
 	}
+
 	slices.Sort(ids)
 	return ids, nil
 }

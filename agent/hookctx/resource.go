@@ -20,12 +20,14 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	c.fetchMu.Lock() // apart from c.mu: other tools of the hook do not wait for a download
 	defer c.fetchMu.Unlock()
 	path := filepath.Join(c.opts.Resources, r.Name, r.File)
 	if err := c.ensureFetched(ctx, r, path); err != nil {
 		return "", fmt.Errorf("cannot get resource %q: %w", name, err)
 	}
+
 	return path, nil
 }
 
@@ -34,6 +36,7 @@ func (c *Context) readResource(ctx context.Context, name string) (state.Resource
 		if c.opts.Resources == "" {
 			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 		}
+
 		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) {
 			return v.Resource(c.opts.Facts.Service, name)
 		})
@@ -41,6 +44,7 @@ func (c *Context) readResource(ctx context.Context, name string) (state.Resource
 			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE",
 				hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 		}
+
 		return r, err
 	})
 }
@@ -64,6 +68,7 @@ func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path stri
 	if isFetched(note, path, want) {
 		return nil
 	}
+
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -73,10 +78,12 @@ func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path stri
 	if err := c.opts.State.DownloadBlob(ctx, r.SHA256, path, 0o644); err != nil {
 		return err
 	}
+
 	data, err := json.Marshal(want)
 	if err != nil {
 		return err
 	}
+
 	return osutil.WriteFile(note, data, 0o644)
 }
 

@@ -18,6 +18,7 @@ import (
 func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	s, err := c.findManaged(ctx, id)
 	if err != nil {
 		return err
@@ -26,6 +27,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	if err != nil {
 		return err
 	}
+
 	own := c.opts.Facts.Service
 	isIn := false
 	g.Service = own // of a peer relation
@@ -34,10 +36,12 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 			g.Service = e.Service
 		}
 	}
+
 	if !isIn || g.Unit != "" && !strings.HasPrefix(g.Unit, g.Service+"/") {
 		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is of services %q and %q",
 			id, g.Unit, g.Relation, own, g.Service)
 	}
+
 	s.change(func(r *secret.Record) { r.AddGrant(secret.Grant(g)) })
 	return nil
 }
@@ -74,6 +78,7 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 	if _, there := s.record.Revisions[revision]; revision != 0 && !there {
 		return fmt.Errorf("secret %q revision %d not found", id, revision)
 	}
+
 	s.removed = append(s.removed, revision)
 	delete(s.record.Revisions, revision)
 	return nil
@@ -86,6 +91,7 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
 		r := s.record
@@ -98,10 +104,12 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 		if !manages {
 			continue
 		}
+
 		info := hookapi.SecretInfo{
 			ID: id, Label: r.Label, Description: r.Description, Revision: r.Latest, OfUnit: r.Owner.Unit != "",
 			Rotation: r.Rotate, Expires: r.Revisions[r.Latest].Expires,
 		}
+
 		if !s.added { // the time of a new secret counts from the commit
 			info.Rotates = r.RotateAt
 		}
@@ -110,6 +118,7 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 		}
 		infos = append(infos, info)
 	}
+
 	return infos, nil
 }
 
@@ -118,6 +127,7 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
 		s := c.secrets.byID[id]
 		if len(s.changes)+len(s.removed) == 0 || s.added && s.isGone() {
@@ -127,6 +137,7 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -138,9 +149,11 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 			return err
 		}
 	}
+
 	for _, change := range s.changes {
 		change(&r)
 	}
+
 	if s.content != nil && !s.isGone() {
 		ring, err := c.opts.SecretKeys.Read()
 		if err == nil {
@@ -153,6 +166,7 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	if err := record.Put(tx, r); err != nil {
 		return err
 	}
+
 	for _, revision := range s.removed {
 		left, err := record.Remove(tx, r, revision)
 		if err != nil {
@@ -160,5 +174,6 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 		}
 		r = left
 	}
+
 	return nil
 }

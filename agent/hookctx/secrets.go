@@ -46,11 +46,13 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 		return err
 	}
 	f := c.opts.Facts
+
 	_, err = loadOnce(ctx, c, &c.secrets, func(v *state.View) (*secretCache, error) {
 		own, err := record.IndexOf(v, secret.Owner{Unit: f.Unit})
 		if err != nil {
 			return nil, err
 		}
+
 		shared, err := record.IndexOf(v, secret.Owner{Service: f.Service})
 		if err != nil {
 			return nil, err
@@ -66,8 +68,10 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 				return nil, err
 			}
 		}
+
 		return all, nil
 	})
+
 	return err
 }
 
@@ -77,12 +81,14 @@ func (all *secretCache) add(v *state.View, unit string, r secret.Record) (err er
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(all.service.Granted, r.ID)
 		}
+
 		_, rerr := v.Relation(g.Relation)
 		if rerr != nil && !errors.Is(rerr, state.ErrNotFound) {
 			err = rerr
 		}
 		return rerr == nil
 	})
+
 	all.byID[r.ID] = &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
 	return err
 }
@@ -98,6 +104,7 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 		}
 		return nil, fmt.Errorf("consumer label %q not found", label)
 	}
+
 	if c.secrets.byID[id] == nil {
 		_, err := view(ctx, c, func(v *state.View) (r secret.Record, err error) {
 			if r, err = record.Get(v, id); err == nil {
@@ -109,9 +116,11 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 			return nil, err
 		}
 	}
+
 	if s := c.secrets.byID[id]; !s.isGone() {
 		return s, nil
 	}
+
 	return nil, fmt.Errorf("secret %q not found", id)
 }
 
@@ -126,6 +135,7 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 			return s
 		}
 	}
+
 	return nil
 }
 
@@ -146,6 +156,7 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 	case s.record.Owner.Service != "":
 		err = c.requireLeader(ctx)
 	}
+
 	return s, err
 }
 
@@ -153,6 +164,7 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.SecretChange) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	f := c.opts.Facts
 	owner := secret.Owner{Unit: f.Unit}
 	if err = c.loadSecrets(ctx); err == nil && !ofUnit {
@@ -165,12 +177,14 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 	if err != nil {
 		return "", err
 	}
+
 	now := time.Now().UTC()
 	r := secret.Record{ID: secret.NewID(now), Origin: f.Model, Owner: owner, Created: now}
 	s := &cachedSecret{record: r, readable: true, added: true, opened: map[int]secret.Content{}}
 	if err := c.applySecretChange(ctx, s, change); err != nil {
 		return "", err
 	}
+
 	c.secrets.byID[r.ID] = s
 	return r.ID, nil
 }
@@ -183,6 +197,7 @@ func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.Secre
 	if err != nil {
 		return err
 	}
+
 	return c.applySecretChange(ctx, s, change)
 }
 
@@ -194,6 +209,7 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	if err := c.setContent(ctx, s, change.Content, now); err != nil {
 		return err
 	}
+
 	s.change(func(r *secret.Record) {
 		if change.Label != "" {
 			r.Label = change.Label
@@ -201,6 +217,7 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 		if change.Description != "" {
 			r.Description = change.Description
 		}
+
 		if change.Rotate != "" {
 			r.SetRotation(change.Rotate, now)
 		}
@@ -209,6 +226,7 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 		}
 		r.Updated = now
 	})
+
 	return nil
 }
 
@@ -220,6 +238,7 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	if err := content.Check(); err != nil {
 		return err
 	}
+
 	if s.content == nil {
 		if s.record.Latest > 0 {
 			same, err := c.openSecret(ctx, s, s.record.Latest)
@@ -229,6 +248,7 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 		}
 		s.change(func(r *secret.Record) { r.AddRevision(now) })
 	}
+
 	s.content, s.opened[s.record.Latest] = content, content
 	return nil
 }
@@ -241,6 +261,7 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	if err != nil {
 		return nil, err
 	}
+
 	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) {
 		return record.Open(v, ring, s.record, revision)
 	})
@@ -256,6 +277,7 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	s, err := c.findSecret(ctx, q.ID, q.Label)
 	if err != nil {
 		return nil, err
@@ -263,10 +285,12 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 	if !s.readable {
 		return nil, hookapi.ErrSecretDenied
 	}
+
 	labelled := c.findLabelled(q.Label)
 	if labelled != nil && labelled != s {
 		return nil, fmt.Errorf("secret with label %q already exists", q.Label)
 	}
+
 	unit := c.opts.Facts.Unit
 	read, tracked := s.record.Latest, s.record.Latest
 	consumer, reads := s.record.Consumers[unit]
@@ -275,11 +299,13 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 			read = tracked
 		}
 	}
+
 	content, err := c.openSecret(ctx, s, read)
 	if err != nil {
 		return nil, err
 	}
 	isOwn := s.content != nil && tracked == s.record.Latest // whose number the commit decides
+
 	if isLabelNew := q.Label != "" && labelled == nil; isLabelNew || !reads && !q.Peek ||
 		reads && tracked != consumer.Revision {
 		s.change(func(r *secret.Record) {
@@ -293,5 +319,6 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 			r.Track(unit, tracked, label)
 		})
 	}
+
 	return maps.Clone(content), nil
 }

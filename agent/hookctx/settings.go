@@ -46,6 +46,7 @@ func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[
 		if err := c.requireServiceWrite(ctx, at.Service); err != nil {
 			return err
 		}
+
 		return n.apply(changes)
 	})
 }
@@ -54,6 +55,7 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	if err := checkSettings(changes); err != nil {
 		return err
 	}
+
 	for key, value := range changes {
 		if value == nil {
 			delete(n.current, key)
@@ -61,6 +63,7 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 		}
 		n.current[key] = *value
 	}
+
 	return nil
 }
 
@@ -77,6 +80,7 @@ func checkSettings(changes map[string]*string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -125,6 +129,7 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	if err := c.checkServiceRead(ctx, r, at.Service); err != nil {
 		return s, err
 	}
+
 	return view(ctx, c, func(v *state.View) (state.Settings, error) {
 		return v.AppSettings(at.Relation, at.Service)
 	})
@@ -166,15 +171,18 @@ func (n *settingsNode) diff() map[string]*string {
 	if n == nil {
 		return changes
 	}
+
 	for key, value := range n.current {
 		if old, ok := n.stored[key]; !ok || old != value {
 			changes[key] = &value
 		}
 	}
+
 	for key := range n.stored {
 		if _, ok := n.current[key]; !ok {
 			changes[key] = nil
 		}
 	}
+
 	return changes
 }

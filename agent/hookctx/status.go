@@ -28,6 +28,7 @@ func readServiceStatus(v *state.View, service string) (status hookapi.Status, er
 	if err != nil {
 		return status, err
 	}
+
 	units, err := v.Units(service)
 	status = toStatus(w)
 	status.Units = map[string]hookapi.Status{}
@@ -53,6 +54,7 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 				return err
 			}
 		}
+
 		w := state.WorkloadStatus{Status: s.Status, Message: s.Message, Data: s.Data, Since: time.Now().UTC()}
 		err := c.opts.Update(ctx, func(tx *state.Tx) error {
 			if ofService {
@@ -63,6 +65,7 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 		if err != nil {
 			return err
 		}
+
 		if !ofService {
 			c.said = &state.WorkloadStatus{Status: w.Status, Message: w.Message, Since: w.Since}
 		}
@@ -86,5 +89,6 @@ func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) err
 	if err != nil {
 		return err
 	}
+
 	return tx.SetServiceStatus(f.Service, w)
 }

@@ -26,11 +26,13 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for _, s := range own.stored {
 			if s.State != state.StoragePending && s.State != state.StorageUnbinding {
 				all = append(all, hookapi.Storage{ID: s.ID, Location: s.Location})
 			}
 		}
+
 		return all, nil
 	})
 }
@@ -42,17 +44,20 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 		if err != nil {
 			return err
 		}
+
 		sum := maps.Clone(own.added)
 		for name, count := range counts {
 			wants, there := own.wanted[name]
 			if !there {
 				return fmt.Errorf("charm storage %q not found", name)
 			}
+
 			sum[name] += count
 			if err := wants.CheckCount(name, sum[name]+state.CountStorages(own.stored, name)); err != nil {
 				return err
 			}
 		}
+
 		own.added = sum
 		return nil
 	})
@@ -63,11 +68,13 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return loadOnce(ctx, c, &c.storage, func(v *state.View) (*unitStorage, error) {
 		u, err := v.Unit(unit)
 		if err != nil {
 			return nil, err
 		}
+
 		ch, err := v.Charm(u.Charm)
 		if err != nil {
 			return nil, err
@@ -100,5 +107,6 @@ func (c *Context) addStorage(tx *state.Tx) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -15,6 +15,7 @@ func (c *Context) SetVersion(ctx context.Context, version string) error {
 		if err != nil {
 			return err
 		}
+
 		return c.opts.Update(ctx, func(tx *state.Tx) error {
 			return tx.SetWorkloadVersion(unit, version, time.Now())
 		})

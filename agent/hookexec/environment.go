@@ -86,6 +86,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_CHARM_DIR=" + f.CharmDir,
 		"PWD=" + f.CharmDir,
 	}
+
 	env = append(env, f.hookVariables()...)
 	env = append(env,
 		"JUJU_MODEL_NAME="+f.Environment,
@@ -101,6 +102,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"APT_LISTCHANGES_FRONTEND=none",
 		"TERM=dumb",
 	)
+
 	if f.Relation != nil {
 		env = append(env, f.Relation.variables()...)
 	}
@@ -110,10 +112,12 @@ func Environment(f Facts, getenv func(string) string) []string {
 			env = append(env, "JUJU_SECRET_REVISION="+strconv.Itoa(s.Revision))
 		}
 	}
+
 	if s := f.Storage; s != nil {
 		env = append(env, "JUJU_STORAGE_ID="+s.ID, "JUJU_STORAGE_LOCATION="+s.Location,
 			"JUJU_STORAGE_KIND=filesystem")
 	}
+
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }
 
@@ -124,6 +128,7 @@ func (f Facts) hookVariables() []string {
 	case f.Action.Name == "":
 		return nil
 	}
+
 	return []string{
 		"JUJU_HOOK_NAME=", // there, and empty: what libraries know an action by
 		"JUJU_ACTION_NAME=" + f.Action.Name,
@@ -141,6 +146,7 @@ func (r *RelationFacts) variables() []string {
 		"JUJU_REMOTE_APP=" + r.RemoteService,
 		"JUJU_REMOTE_SERVICE=" + r.RemoteService,
 	}
+
 	if r.TooManyMembers() == "" {
 		env = append(env, r.membersVariable())
 	}
@@ -170,6 +176,7 @@ func inheritedVariables(tools string, getenv func(string) string) []string {
 		"PATH=" + tools + ":" + cmp.Or(path, defaultPath),
 		"LANG=" + cmp.Or(lang, "C.UTF-8"),
 	}
+
 	for _, name := range []string{
 		"HOME", "USER",
 		"LC_ALL", "LC_ADDRESS", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
@@ -181,5 +188,6 @@ func inheritedVariables(tools string, getenv func(string) string) []string {
 			env = append(env, name+"="+v)
 		}
 	}
+
 	return env
 }

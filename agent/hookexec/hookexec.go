@@ -87,12 +87,14 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Outcome{Missing: true}
 	}
+
 	if s.Begin != nil {
 		s.Begin()
 	}
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
+
 	out, err := newOutputReader(s.OutputTimeout)
 	if err != nil {
 		return Outcome{Failure: err.Error()}
@@ -102,6 +104,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	if err == nil {
 		err = p.release(s, argv[0])
 	}
+
 	var outcome Outcome
 	if err == nil {
 		s.faultPoint("after-let-go")
@@ -112,6 +115,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 			_ = p.wait(ctx, nil)
 		}
 	}
+
 	out.awaitEnd()
 	outcome.Held, outcome.Left = out.heldFor, len(out.leftOpen) > 0
 	for _, fd := range out.leftOpen {
@@ -140,6 +144,7 @@ func (s Spec) buildArgv() ([]string, error) {
 		path, err := findExecutable(s.CharmDir, filepath.Join("hooks", s.Hook))
 		return []string{path}, err
 	}
+
 	name := filepath.Join("actions", s.Action)
 	path, err := findExecutable(s.CharmDir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,6 +159,7 @@ func findExecutable(charmDir, own string) (string, error) {
 	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed
 		return "", fmt.Errorf("cannot look at the charm: %v", err)
 	}
+
 	for _, name := range []string{"dispatch", own} {
 		path := filepath.Join(charmDir, name)
 		var st unix.Stat_t
@@ -161,14 +167,17 @@ func findExecutable(charmDir, own string) (string, error) {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			continue
 		}
+
 		if err != nil {
 			return "", fmt.Errorf("cannot look at %q: %w", name, err)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Access(path, unix.X_OK) != nil {
 			return "", fmt.Errorf("%s is not executable", name)
 		}
+
 		return path, nil
 	}
+
 	return "", fs.ErrNotExist
 }
 
@@ -183,6 +192,7 @@ func newOutcome(err error) Outcome {
 	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return Outcome{Failure: fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), ws.Signal())}
 	}
+
 	code := exit.ExitCode()
 	return Outcome{Failure: fmt.Sprintf("exit code %d", code), Code: code}
 }
@@ -216,6 +226,7 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if err != nil || !strings.HasPrefix(line, "#!") {
 		return o
 	}
+
 	if strings.HasSuffix(line, "\r") {
 		o.Failure += fmt.Sprintf(
 			": the lines of %s end in CRLF, so that it wants the interpreter %q: save it with LF alone",
@@ -226,6 +237,7 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 			o.Failure += fmt.Sprintf(": %s wants the interpreter %q, which is not there", name, words[0])
 		}
 	}
+
 	return o
 }
 

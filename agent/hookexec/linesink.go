@@ -31,6 +31,7 @@ func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	if n <= 0 {
 		return true
 	}
+
 	s.readAt = time.Now().UTC()
 	if s.spec.Raw != nil {
 		s.spec.Raw(s.stream, buffer[:n])

@@ -25,6 +25,7 @@ func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("cannot make an eventfd: %w", err)
 	}
+
 	for i := range r.pipes {
 		if r.pipes[i], err = newPipe(); err != nil {
 			for _, p := range r.pipes[:i] {
@@ -35,6 +36,7 @@ func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 			return nil, err
 		}
 	}
+
 	return r, nil
 }
 
@@ -54,11 +56,13 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 		fds[i].Events = unix.POLLIN
 	}
 	var ended time.Time
+
 	for open := 2; open > 0; {
 		timeout := -1
 		if !ended.IsZero() {
 			timeout = max(0, int((r.timeout-time.Since(ended)+time.Millisecond-1)/time.Millisecond))
 		}
+
 		n, err := unix.Poll(fds, timeout)
 		if n == 0 {
 			break
@@ -66,26 +70,31 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 		if err != nil {
 			continue // a signal
 		}
+
 		for i, sink := range to {
 			if fds[i].Revents == 0 {
 				continue
 			}
+
 			if over := sink.readOnce(int(fds[i].Fd), buffer); over {
 				unix.Close(int(fds[i].Fd))
 				fds[i].Fd = -1
 				open--
 			}
 		}
+
 		if fds[2].Revents != 0 {
 			ended, fds[2].Fd = time.Now(), -1
 		}
 	}
+
 	for i, sink := range to {
 		sink.Close()
 		if fds[i].Fd >= 0 {
 			r.leftOpen = append(r.leftOpen, int(fds[i].Fd))
 		}
 	}
+
 	if held := time.Since(ended); !ended.IsZero() && (len(r.leftOpen) > 0 || held >= time.Second) {
 		r.heldFor = held
 	}

@@ -22,10 +22,12 @@ func newPipe() (pipe, error) {
 		return pipe{}, fmt.Errorf("cannot make a pipe: %w", err)
 	}
 	defer unix.Close(ends[1])
+
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", ends[1]), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		unix.Close(ends[0])
 		return pipe{}, fmt.Errorf("cannot open a pipe for both ways: %w", err)
 	}
+
 	return pipe{agentEnd: ends[0], hookEnd: os.NewFile(uintptr(fd), "hook output")}, nil
 }

@@ -47,6 +47,7 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 		gate.Close()
 		return nil, fmt.Errorf("cannot start the hook: %w", err)
 	}
+
 	return &process{cmd: cmd, gate: gate}, nil
 }
 
@@ -58,11 +59,13 @@ func (p *process) release(s Spec, path string) error {
 	if err := writeRecord(s.Record, s.ID, p.cmd.Process.Pid); err != nil {
 		return err
 	}
+
 	s.faultPoint("after-note")
 	osutil.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
 		return fmt.Errorf("cannot let the hook go: %w", err)
 	}
+
 	return nil
 }
 
@@ -75,11 +78,13 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	case <-interrupt:
 	case <-ctx.Done():
 	}
+
 	select {
 	case err := <-ended: // by itself, and whom it left in its group is a daemon
 		return newOutcome(err)
 	default:
 	}
+
 	if ctx.Err() == nil {
 		terminateGroup(ctx, p.cmd.Process.Pid)
 	}
@@ -112,6 +117,7 @@ func killGroup(pgid int) error {
 			return fmt.Errorf("cannot kill the hook's process group %d: it does not die", pgid)
 		}
 	}
+
 	return nil
 }
 
@@ -122,6 +128,7 @@ func isGroupRunning(pgid int) bool {
 	if err != nil {
 		return unix.Kill(-pgid, 0) == nil
 	}
+
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -131,6 +138,7 @@ func isGroupRunning(pgid int) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -172,6 +180,7 @@ func overwrite(path string, data []byte) error {
 			return err
 		}
 	}
+
 	return osutil.WriteFile(path, data, 0o600)
 }
 
@@ -202,6 +211,7 @@ func findRun(path, id string) (r record, lives bool, err error) {
 		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
 			"end what still runs of it, then remove that file: %w", path, err)
 	}
+
 	return r, r.ID == id && r.Boot == osutil.BootID() && r.alive(), nil
 }
 

@@ -35,9 +35,11 @@ func (r *Runner) discardOutput(fd int) {
 		f.Close()
 		return
 	}
+
 	if r.leftOpen == nil {
 		r.leftOpen = make(map[*os.File]bool)
 	}
+
 	r.leftOpen[f] = true
 	r.wg.Go(func() {
 		_, _ = io.Copy(io.Discard, f)

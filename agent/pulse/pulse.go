@@ -59,10 +59,12 @@ func (l *Loop) MarkUnbounded() {
 func (p *Watchdog) HungLoop(limit time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for l, since := range p.busy {
 		if time.Since(since) > limit {
 			return l.name
 		}
 	}
+
 	return ""
 }

@@ -30,6 +30,7 @@ func (r *runningHook) withAction(spec hookexec.Spec, a *state.Action) hookexec.S
 	if a == nil {
 		return spec
 	}
+
 	spec.Action = a.Name
 	spec.Command = a.Command
 	spec.Raw = r.output.write
@@ -49,6 +50,7 @@ type actionOutput struct {
 func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	to := &o.out.Stdout
 	if s == hookexec.Stderr {
 		to = &o.out.Stderr
@@ -77,6 +79,7 @@ func (r *runningHook) actionOutcome() actionOutcome {
 	o := actionOutcome{status: state.ActionCompleted, end: state.ActionEnd{
 		Code: exitCode(r.outcome), Results: results, Output: r.output.get(),
 	}}
+
 	switch {
 	case r.endReason == decide.ReasonCancelled && r.outcome.Interrupted:
 		o.status, o.end.Message = state.ActionCancelled, r.endReason
@@ -85,6 +88,7 @@ func (r *runningHook) actionOutcome() actionOutcome {
 	case r.outcome.Failure != "":
 		o.status, o.end.Message = state.ActionFailed, r.outcome.Failure
 	}
+
 	o.write = o.status == state.ActionCompleted
 	if failure != nil && o.status != state.ActionCancelled {
 		o.status, o.end.Message = state.ActionFailed, *failure
@@ -111,6 +115,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 		}, false}
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
+
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
@@ -123,13 +128,16 @@ func (u *uniter) commitActionEnd(
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
+
 		if o.write {
 			if changes, err = r.ctx.AddTo(tx); err != nil {
 				return err
 			}
 		}
+
 		return tx.EndAction(r.op.Hook.Action, o.status, o.end, now())
 	})
+
 	return changes, err
 }
 
@@ -137,6 +145,7 @@ func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hoo
 	u.measureHook(r, o.end.Message)
 	h := r.op.Hook
 	defer u.output.Flush()
+
 	for _, c := range changes {
 		u.output.Write("INFO", h.Name, c.String())
 	}

@@ -71,6 +71,7 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 			return err
 		}
 	}
+
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		w.NextPlace = decide.NextPlaceAfter(arrivals, w.NextPlace)
 	})
@@ -84,9 +85,11 @@ func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error 
 			known[a.Relation] = append(known[a.Relation], a.Member)
 		}
 	}
+
 	if len(known) == 0 {
 		return nil
 	}
+
 	return tx.PrefetchMembers(unit, known)
 }
 
@@ -106,6 +109,7 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 		if err := tx.EnterRelation(r.ID, u.Unit, settings); err != nil {
 			return err
 		}
+
 		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
 			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: hooks.HasCreated(r.Name),
 		})
@@ -114,6 +118,7 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 		u.Log.Debug("a relation went before it was entered", "relation", r.ID)
 		return nil
 	}
+
 	return err
 }
 
@@ -122,11 +127,13 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	if err != nil || address == "" {
 		return nil, err
 	}
+
 	settings := map[string]string{"private-address": address}
 	if d == charm.Modern {
 		settings["ingress-address"] = address
 		settings["egress-subnets"] = hookctx.HostSubnet(address)
 	}
+
 	return settings, nil
 }
 
@@ -139,6 +146,7 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 		if f == nil {
 			return tx.ClearResolved(u.Unit, relation)
 		}
+
 		version, err := recordedVersion(tx, u.Unit, f.Hook)
 		if err != nil {
 			return err
@@ -146,11 +154,13 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 		if err := recordDone(tx, u.Unit, f.Hook, version); err != nil {
 			return err
 		}
+
 		return keepUpgradeOwed(tx, u.Unit, *f)
 	})
 	if err != nil {
 		return err
 	}
+
 	if f != nil {
 		u.output.Write("INFO", f.Hook.Name,
 			fmt.Sprintf("hook %q counts as done: resolved by the operator", f.Hook.Name))
@@ -188,12 +198,15 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 		case hook.Install, hook.UpgradeCharm:
 			return w.ResourcesVersion, err
 		}
+
 		return w.ConfigVersion, err
 	}
+
 	m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 	if m.Pending != "" {
 		return 0, err // its version is that of what is queued
 	}
+
 	return m.Version, err
 }
 
@@ -205,6 +218,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		if err != nil {
 			return err
 		}
+
 		members := slices.Sorted(maps.Keys(records.Members[relation]))
 		for _, member := range members[:min(len(members), decide.MaxArrivals)] {
 			tx.RemoveMember(u.Unit, relation, member)
@@ -212,10 +226,12 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 		if len(members) > decide.MaxArrivals {
 			return nil
 		}
+
 		err = tx.LeaveRelation(relation, u.Unit)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
+
 		return tx.RemoveRelationState(u.Unit, relation)
 	})
 }
@@ -224,6 +240,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
 		u.releaseTicket()
 	}
+
 	switch s := next.(type) {
 	case decide.Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
@@ -243,6 +260,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		if !u.ticket.isGranted() {
 			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
 		}
+
 		may, err := u.beginTurn()
 		if err != nil {
 			u.releaseTicket()
@@ -252,6 +270,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 			u.releaseTicket()
 			return false, u.waitForChange(ctx, snap, snap.Now.Add(quiescedPoll), nil)
 		}
+
 		err = u.beginHook(ctx, s, snap)
 		if err != nil {
 			u.releaseTicket() // others may be able to run theirs
@@ -274,6 +293,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.Finish:
 		return u.removeUnit(ctx, snap)
 	}
+
 	panic("internal error: unknown step " + next.String())
 }
 
@@ -281,6 +301,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 // a forced removal.
 func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, error) {
 	u.killHook()
+
 	if !snap.Gone {
 		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
 			return state.IgnoreNotFound(tx.SetUnitDead(u.Unit))
@@ -292,6 +313,7 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, er
 			return false, err
 		}
 	}
+
 	u.output.Close()
 	u.faultPoint("before-clear")
 	if err := u.Folder.RemoveAll(); err != nil {

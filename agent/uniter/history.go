@@ -29,6 +29,7 @@ func newRunRecord(op state.Op, failure string) runRecord {
 		Exit:    -1,
 		Failure: failure,
 	}
+
 	if op.Hook.Relation != state.NoRelation {
 		r.Relation = state.Relation{ID: op.Hook.Relation}.String()
 	}
@@ -43,6 +44,7 @@ func (r *runningHook) runRecord(failure string) runRecord {
 	if p.stderr == "" {
 		p.logged = r.lastLogged.get()
 	}
+
 	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
 	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
 		p.Exit = r.outcome.Code
@@ -58,6 +60,7 @@ func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 		}
 		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, of, c))
 	}
+
 	return r
 }
 

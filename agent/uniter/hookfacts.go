@@ -44,12 +44,14 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 		hook: h, unit: snap.Unit, members: hookMembers(snap, h), env: snap.Environment,
 		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: snap.JujuVersion,
 	}
+
 	if h.Kind == hook.Departed {
 		f.departing = h.RemoteUnit
 		if snap.Unit.Life != state.Alive {
 			f.departing = snap.Unit.Name
 		}
 	}
+
 	if hook.IsAction(h) {
 		f.action = snap.Action
 	}
@@ -59,10 +61,12 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 			f.storage = s
 		}
 	}
+
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm != snap.Unit.Charm {
 		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the store", h.Name, snap.Unit.Charm)
 	}
+
 	return f, nil
 }
 
@@ -72,6 +76,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
 	names := make([]string, 0, len(recorded))
 	known := 0
+
 	addMember := func(name string, is state.MemberState) {
 		isIn := is.State == hook.In
 		if name == h.RemoteUnit {
@@ -81,12 +86,14 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 			names = append(names, name)
 		}
 	}
+
 	for _, m := range snap.Relations[h.Relation].Members { // sorted
 		if is, ok := recorded[m.Unit]; ok {
 			known++
 			addMember(m.Unit, is)
 		}
 	}
+
 	if known < len(recorded) { // some have gone, and their departed is owed
 		names = names[:0]
 		for name, is := range recorded {
@@ -94,6 +101,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 		charm.SortUnits(names)
 	}
+
 	return names
 }
 
@@ -133,6 +141,7 @@ func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 
 func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	h := f.hook
+
 	facts := hookexec.Facts{
 		Unit:        f.unit.Name,
 		Service:     f.unit.Service,
@@ -149,6 +158,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 		UUID:        f.env.UUID,
 		Version:     f.version,
 	}
+
 	if f.action != nil {
 		facts.Action = &hookexec.ActionFacts{Name: f.action.Name, ID: strconv.Itoa(f.action.ID)}
 	}
@@ -158,6 +168,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 			facts.Secret.Revision = h.SecretRevision
 		}
 	}
+
 	if h.Storage != "" {
 		facts.Storage = &hookexec.StorageFacts{ID: h.Storage, Location: f.storage.Location}
 	}
@@ -171,6 +182,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 			Departing:     f.departing,
 		}
 	}
+
 	return facts
 }
 
@@ -194,10 +206,12 @@ func debugSession(d *state.Debug, h state.Hook) (session *hookexec.Debug, holder
 	if d == nil || hook.IsAction(h) {
 		return nil, ""
 	}
+
 	wanted, named := d.Wants(h.Name)
 	if !wanted {
 		return nil, ""
 	}
+
 	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
 }
 
@@ -211,6 +225,7 @@ func isOperators(d hookexec.Debug) bool {
 	if err != nil {
 		return false
 	}
+
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
@@ -222,11 +237,13 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	if d == nil {
 		return
 	}
+
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if isOperators(*d) && exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
 		return
 	}
+
 	f.debug, f.holder = nil, ""
 	u.Log.Info("the debug session is over", "socket", d.Socket)
 	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {

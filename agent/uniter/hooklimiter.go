@@ -40,10 +40,12 @@ func (l *HookLimiter) Resize(size int) {
 func (l *HookLimiter) Drain() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.drained == nil {
 		l.drained = make(chan struct{})
 		l.closeIfDrained()
 	}
+
 	return l.drained
 }
 
@@ -59,10 +61,12 @@ func (l *HookLimiter) closeIfDrained() {
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if t == nil {
 		t = &ticket{granted: make(chan struct{})}
 		l.queue = append(l.queue, t)
 	}
+
 	t.owed = owed
 	l.grantFree()
 	return t
@@ -82,6 +86,7 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	if l.drained != nil || l.inUse > l.limit {
 		return false
 	}
+
 	owesMore := func(other *ticket) bool { return other.owed > t.owed-hooks }
 	isPreferred := l.limit > 1 && l.preferred == t && hooks < maxPreferredTurn &&
 		!slices.ContainsFunc(l.queue, owesMore)
@@ -95,6 +100,7 @@ func (l *HookLimiter) release(t *ticket) {
 		l.queue = slices.Delete(l.queue, i, i+1)
 		return
 	}
+
 	if l.inUse--; l.preferred == t {
 		l.preferred = nil
 	}
@@ -111,6 +117,7 @@ func (l *HookLimiter) grantFree() {
 			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) })
 			l.preferred = next
 		}
+
 		i := slices.Index(l.queue, next)
 		l.queue = slices.Delete(l.queue, i, i+1)
 		close(next.granted)

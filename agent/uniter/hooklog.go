@@ -15,6 +15,7 @@ func beginLine(op state.Op) string {
 	if op.Hook.Relation != state.NoRelation {
 		text += ", in " + state.Relation{ID: op.Hook.Relation}.String()
 	}
+
 	if member := hook.Member(op.Hook); member != "" {
 		text += ", about " + member
 	}
@@ -31,6 +32,7 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 	for _, c := range changes {
 		u.output.Write("INFO", name, c.String())
 	}
+
 	switch {
 	case failure != "":
 		u.Log.Error("hook failed", "hook", name, "error", failure)
@@ -47,6 +49,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
 		return // it has not begun
 	}
+
 	name := r.op.Hook.Name
 	if o := r.outcome; o.Held > 0 {
 		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open",
@@ -57,6 +60,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 		}
 		u.output.Write("WARNING", name, text)
 	}
+
 	took := formatDuration(r.endedAt.Sub(r.op.Started))
 	if failure != "" {
 		u.output.Write("ERROR", name, fmt.Sprintf("%s failed after %s: %s", r.op.Hook, took, failure))

@@ -19,6 +19,7 @@ func (l *lastError) note(level, message string) {
 	if level != "ERROR" && level != "CRITICAL" {
 		return
 	}
+
 	if strings.Contains(message, "\n") {
 		message = text.HideSecrets(message) // one line of a private key does not tell that it is of one
 	}
@@ -49,5 +50,6 @@ func lastTelling(text string) string {
 		}
 		text = text[:max(0, rest)]
 	}
+
 	return ""
 }

@@ -26,6 +26,7 @@ func (u *uniter) measureUnit(s decide.Snapshot) {
 	if u.State.Metrics == nil {
 		return
 	}
+
 	u.State.Metrics.Set(float64(s.CountQueued()), queueMetric, "unit", u.Unit)
 	now := []string{"unit", u.Unit, "state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending), "workload", cmp.Or(s.Unit.Status.Status, "unknown")}
 	if !slices.Equal(now, u.measured) {

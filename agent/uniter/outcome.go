@@ -24,11 +24,13 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		u.leaveInFlight()
 		return nil
 	}
+
 	u.server.Unregister(r.op.ClientID)
 	u.faultPoint("after-exit")
 	if hook.IsAction(r.op.Hook) {
 		return u.recordActionOutcome(ctx)
 	}
+
 	var changes []hookctx.Change
 	var next *runningHook
 	failure := r.outcome.Failure
@@ -36,6 +38,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		failure = r.endReason
 	}
 	var err error
+
 	if failure == "" {
 		changes, next, err = u.commitSuccess(ctx, r, u.mayContinue(ctx))
 		if errors.Is(err, state.ErrTooLarge) {
@@ -52,6 +55,7 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		next = nil
 		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
 	}
+
 	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
 }
 
@@ -68,16 +72,19 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	if err != nil && !gone && !errors.Is(err, errRecorded) {
 		return err
 	}
+
 	if !gone {
 		u.faultPoint("after-commit")
 		log()
 	}
+
 	u.clearRunning()
 	if next != nil && err == nil {
 		u.spawn(ctx, next)
 	} else {
 		u.releaseTicket()
 	}
+
 	return nil
 }
 
@@ -91,6 +98,7 @@ func explainRefusal(r *runningHook, err error) string {
 	case errors.Is(err, state.ErrNotLeader):
 		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
 	}
+
 	return ""
 }
 
@@ -102,11 +110,13 @@ func (u *uniter) commitSuccess(
 ) (changes []hookctx.Change, next *runningHook, err error) {
 	record := r.runRecord("")
 	attempts := 0
+
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
 		if attempts++; attempts > 1 {
 			u.cache.invalidate() // it has what an attempt would have written
 			next = nil
 		}
+
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
@@ -122,8 +132,10 @@ func (u *uniter) commitSuccess(
 		if next = u.prepareNext(tx); next == nil {
 			return nil
 		}
+
 		return next.recordBegin(tx, u.Unit)
 	})
+
 	u.countRunRecord(record, err)
 	return changes, next, err
 }
@@ -137,6 +149,7 @@ func (r *runningHook) seenVersion() int64 {
 	case r.op.Hook.Relation == state.NoRelation:
 		return max(r.op.Version, r.ctx.SeenConfig())
 	}
+
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
@@ -145,6 +158,7 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 		if err := clearOp(tx, u.Unit, op); err != nil {
 			return err
 		}
+
 		env, err := tx.Environment()
 		if err != nil {
 			return err
@@ -152,8 +166,10 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 		if err := u.addRunRecord(tx, r); err != nil {
 			return err
 		}
+
 		return recordFailure(tx, u.Unit, op, r, env.RetryHooks())
 	})
+
 	u.countRunRecord(r, err)
 	return err
 }
@@ -163,6 +179,7 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	if err := tx.PrefetchHook(unit, op.Hook.Relation, hook.Member(op.Hook)); err != nil {
 		return err
 	}
+
 	now, ok, err := tx.Op(unit)
 	if err != nil {
 		return err
@@ -170,6 +187,7 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	if !ok || now.ID != op.ID {
 		return errRecorded
 	}
+
 	return tx.ClearOp(unit)
 }
 
@@ -188,6 +206,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		if err := recordSecretHook(tx, unit, h); err != nil {
 			return err
 		}
+
 		return recordStorageHook(tx, h)
 	}
 
@@ -195,6 +214,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if err != nil {
 		return err
 	}
+
 	rs.State, rs.Failure = state.RelationUp, nil
 	rs.CreatedOwed = rs.CreatedOwed && h.Kind != hook.Created
 	if h.Kind == hook.Broken {
@@ -203,6 +223,7 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if err := tx.PutRelationState(unit, h.Relation, rs); err != nil {
 		return err
 	}
+
 	return updateMember(tx, unit, h, seen)
 }
 
@@ -211,6 +232,7 @@ func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if h.Secret == "" {
 		return nil
 	}
+
 	r, err := record.Get(tx.View, h.Secret)
 	if errors.Is(err, state.ErrNotFound) {
 		return nil
@@ -218,6 +240,7 @@ func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if err != nil {
 		return err
 	}
+
 	decide.SecretHookDone(&r, unit, h, now())
 	return record.Put(tx, r)
 }
@@ -238,6 +261,7 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	if err != nil || !ok {
 		return err
 	}
+
 	if h.Kind == hook.Changed {
 		m = hook.Done(m, seen)
 	}
@@ -245,6 +269,7 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		tx.RemoveMember(unit, h.Relation, name)
 		return nil
 	}
+
 	return tx.PutMember(unit, h.Relation, name, m)
 }
 
@@ -259,21 +284,26 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	if err != nil {
 		return err
 	}
+
 	interrupted := u.Interrupts(op)
 	retry = retry && !interrupted
+
 	if h.Relation != state.NoRelation {
 		rs, _, err := tx.RelationState(unit, h.Relation)
 		if err != nil {
 			return err
 		}
+
 		rs.State, rs.Failure = state.RelationError, newFailure(rs.Failure, h, r, retry, now())
 		rs.Failure.Interrupted = interrupted
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
+
 	st := decide.ErrorState(h.Kind)
 	if st == "" {
 		return nil
 	}
+
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
 		w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
@@ -298,11 +328,13 @@ func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, no
 		Since:    now.UTC(),
 		Attempts: 1,
 	}
+
 	if before != nil && before.Hook == h {
 		f.Since = before.Since
 		f.Attempts = before.Attempts + 1
 		f.Backoff = before.Backoff
 	}
+
 	if !r.orphaned {
 		f.Backoff++
 	}

@@ -17,6 +17,7 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
 	}
+
 	own, err := v.Uniter(name)
 	if err != nil {
 		return decide.Snapshot{}, err
@@ -25,6 +26,7 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	if err != nil || s.Gone {
 		return s, err
 	}
+
 	return s, readMembers(v, &s)
 }
 
@@ -44,6 +46,7 @@ func readSurroundings(
 	if err != nil {
 		return s, err
 	}
+
 	s.Uniter = own
 	service, err := readSettings(v, &s)
 	if err != nil {
@@ -55,6 +58,7 @@ func readSurroundings(
 	if err := readLeader(v, &s); err != nil {
 		return s, err
 	}
+
 	if deployed := s.Uniter.Workflow.Charm; deployed != "" && deployed != s.Charm {
 		if s.Upgrade, err = v.Upgrade(service.Name); err != nil {
 			return s, err
@@ -65,18 +69,22 @@ func readSurroundings(
 	} else if ok {
 		s.Action = &asked
 	}
+
 	if session, ok, err := v.Debug(name); err != nil {
 		return s, err
 	} else if ok {
 		s.Debug = &session
 	}
+
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
 		return s, err
 	}
+
 	s.AddVanished()
 	if s.Storages, err = v.UnitStorages(name); err != nil {
 		return s, err
 	}
+
 	return s, readSecrets(v, &s)
 }
 
@@ -88,6 +96,7 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	if err != nil {
 		return service, err
 	}
+
 	config, err := v.Config(service.Name)
 	s.Charm = service.Charm
 	s.ConfigVersion = config.Version
@@ -107,6 +116,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 		return nil, err
 	}
 	all := make(map[int]decide.Relation, len(stored))
+
 	for _, r := range stored {
 		concerns, err := v.IsRelationFor(r, unit)
 		if err != nil {
@@ -115,6 +125,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 		if !concerns {
 			continue
 		}
+
 		end, _ := r.Endpoint(unit.Service)
 		one := decide.Relation{
 			Relation: hook.Relation{
@@ -126,11 +137,13 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 			Life:        r.Life,
 			ToPrincipal: isToPrincipal(r, unit),
 		}
+
 		if r.Scope == charm.Container {
 			one.Principal = cmp.Or(unit.Principal, unit.Name)
 		}
 		all[r.ID] = one
 	}
+
 	return all, nil
 }
 
@@ -145,16 +158,19 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 		if err != nil {
 			return err
 		}
+
 		r.Members = slices.DeleteFunc(members, func(m state.Member) bool { return !concernsUnit(s, r, m) })
 		m, ok, err := readMembership(v, id, r.RemoteService)
 		if err != nil {
 			return err
 		}
+
 		if ok {
 			r.Members = append(r.Members, m)
 		}
 		s.Relations[id] = r
 	}
+
 	return nil
 }
 
@@ -167,10 +183,12 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	if err != nil {
 		return err
 	}
+
 	in = in && concernsUnit(s, r, m)
 	i, was := slices.BinarySearchFunc(r.Members, of.Name, func(m state.Member, unit string) int {
 		return charm.CompareUnits(m.Unit, unit)
 	})
+
 	switch {
 	case in && was:
 		r.Members[i] = m
@@ -179,6 +197,7 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	case was:
 		r.Members = slices.Delete(r.Members, i, i+1)
 	}
+
 	s.Relations[of.Relation] = r
 	return nil
 }
@@ -221,16 +240,19 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 	if err != nil {
 		return err
 	}
+
 	s.Secrets = decide.Secrets{Managed: own.Owned, Granted: shared.Granted}
 	if len(shared.Owned) > 0 {
 		leader, err := v.Leader(s.Unit.Service)
 		if err != nil {
 			return err
 		}
+
 		if leader == s.Unit.Name {
 			s.Secrets.Managed = slices.Concat(own.Owned, shared.Owned)
 		}
 	}
+
 	s.Secrets.Records, err = record.Read(v, slices.Concat(own.Consumed, s.Secrets.Managed))
 	return err
 }
@@ -245,6 +267,7 @@ func readCharmHooks(
 	if url == "" || url == known.Charm {
 		return known, nil
 	}
+
 	c, err := v.Charm(url)
 	if errors.Is(err, state.ErrNotFound) {
 		return decide.CharmHooks{Made: known.Made}, nil // whoever needs the charm will say so
@@ -252,6 +275,7 @@ func readCharmHooks(
 	if err != nil {
 		return decide.CharmHooks{}, err
 	}
+
 	h := decide.NewCharmHooks(url, c, known.Made)
 	h.Dialect = service.DialectOf(c)
 	return h, nil
@@ -264,10 +288,12 @@ func Owed(v *state.View, unit string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	s.Now, s.StatusInterval = now(), 0
 	next := decide.Next(s)
 	if _, waits := next.(decide.Wait); waits {
 		return "", nil
 	}
+
 	return next.String(), nil
 }

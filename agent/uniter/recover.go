@@ -30,11 +30,13 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if inFlight {
 		if err := u.reapHook(ctx, op); err != nil {
 			return err
 		}
 	}
+
 	err = u.commitStep(ctx, "recover", func(tx *state.Tx) error { return recordRestart(tx, u.Unit) })
 	return state.IgnoreNotFound(err) // the first step will find that the unit is gone
 }
@@ -54,6 +56,7 @@ func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	if err != nil || !killed {
 		return err
 	}
+
 	why := "the hook was running when its agent died"
 	if hook.IsAction(op.Hook) {
 		why = whyKilled
@@ -61,6 +64,7 @@ func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	if err := u.commitFailure(ctx, op, newRunRecord(op, why)); err != nil && !errors.Is(err, errRecorded) {
 		return err
 	}
+
 	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, why))
 	u.Log.Warn("killed a hook of an agent that died", "hook", op.Hook.Name)
 	return nil
@@ -86,12 +90,14 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 		if err := u.watch.Renew(ctx, u.State, revision, []string{"restored"}, state.WatchUnit(u.Unit)); err != nil {
 			return err
 		}
+
 		u.Loop.MarkUnbounded()
 		select {
 		case <-u.watch.Events():
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		if _, _, err := u.watch.Take(); err != nil {
 			return err
 		}
@@ -109,6 +115,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 			agreed = !marked
 			return err
 		}
+
 		if known, err = readKnownRuns(v, u.Unit); err != nil {
 			return err
 		}
@@ -128,6 +135,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 			return false, 0, err
 		}
 	}
+
 	missing := u.Folder.MissingStorage(environment, storages)
 	if len(missing) > 0 {
 		differs = describeMissing(differs, missing)
@@ -136,6 +144,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		u.Log.Warn("the folder is not as the restored records say; waiting for an operator",
 			"difference", differs)
 	}
+
 	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
 	return err == nil && (differs == "" || mark.Accepted), revision, err
 }
@@ -173,6 +182,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	if err != nil {
 		return k, err
 	}
+
 	history, err := v.HookRuns(unit)
 	if err != nil {
 		return k, err
@@ -181,6 +191,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	if err != nil {
 		return k, err
 	}
+
 	k = knownRuns{charm: w.Charm, running: op.ID, ended: map[string]bool{}}
 	var at time.Time
 	add := func(id string, ended time.Time) {
@@ -188,6 +199,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 			k.last, at = id, ended
 		}
 	}
+
 	for _, h := range history {
 		add(h.ID, h.Ended)
 	}
@@ -196,6 +208,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 			add(a.Run, a.Completed)
 		}
 	}
+
 	return k, nil
 }
 
@@ -203,6 +216,7 @@ func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil
 	}
+
 	id, err := hookexec.LastRun(f.ProcessPath())
 	switch {
 	case err != nil:
@@ -214,5 +228,6 @@ func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	case k.ended[id]:
 		return "its folder is older than its records", nil
 	}
+
 	return "a hook has run in its folder that its records do not know", nil
 }

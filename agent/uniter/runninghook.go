@@ -62,6 +62,7 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 		}
 		return err
 	}
+
 	if s.From == decide.FromCrash {
 		u.logUnrecordedEnd(*snap.Uniter.Op)
 	}
@@ -88,6 +89,7 @@ func (u *uniter) checkSocket() error {
 	if err != nil {
 		return err
 	}
+
 	u.Log.Info("the socket moves", "from", u.server.Path(), "to", path)
 	_ = u.server.Close() // what lies at its path is not ours any more
 	u.server = next
@@ -120,19 +122,23 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 			return err
 		}
 	}
+
 	if err := recordArrivals(tx, unit, r.queued); err != nil {
 		return err
 	}
+
 	if r.from == decide.FromOperator {
 		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
 			return err
 		}
 	}
+
 	if r.from == decide.FromFailure {
 		if err := takeRetry(tx, unit, h.Relation); err != nil {
 			return err
 		}
 	}
+
 	if r.from == decide.FromQueue && h.Kind != hook.Broken {
 		m := hook.Take(r.entry)
 		m.Version = max(m.Version, r.op.Version)
@@ -140,6 +146,7 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 			return err
 		}
 	}
+
 	return tx.PutOp(unit, r.op)
 }
 
@@ -159,6 +166,7 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		if u.Resolved != state.ResolvedRetry {
 			return nil
 		}
+
 		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 			if w.Failure != nil {
 				w.Failure.Backoff = 0
@@ -167,6 +175,7 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		if err != nil {
 			return err
 		}
+
 		return tx.ClearResolved(unit, relation)
 	}
 
@@ -177,12 +186,14 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err != nil {
 		return err
 	}
+
 	if rs.Failure != nil {
 		rs.Failure.Backoff = 0
 	}
 	if err := tx.PutRelationState(unit, relation, rs); err != nil {
 		return err
 	}
+
 	return tx.ClearResolved(unit, relation)
 }
 
@@ -196,6 +207,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	if why := env.Relation.TooManyMembers(); why != "" {
 		u.output.Write("WARNING", r.op.Hook.Name, why)
 	}
+
 	spec := hookexec.Spec{
 		ID:       r.op.ID,
 		Hook:     r.op.Hook.Name,
@@ -217,6 +229,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 		Interrupt: interrupted.Done(),
 		Fault:     u.faultPoint,
 	}
+
 	go func() {
 		defer close(r.done)
 		r.outcome = u.runner.Run(ctx, r.withAction(spec, r.facts.action))
@@ -249,8 +262,10 @@ func (u *uniter) endHook(why error) error {
 		return nil
 	}
 	defer u.killHook()
+
 	timer := time.NewTimer(shutdownTimeout)
 	defer timer.Stop()
+
 	select {
 	case <-u.running.done:
 	case <-timer.C:
@@ -260,12 +275,15 @@ func (u *uniter) endHook(why error) error {
 			<-u.running.done
 			break
 		}
+
 		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again",
 			"hook", u.running.op.Hook.Name)
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
+
 	return u.recordOutcome(ctx)
 }
 
@@ -295,6 +313,7 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	if !u.cache.isFresh() {
 		return nil
 	}
+
 	snap := u.cache.snap
 	snap.Now, snap.LastHook = now(), u.lastHookEnd
 	next, snap := decide.NextTogether(snap)
@@ -302,10 +321,12 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil {
 		return nil
 	}
+
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
 		return nil // the loop comes to it, and says so
 	}
+
 	return u.newRunningHook(s, snap, facts)
 }
 
@@ -320,10 +341,12 @@ func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	case h.Relation == state.NoRelation:
 		return snap.ConfigVersion
 	}
+
 	for _, m := range snap.Relations[h.Relation].Members {
 		if m.Unit == hook.Member(h) {
 			return m.Version
 		}
 	}
+
 	return 0
 }

@@ -48,6 +48,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
 	}
+
 	for _, key := range w.Keys() {
 		id, member, ok := state.RelationRecordOf(unit, key)
 		_, isEntered := c.snap.Uniter.Relations[id]
@@ -61,6 +62,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 			c.staleRest = true
 		}
 	}
+
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
 	}
@@ -101,6 +103,7 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 		u.cache.invalidate()
 		return err
 	}
+
 	u.cache.applyWrites(u.Unit, wrote)
 	return nil
 }
@@ -111,6 +114,7 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	if lost {
 		u.cache.invalidate()
 	}
+
 	u.cache.markStale(keys)
 	if err == nil {
 		err = u.refreshCache(ctx)
@@ -119,6 +123,7 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 		u.cache.invalidate()
 		return decide.Snapshot{}, err
 	}
+
 	s := u.cache.snap
 	s.Now = now()
 	s.LastHook = u.lastHookEnd
@@ -133,6 +138,7 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.isFresh() {
 		return nil
 	}
+
 	var revision int64
 	err := u.State.View(ctx, func(v *state.View) (err error) {
 		if err := u.cache.refresh(v, u.Unit); err != nil {
@@ -144,6 +150,7 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 	if err != nil || u.cache.snap.Gone {
 		return err
 	}
+
 	return u.renewWatch(ctx, u.cache.snap, revision)
 }
 
@@ -158,6 +165,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	case c.staleRest:
 		fresh, err = c.readRest(v, unit)
 	}
+
 	switch {
 	case err != nil || fresh.Gone:
 	case len(c.staleMembers) > maxSingleReads:
@@ -174,6 +182,7 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	if err != nil {
 		return err // the view may call again, and must not find what was read in part
 	}
+
 	*c = snapshotCache{valid: true, snap: fresh, madeHooks: c.madeHooks}
 	return nil
 }
@@ -184,6 +193,7 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err
 	}
+
 	fresh, err := readSurroundings(v, unit, c.snap.Uniter, c.snap.Hooks)
 	if err != nil || fresh.Gone {
 		return fresh, err
@@ -191,10 +201,12 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	if !slices.Equal(slices.Sorted(maps.Keys(fresh.Relations)), slices.Sorted(maps.Keys(c.snap.Relations))) {
 		return fresh, readMembers(v, &fresh)
 	}
+
 	for id, r := range fresh.Relations {
 		r.Members = c.snap.Relations[id].Members
 		fresh.Relations[id] = r
 	}
+
 	return fresh, nil
 }
 
@@ -204,8 +216,10 @@ func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return
 	}
+
 	u.madeHooksAt = u.lastHookEnd
 	var made []string
+
 	// Whoever runs a hook says what is wrong with it.
 	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks"))
 	for _, e := range entries {
@@ -213,6 +227,7 @@ func (u *uniter) noteMadeHooks() {
 			made = append(made, e.Name())
 		}
 	}
+
 	if !slices.Equal(made, u.cache.madeHooks) {
 		u.cache.madeHooks = made
 		u.cache.invalidate()

@@ -16,6 +16,7 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 			err = fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
 		}
 	}()
+
 	bound := u.Folder.StorageOf(environment, s)
 	if !s.Made {
 		if err := bound.CheckFree(); err != nil {
@@ -25,9 +26,11 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 			return err
 		}
 	}
+
 	if err := u.Folder.BindStorage(bound); err != nil {
 		return err
 	}
+
 	u.Log.Info("storage is there", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
 	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error {
 		return tx.SetStorageBound(s.ID, bound.Location)
@@ -40,10 +43,12 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil
 	}
+
 	for _, s := range snap.Storages {
 		if s.State == state.StoragePending || s.State == state.StorageUnbinding {
 			continue
 		}
+
 		err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s))
 		if err != nil && (s.State == state.StorageDetaching || snap.Unit.Life != state.Alive) {
 			u.Log.Warn("storage that the unit is to give back is not there", "storage", s.ID, "error", err)
@@ -51,6 +56,7 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
 		}
 	}
+
 	u.rebound = true
 	return nil
 }

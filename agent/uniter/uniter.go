@@ -93,6 +93,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.Close()
+
 	hookLock, err := o.Folder.OpenHookLock()
 	if err != nil {
 		return err
@@ -101,6 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Folder.LinkTools(o.Tools); err != nil {
 		return err
 	}
+
 	socket, err := o.Socket()
 	if err != nil {
 		return err
@@ -109,11 +111,13 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+
 	u := &uniter{Options: o, rawUpdate: o.Update, server: srv, hookLock: hookLock, lastHookEnd: time.Now()}
 	u.Update = u.commit
 	u.output = o.Logs.Open(o.Unit, o.Folder.Log())
 	defer u.close()
 	defer u.clearMetrics()
+
 	return u.run(ctx)
 }
 
@@ -130,6 +134,7 @@ func (u *uniter) close() {
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
+
 	for agreed, recovered := false, false; ; {
 		u.Loop.MarkBusy()
 		var err error
@@ -144,6 +149,7 @@ func (u *uniter) run(ctx context.Context) error {
 		default:
 			finished, err = u.runStep(ctx)
 		}
+
 		switch {
 		case ctx.Err() != nil:
 			endErr := u.endHook(context.Cause(ctx))
@@ -172,6 +178,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if err != nil {
 		return false, err
 	}
+
 	u.measureUnit(snap)
 	if !snap.Gone {
 		u.Nominate(snap.Unit.Life == state.Alive)
@@ -179,6 +186,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if err := u.rebindStorage(snap); err != nil {
 		return false, err
 	}
+
 	next, snap := decide.NextTogether(snap)
 	u.cache.noteDecided(next, snap)
 	u.Log.Debug("next", "step", next.String())
@@ -225,6 +233,7 @@ func (u *uniter) beginTurn() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("cannot lock the unit's hooks: %w", err)
 	}
+
 	if !may {
 		if !u.quiesced {
 			u.Log.Info("a backup copies the unit's storage: no hook begins until it is done")
@@ -245,6 +254,7 @@ func (u *uniter) endTurn() {
 	if u.turnBegan.IsZero() {
 		return
 	}
+
 	if err := u.hookLock.End(); err != nil {
 		u.Log.Error("cannot unlock the unit's hooks: a backup of its storage waits", "error", err)
 	}
@@ -265,11 +275,13 @@ func (u *uniter) waitForChange(
 		defer timer.Stop()
 		timeout = timer.C
 	}
+
 	var ended <-chan struct{}
 	if u.running != nil {
 		ended = u.running.done
 	}
 	u.Loop.MarkUnbounded()
+
 	select {
 	case <-u.watch.Events():
 	case <-granted:
@@ -278,6 +290,7 @@ func (u *uniter) waitForChange(
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -290,6 +303,7 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 		scopes = append(scopes, state.WatchMembers(id, snap.Relations[id].RemoteService))
 		about = append(about, strconv.Itoa(id))
 	}
+
 	if ids := snap.Secrets.IDs(); len(ids) > 0 {
 		scopes, about = append(scopes, record.Watch(ids)), append(about, ids...)
 	}
@@ -300,5 +314,6 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 		}
 		scopes, about = append(scopes, state.WatchStorages(ids)), append(about, ids...)
 	}
+
 	return u.watch.Renew(ctx, u.State, revision, about, scopes...)
 }

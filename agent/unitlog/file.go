@@ -50,6 +50,7 @@ func (f *logFile) write(l state.LogLine) error {
 	if err := f.rotateAbove(limit); err != nil {
 		return err
 	}
+
 	if f.handle == nil {
 		if err := f.openFile(); err != nil {
 			return err
@@ -70,6 +71,7 @@ func formatLine(l state.LogLine) string {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
+
 	return b.String()
 }
 
@@ -83,6 +85,7 @@ func (f *logFile) openFile() error {
 		opened.Close()
 		return err
 	}
+
 	f.handle, f.size = opened, info.Size()
 	return nil
 }

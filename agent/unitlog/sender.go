@@ -64,16 +64,19 @@ func (s *Sender) wake() {
 
 func (s *Sender) run() {
 	var retry backoff.Exponential
+
 	for {
 		select {
 		case <-time.After(batchDelay):
 		case <-s.now:
 		case <-s.ctx.Done():
 		}
+
 		logs := s.take()
 		if len(logs) == 0 {
 			return
 		}
+
 		switch err := s.sendEach(logs); {
 		case s.ctx.Err() != nil:
 			return
@@ -99,6 +102,7 @@ func (s *Sender) take() (logs []*Log) {
 	if len(s.waiting) > 0 {
 		s.wake()
 	}
+
 	return logs
 }
 
@@ -108,12 +112,14 @@ func (s *Sender) sendEach(logs []*Log) (err error) {
 	if s.send(logs) == nil {
 		return nil
 	}
+
 	for _, l := range logs {
 		if e := s.send([]*Log{l}); e != nil {
 			s.addLog(l)
 			err = e
 		}
 	}
+
 	return err
 }
 
@@ -125,9 +131,11 @@ func (s *Sender) send(logs []*Log) error {
 		lines[l.Unit] = append(lines[l.Unit], batch...)
 		counts[i] = len(batch)
 	}
+
 	if err := s.State.AppendLogs(s.ctx, lines); err != nil {
 		return err
 	}
+
 	for i, l := range logs {
 		l.removeSent(counts[i])
 	}

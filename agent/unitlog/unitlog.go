@@ -81,6 +81,7 @@ func (l *Log) enqueueLine(line state.LogLine) {
 		l.dropped++
 		return
 	}
+
 	l.pending = append(l.pending, line)
 	l.pendingSize += lineSize(line)
 	if !l.queued {
@@ -122,6 +123,7 @@ func (l *Log) removeSent(n int) {
 	for _, line := range l.pending[:n] {
 		bytes += lineSize(line)
 	}
+
 	l.pendingSize -= bytes
 	l.pending = l.pending[n:]
 	if l.dropped > 0 {
@@ -132,6 +134,7 @@ func (l *Log) removeSent(n int) {
 		l.pendingSize += lineSize(line)
 		l.dropped = 0
 	}
+
 	switch {
 	case bytes > batchSize && !l.closed:
 		l.pause = time.AfterFunc(time.Duration(bytes)*time.Second/maxRate, func() { l.sender.addLog(l) })
@@ -155,6 +158,7 @@ func (l *Log) Close() {
 			l.sender.addLog(l)
 		}
 	}
+
 	l.mu.Unlock()
 	l.sender.wake()
 	select {
@@ -162,6 +166,7 @@ func (l *Log) Close() {
 	case <-time.After(2 * time.Second):
 	case <-l.sender.ctx.Done():
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file.close()

@@ -33,11 +33,13 @@ func (w *Watch) Renew(
 	if w.isAbout(about) {
 		return nil
 	}
+
 	w.Close()
 	watcher, err := st.Watch(ctx, revision, scopes...)
 	if err != nil {
 		return err
 	}
+
 	w.watcher = watcher
 	w.about = about
 	w.feed = state.NewFeed()
@@ -65,6 +67,7 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil
 	}
+
 	set := w.feed.Take()
 	if set.All {
 		w.Close()
@@ -73,6 +76,7 @@ func (w *Watch) Take() (keys []string, lost bool, err error) {
 		}
 		return nil, true, set.Err
 	}
+
 	for _, c := range set.Changes {
 		keys = append(keys, c.Key)
 	}
@@ -85,6 +89,7 @@ func (w *Watch) Close() {
 	if w.watcher == nil {
 		return
 	}
+
 	w.cancel()
 	w.watcher.Close()
 	w.wg.Wait()

@@ -35,6 +35,7 @@ func appendPair(dst []byte, key, value string) []byte {
 	if key == "" || len(key) > MaxKey {
 		panic("internal error: no AMP key: " + strconv.Quote(key))
 	}
+
 	dst = append(dst, 0, byte(len(key)))
 	dst = append(dst, key...)
 	dst = append(dst, byte(len(value)>>8), byte(len(value)))
@@ -65,6 +66,7 @@ func (b Box) Value(key string) string {
 	if !ok || !b.Has(ChunkKey(key, 1)) {
 		return value
 	}
+
 	chunks, size := 0, 0
 	for ; b.Has(ChunkKey(key, chunks)); chunks++ {
 		size += len(b[ChunkKey(key, chunks)])
@@ -73,6 +75,7 @@ func (b Box) Value(key string) string {
 	for i := range chunks {
 		joined = append(joined, b[ChunkKey(key, i)]...)
 	}
+
 	return string(joined)
 }
 
@@ -149,14 +152,17 @@ func (d *Decoder) Pair() (key, value []byte, err error) {
 		d.at, d.size = k.end, 0
 		return k.bytes, nil, nil
 	}
+
 	v, err := d.readField(k.end, MaxValue)
 	if !v.whole || err != nil {
 		return nil, nil, err
 	}
+
 	d.size += 4 + len(k.bytes) + len(v.bytes)
 	if d.size+2 > d.Limit {
 		return nil, nil, ErrTooLarge
 	}
+
 	d.at = v.end
 	return k.bytes, v.bytes, nil
 }
@@ -172,6 +178,7 @@ func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil
 	}
+
 	n := int(d.buf[at])<<8 | int(d.buf[at+1])
 	if n > limit {
 		return field{}, ErrKeyLength
@@ -179,10 +186,12 @@ func (d *Decoder) readField(at, limit int) (field, error) {
 	if d.size+2+n > d.Limit {
 		return field{}, ErrTooLarge
 	}
+
 	end := at + 2 + n
 	if len(d.buf) < end {
 		return field{}, nil
 	}
+
 	return field{bytes: d.buf[at+2 : end], end: end, whole: true}, nil
 }
 

@@ -23,12 +23,14 @@ func findOption(argv []string, name, other string) string {
 		if key != name && key != other {
 			continue
 		}
+
 		if !joined && i+1 < len(argv) {
 			i++
 			value = argv[i]
 		}
 		found = value
 	}
+
 	return found
 }
 
@@ -59,6 +61,7 @@ func joinArgs(argv []string) string {
 		}
 		joined = append(joined, arg...)
 	}
+
 	return string(joined)
 }
 
@@ -74,11 +77,13 @@ func callerDescriptor(path string) (fd int, ok bool) {
 	case "/dev/stderr":
 		return 2, true
 	}
+
 	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/"} {
 		if len(path) > len(folder) && path[:len(folder)] == folder {
 			return inheritedDescriptor(path[len(folder):]), true
 		}
 	}
+
 	return 0, false
 }
 
@@ -89,10 +94,12 @@ func inheritedDescriptor(number string) int {
 	if err != nil {
 		return -1
 	}
+
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 	if errno != 0 || flags&syscall.FD_CLOEXEC != 0 {
 		return -1
 	}
+
 	return fd
 }
 
@@ -100,6 +107,7 @@ func readFile(path string, ahead []byte) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
 	}
+
 	fd, ok := callerDescriptor(path)
 	if !ok {
 		var err error
@@ -108,12 +116,14 @@ func readFile(path string, ahead []byte) (data []byte, problem string) {
 		}
 		defer syscall.Close(fd)
 	}
+
 	return readAll(fd, path, ahead)
 }
 
 // What is ahead of the file was read before.
 func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	buf := append(make([]byte, 0, bufferSize(fd)+len(ahead)), ahead...)
+
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
@@ -125,6 +135,7 @@ func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 		if n == 0 {
 			return buf, ""
 		}
+
 		buf = buf[:len(buf)+n]
 		if len(buf) > wire.MaxFile {
 			return nil, "read " + path + ": it has more than 17 MiB, and a value may have 16 MiB"
@@ -156,6 +167,7 @@ func stdinKind() string {
 	if err := syscall.Fstat(0, &st); err != nil {
 		return wire.StdinNone
 	}
+
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFIFO:
 		return wire.StdinFIFO
@@ -166,5 +178,6 @@ func stdinKind() string {
 			return wire.StdinTerminal
 		}
 	}
+
 	return wire.StdinNone
 }

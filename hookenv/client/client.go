@@ -39,6 +39,7 @@ func IsTool(argv0 string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -53,6 +54,7 @@ func Run(argv []string) int {
 	if id == "" {
 		return fail("no client id: hook tools run in hooks and under juju do (JUJU_CLIENT_ID is not set)")
 	}
+
 	path := findOption(argv, "--socket", "--socket")
 	if path == "" {
 		path = os.Getenv("JUJU_SOCKET")
@@ -60,11 +62,13 @@ func Run(argv []string) int {
 	if path == "" {
 		return fail("cannot connect to the agent: JUJU_SOCKET is not set")
 	}
+
 	c, err := dial(path)
 	if err != nil {
 		return fail("cannot connect to " + path + ": " + err.Error())
 	}
 	defer syscall.Close(c.fd)
+
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
@@ -93,6 +97,7 @@ func (c *conn) exchange(request []byte, id string) int {
 		if err = c.receive(answer.addPair); err != nil {
 			break
 		}
+
 		switch {
 		case answer.box.Value(wire.KeyErrorCode) == wire.CodeUnknownClient:
 			return fail("hook context gone")
@@ -103,6 +108,7 @@ func (c *conn) exchange(request []byte, id string) int {
 		}
 		err = c.sendFile(answer.box.Value(wire.KeyWant), id)
 	}
+
 	return fail("cannot hear from the agent: " + err.Error())
 }
 
@@ -116,6 +122,7 @@ func (c *conn) sendFile(path, id string) error {
 	if problem != "" {
 		return c.send(amp.End(amp.Append(box, wire.KeyProblem, problem)))
 	}
+
 	for i := 0; i == 0 || len(data) > 0; i++ {
 		part := data[:min(len(data), amp.MaxValue)]
 		if err := c.send(amp.Append(box, amp.ChunkKey(wire.KeyValue, i), string(part))); err != nil {
@@ -123,6 +130,7 @@ func (c *conn) sendFile(path, id string) error {
 		}
 		box, data = box[:0], data[len(part):]
 	}
+
 	return c.send(amp.End(box))
 }
 
@@ -140,16 +148,19 @@ func dial(path string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for {
 		err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: path})
 		if err != syscall.EINTR {
 			break
 		}
 	}
+
 	if err != nil {
 		syscall.Close(fd)
 		return nil, err
 	}
+
 	return &conn{fd: fd, decoder: amp.Decoder{Limit: maxAnswer}}, nil
 }
 
@@ -192,6 +203,7 @@ func (c *conn) readMore(chunk []byte) error {
 	if err != nil {
 		return err
 	}
+
 	c.decoder.Feed(chunk[:n])
 	return nil
 }

@@ -19,6 +19,7 @@ func writeAll(fd int, p []byte) error {
 		if n > 0 {
 			p = p[n:]
 		}
+
 		switch err {
 		case nil, syscall.EINTR:
 		case syscall.EAGAIN:
@@ -27,6 +28,7 @@ func writeAll(fd int, p []byte) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -63,6 +65,7 @@ func singleFdSet(fd int) *syscall.FdSet {
 	if fd >= syscall.FD_SETSIZE {
 		return nil
 	}
+
 	set.Bits[fd/word] |= 1 << (fd % word)
 	return &set
 }
@@ -91,6 +94,7 @@ func (a *answer) openOutput() {
 	if a.opened {
 		return
 	}
+
 	a.opened = true
 	writeAll(2, a.skipPrinted([]byte(a.box.Value(wire.KeyStderr))))
 	fd, ok := callerDescriptor(a.outputPath())
@@ -122,6 +126,7 @@ func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
 	}
+
 	if err := writeAll(a.out, a.skipPrinted(part)); err != nil && err != syscall.EPIPE &&
 		err != syscall.ECONNRESET {
 		a.problem = "write " + a.outputPath() + ": " + err.Error()
@@ -134,6 +139,7 @@ func (a *answer) finish() int {
 		return fail("cannot understand the agent's answer")
 	}
 	a.openOutput()
+
 	if _, ok := callerDescriptor(a.outputPath()); !ok && a.problem == "" {
 		if err := syscall.Close(a.out); err != nil {
 			a.problem = "write " + a.outputPath() + ": " + err.Error()
@@ -142,6 +148,7 @@ func (a *answer) finish() int {
 	if a.problem != "" {
 		return fail(a.problem)
 	}
+
 	return code
 }
 

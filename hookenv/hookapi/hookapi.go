@@ -122,6 +122,7 @@ func (p Port) String() string {
 	case p.From == p.To:
 		return fmt.Sprintf("%d/%s", p.From, p.Protocol)
 	}
+
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
@@ -141,6 +142,7 @@ func (e *PortConflict) Error() string {
 			e.Want, e.Open, e.Unit,
 		)
 	}
+
 	return fmt.Sprintf("cannot open %v: it overlaps %v, which %s has open on this machine",
 		e.Want, e.Open, e.Unit)
 }

@@ -28,6 +28,7 @@ func (s *Server) serve(raw net.Conn) {
 		decoder: amp.Decoder{Limit: s.limits.maxBox}, chunk: make([]byte, 16<<10),
 	}
 	first := c.now().Add(c.limits.firstBoxTimeout)
+
 	for {
 		box, err := c.readBox(context.Background(), first)
 		if err == nil {
@@ -50,21 +51,25 @@ func (s *Server) serve(raw net.Conn) {
 func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
 	deadline := first
+
 	for begun := false; ; {
 		box, err := c.decoder.Next()
 		if err != nil || box != nil {
 			return box, err
 		}
+
 		if c.decoder.Pending() && !begun {
 			begun = true
 			deadline = c.now().Add(c.limits.boxTimeout)
 		}
+
 		if err := c.net.SetReadDeadline(deadline); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil { // it may have set its deadline before ours
 			return nil, ctx.Err()
 		}
+
 		n, err := c.net.Read(c.chunk)
 		c.decoder.Feed(c.chunk[:n])
 		if errors.Is(err, io.EOF) && c.decoder.Pending() {

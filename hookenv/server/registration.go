@@ -27,6 +27,7 @@ func (r *registration) beginCall() bool {
 	if r.ended {
 		return false
 	}
+
 	r.calls.Add(1)
 	return true
 }

@@ -83,6 +83,7 @@ func (s *Server) Renew() error {
 	if err != nil {
 		return err
 	}
+
 	if s.listener != nil {
 		s.listener.Close()
 	}
@@ -137,6 +138,7 @@ func (s *Server) Close() error {
 	for _, id := range ids {
 		s.Unregister(id)
 	}
+
 	var err error
 	if !again {
 		close(s.closing)
@@ -145,6 +147,7 @@ func (s *Server) Close() error {
 			err = errors.Join(err, os.Remove(s.path))
 		}
 	}
+
 	s.mu.Lock()
 	for conn := range s.conns {
 		conn.Close()
@@ -162,6 +165,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 			<-s.slots
 			return
 		}
+
 		if err != nil {
 			s.log.Warn("cannot accept a hook tool", "error", err)
 			<-s.slots
@@ -171,6 +175,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 			}
 			continue
 		}
+
 		if s.addConn(conn) {
 			s.goroutines.Go(func() { s.serve(conn) })
 		}
@@ -185,6 +190,7 @@ func (s *Server) addConn(conn net.Conn) bool {
 		conn.Close()
 		return false
 	}
+
 	s.conns[conn] = s.now()
 	return true
 }
@@ -224,6 +230,7 @@ func (s *Server) acquireSlot() bool {
 func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	late := s.now().Add(-s.limits.idleTimeout)
 	closed := 0
 	for conn, since := range s.conns {
@@ -232,6 +239,7 @@ func (s *Server) closeIdle() {
 			closed++
 		}
 	}
+
 	if closed > 0 {
 		s.log.Warn("cut off hook tools that ask for nothing, to make room", "connections", closed)
 	}
@@ -242,6 +250,7 @@ func hasUnread(conn net.Conn) bool {
 	if err != nil {
 		return false // it is closed
 	}
+
 	bytes := 0
 	err = raw.Control(func(fd uintptr) { bytes, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return err == nil && bytes > 0
@@ -254,6 +263,7 @@ func (s *Server) markWaiting(conn net.Conn, waiting bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if _, open := s.conns[conn]; open {
 		s.conns[conn] = since
 	}

@@ -22,12 +22,14 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 			path, len(path), maxSocketPath,
 		)
 	}
+
 	if err := prepareFolder(filepath.Dir(path)); err != nil {
 		return nil, nil, err
 	}
 	if err := removeStale(path); err != nil {
 		return nil, nil, err
 	}
+
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot listen at %q: %w", path, err)
@@ -35,11 +37,13 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot close %q to others: %w", path, err), listener.Close())
 	}
+
 	listener.SetUnlinkOnClose(false) // by then another may lie there
 	made, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot look at %q: %w", path, err), listener.Close())
 	}
+
 	return listener, made, nil
 }
 
@@ -61,6 +65,7 @@ func prepareFolder(folder string) error {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return fmt.Errorf("cannot use the socket folder %q: it has mode %#o and must have 0700", folder, mode)
 	}
+
 	return nil
 }
 
@@ -73,6 +78,7 @@ func removeStale(path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot look at %q: %w", path, err)
 	}
+
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("cannot listen at %q: a file that is no socket is there", path)
 	}
@@ -81,6 +87,7 @@ func removeStale(path string) error {
 		conn.Close()
 		return fmt.Errorf("cannot listen at %q: another process serves it", path)
 	}
+
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("cannot tell whether %q is served: %w", path, err)
 	}

@@ -25,10 +25,12 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	if command == "" || ask == "" {
 		return errors.New("a box that asks for nothing")
 	}
+
 	s.log.Debug("asked", "command", command, "tool", toolName(box), "directory", box.Value(wire.KeyDirectory))
 	if refused := checkBox(command, box); refused != nil {
 		return c.refuse(ask, *refused)
 	}
+
 	r, ok := s.findHook(box.Value(wire.KeyClientID))
 	if !ok || !r.beginCall() {
 		return c.refuse(ask, goneRefusal())
@@ -36,11 +38,13 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	if command == wire.CommandTool {
 		return s.runTool(c, r, box)
 	}
+
 	pairs, refused := runCommand(r, command, box)
 	r.calls.Done()
 	if refused != nil {
 		return c.refuse(ask, *refused)
 	}
+
 	return c.reply(ask, pairs...)
 }
 
@@ -63,6 +67,7 @@ func requiredKeys(command string) (names []string, known bool) {
 	case commandList, "flush", "sync", "wait":
 		return nil, true
 	}
+
 	return nil, false
 }
 
@@ -72,19 +77,23 @@ func checkBox(command string, box amp.Box) *refusal {
 	if !known {
 		return &refusal{codeBadRequest, fmt.Sprintf("unknown command %q", command)}
 	}
+
 	for _, name := range append(names, wire.KeyClientID) {
 		if !box.Has(name) {
 			return &refusal{codeBadRequest, fmt.Sprintf("%s needs %s", command, name)}
 		}
 	}
+
 	if command == wire.CommandTool {
 		return nil
 	}
+
 	for _, name := range []string{wire.KeyClientID, keyUnit, keySetting, keyBlob, keyRelation} {
 		if !utf8.ValidString(box.Value(name)) {
 			return &refusal{codeBadRequest, name + " is not UTF-8"}
 		}
 	}
+
 	return nil
 }
 
@@ -100,6 +109,7 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 			Now:   s.now,
 		})
 	})
+
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
 		err := c.refuse(files.ask, goneRefusal()) // the client waits for it, also where its file was asked for
@@ -108,9 +118,11 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 		}
 		return err
 	}
+
 	if files.lost != nil {
 		return files.lost
 	}
+
 	return c.sendResult(r.ctx, files.ask, result)
 }
 
@@ -123,6 +135,7 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 			result = hookenv.Result{Exit: 1, Stderr: []byte(fmt.Sprintf("ERROR internal error: %v\n", p))}
 		}
 	}()
+
 	return run()
 }
 
@@ -137,6 +150,7 @@ func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) err
 			pairs = append(pairs, p)
 		}
 	}
+
 	if err := c.net.SetWriteDeadline(time.Time{}); err != nil {
 		return err
 	}
@@ -164,10 +178,12 @@ func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 		f.lost = err
 		return nil, err
 	}
+
 	f.ask = box.Value(wire.KeyAsk)
 	if problem := box.Value(wire.KeyProblem); problem != "" {
 		return nil, errors.New(problem)
 	}
+
 	return []byte(box.Value(wire.KeyValue)), nil
 }
 
@@ -175,6 +191,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 	if err := f.conn.reply(f.ask, pair{wire.KeyWant, path}); err != nil {
 		return nil, err
 	}
+
 	box, err := f.conn.readBox(ctx, time.Time{})
 	switch {
 	case ctx.Err() != nil:
@@ -184,6 +201,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 	case box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID:
 		return nil, errors.New("a box that is not the file asked for")
 	}
+
 	return box, nil
 }
 
@@ -214,6 +232,7 @@ func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal)
 		members := strings.Join(r.hook.Facts().Members, " ")
 		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, toRefusal(r, err)
 	}
+
 	return nil, &refusal{codeReserved, command + " is reserved"}
 }
 
@@ -229,5 +248,6 @@ func toRefusal(r *registration, err error) *refusal {
 	case tools.IsCallerError(err):
 		return &refusal{codeBadRequest, err.Error()}
 	}
+
 	return &refusal{codeInternal, err.Error()}
 }

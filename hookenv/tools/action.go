@@ -28,6 +28,7 @@ func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 // A later KEY=VALUE wins over what it contradicts.
 func parseResults(words []string) (map[string]any, error) {
 	results := map[string]any{}
+
 	for _, word := range words {
 		path, value, ok := strings.Cut(word, "=")
 		if !ok {
@@ -36,6 +37,7 @@ func parseResults(words []string) (map[string]any, error) {
 		if err := hookenv.CheckText(value); err != nil {
 			return nil, fmt.Errorf("cannot set %q: %w", path, err)
 		}
+
 		keys := strings.Split(path, ".")
 		if slices.Contains([]string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}, keys[0]) {
 			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
@@ -48,6 +50,7 @@ func parseResults(words []string) (map[string]any, error) {
 		}
 		putNested(results, keys, value)
 	}
+
 	return results, nil
 }
 
@@ -69,6 +72,7 @@ func printParameters(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
+
 	if action.Parameters == nil {
 		action.Parameters = map[string]any{}
 	}
@@ -94,12 +98,14 @@ func stringList(value any) any {
 	if !ok {
 		return value
 	}
+
 	texts := make([]string, len(list))
 	for i, item := range list {
 		if texts[i], ok = item.(string); !ok {
 			return value
 		}
 	}
+
 	return texts
 }
 

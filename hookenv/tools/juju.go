@@ -47,15 +47,18 @@ func (l *jujuLogger) parseLevel() (level string, known bool) {
 	case level == "WARN":
 		return "WARNING", true
 	}
+
 	if slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}, level) {
 		return level, true
 	}
+
 	return "INFO", false
 }
 
 func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 	now := false
 	f.AddBool(&now, "at once", "now")
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		_, err := inv.Hook.Action(ctx)
 		if err == nil {
@@ -65,6 +68,7 @@ func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 		if !errors.Is(err, hookapi.ErrNoAction) {
 			return err
 		}
+
 		return inv.Hook.Reboot(ctx, now)
 	}
 }

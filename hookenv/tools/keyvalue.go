@@ -15,6 +15,7 @@ func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes ma
 	return func(f *hookenv.FlagSet) hookenv.Runner {
 		file := ""
 		f.AddString(&file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")
+
 		return func(ctx context.Context, inv *hookenv.Invocation) error {
 			changes, err := readChanges(ctx, inv, file)
 			if err != nil {
@@ -23,6 +24,7 @@ func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes ma
 			if err := inv.RequireLocalUnit(); err != nil {
 				return err
 			}
+
 			return set(ctx, inv, changes)
 		}
 	}
@@ -34,6 +36,7 @@ func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map
 	if err != nil || file == "" {
 		return given, err
 	}
+
 	data, err := inv.Files.Read(ctx, file)
 	if err != nil {
 		return nil, err
@@ -42,12 +45,14 @@ func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map
 	if err != nil {
 		return nil, err
 	}
+
 	empty := ""
 	for key, value := range changes {
 		if value == nil {
 			changes[key] = &empty
 		}
 	}
+
 	maps.Copy(changes, given)
 	return changes, nil
 }
@@ -67,6 +72,7 @@ func parsePairs(args []string) (map[string]*string, error) {
 		}
 		changes[key] = &value
 	}
+
 	return changes, nil
 }
 
@@ -86,6 +92,7 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}
+
 	settings, err := inv.Hook.LeaderSettings(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read leadership settings: %w", err)
@@ -94,6 +101,7 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 		inv.Format = hookenv.FormatJSON
 		return inv.Print(nil) // "null", as charm libraries know it from Juju
 	}
+
 	return printSettings(inv, settings, key)
 }
 
@@ -103,6 +111,7 @@ func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map
 			changes[key] = nil
 		}
 	}
+
 	if err := inv.Hook.SetLeaderSettings(ctx, changes); err != nil {
 		return fmt.Errorf("cannot write leadership settings: %w", err)
 	}
@@ -123,11 +132,13 @@ func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
 	strict := false
 	f.AddBool(&strict, "fail if the key is not there", "strict")
 	f.AddFormat()
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		notes, err := inv.Hook.State(ctx)
 		if err != nil {
 			return err
 		}
+
 		key := keyArgument(inv)
 		value, set := notes[key]
 		switch {
@@ -138,6 +149,7 @@ func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
 		case !set && !inv.IsModern():
 			return inv.Print(nil)
 		}
+
 		return inv.Print(value)
 	}
 }
@@ -157,6 +169,7 @@ func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 	all := false
 	f.AddBool(&all, "print all options, also those without a value", "a", "all")
 	f.AddFormat()
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		key := inv.Arg(0)
 		if all && key != "" {
@@ -165,10 +178,12 @@ func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
 		if err := inv.CheckUnitCall(1); err != nil {
 			return err
 		}
+
 		config, err := inv.Hook.Config(ctx)
 		if key != "" {
 			return inv.PrintResult(inv.ConvertFloats(config[key]), err)
 		}
+
 		printed := maps.Clone(config)
 		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
 		return inv.PrintResult(inv.ConvertFloats(printed), err)

@@ -34,6 +34,7 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	if err != nil {
 		return err
 	}
+
 	network, err := inv.Hook.Network(ctx, binding, relation)
 	if errors.Is(err, hookapi.ErrUnknownBinding) {
 		return fmt.Errorf("no network config found for binding %q", binding)
@@ -41,6 +42,7 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	if err != nil {
 		return err
 	}
+
 	return inv.PrintResult(g.selectValues(inv, binding, network))
 }
 
@@ -51,6 +53,7 @@ func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error)
 	if err := inv.LimitArgs(1); err != nil {
 		return "", err
 	}
+
 	return inv.Args[0], inv.RequireLocalUnit()
 }
 
@@ -62,6 +65,7 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return 0, err
 	}
+
 	return g.resolveRelation(ctx, inv, "")
 }
 
@@ -70,15 +74,18 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 	if g.egress {
 		asked["egress-subnets"] = n.Egress
 	}
+
 	if g.ingress {
 		asked["ingress-address"] = bindAddress(n)
 		if len(n.Ingress) > 0 {
 			asked["ingress-address"] = n.Ingress[0]
 		}
 	}
+
 	if g.bind {
 		asked["bind-address"] = bindAddress(n)
 	}
+
 	switch {
 	case g.primary && len(asked) > 0:
 		return nil, errors.New("--primary-address must be the only flag specified")
@@ -91,6 +98,7 @@ func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n 
 	case len(asked) > 1:
 		return asked, nil
 	}
+
 	for _, value := range asked {
 		return value, nil
 	}
@@ -112,6 +120,7 @@ func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) ma
 	for _, i := range n.Interfaces {
 		interfaces = append(interfaces, interfaceDictionary(i, older))
 	}
+
 	if len(interfaces) > 0 {
 		all["bind-addresses"] = interfaces
 	}
@@ -121,6 +130,7 @@ func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) ma
 	if len(n.Ingress) > 0 {
 		all["ingress-addresses"] = n.Ingress
 	}
+
 	return all
 }
 
@@ -133,6 +143,7 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 		}
 		addresses = append(addresses, address)
 	}
+
 	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
 	if older {
 		one["macaddress"], one["interfacename"] = i.MAC, i.Name
@@ -148,5 +159,6 @@ func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}
+
 	return inv.PrintResult(inv.Hook.Address(ctx, setting == "public-address"))
 }

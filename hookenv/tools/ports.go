@@ -36,16 +36,19 @@ func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
+
 	inv.DeprecateFormat(p.format)
 	ports, err := p.expandPorts(ctx, inv, port, unit)
 	if err != nil {
 		return err
 	}
+
 	for _, port := range ports {
 		if err := inv.Hook.SetPort(ctx, unit, port, p.open); err != nil {
 			return rewordUnknown(err, unit)
 		}
 	}
+
 	return nil
 }
 
@@ -57,10 +60,12 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 		}
 		return "", inv.RequireUnitArgument()
 	}
+
 	unit := inv.Args[1]
 	if inv.Facts.Unit != "" && !inv.Facts.Operator && unit != inv.Facts.Unit {
 		return "", hookenv.UsageErrorf("cannot change ports of %s: a unit changes its own", unit)
 	}
+
 	return unit, inv.LimitArgs(2)
 }
 
@@ -77,6 +82,7 @@ func (p *portChanger) expandPorts(
 	case p.open || !isOwn: // a hook is not told what another unit has open
 		return []hookapi.Port{port}, nil
 	}
+
 	return closedRanges(ctx, inv, port)
 }
 
@@ -89,6 +95,7 @@ func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Por
 			ports = append(ports, other)
 		}
 	}
+
 	return ports, err
 }
 
@@ -106,6 +113,7 @@ func (p *portChanger) expandEndpoints(
 			return nil, err
 		}
 	}
+
 	for name := range strings.SplitSeq(p.endpoints, ",") {
 		port.Endpoint = strings.TrimSpace(name)
 		if mine && !slices.Contains(known, port.Endpoint) {
@@ -114,6 +122,7 @@ func (p *portChanger) expandEndpoints(
 		}
 		ports = append(ports, port)
 	}
+
 	return ports, nil
 }
 
@@ -126,6 +135,7 @@ func parsePort(text string) (hookapi.Port, error) {
 	if numbers == "icmp" {
 		return hookapi.Port{Protocol: "icmp"}, nil
 	}
+
 	port := hookapi.Port{Protocol: protocol}
 	first, last, isRange := strings.Cut(numbers, "-")
 	if !isRange {
@@ -134,6 +144,7 @@ func parsePort(text string) (hookapi.Port, error) {
 	if strings.Contains(last, "-") {
 		return port, fmt.Errorf("invalid port range %q", numbers)
 	}
+
 	for _, bound := range []struct {
 		to   *int
 		text string
@@ -144,6 +155,7 @@ func parsePort(text string) (hookapi.Port, error) {
 		}
 		*bound.to = n
 	}
+
 	return port, checkPort(port)
 }
 
@@ -158,6 +170,7 @@ func checkPort(p hookapi.Port) error {
 	case p.From < 0 || p.To > 65535:
 		return fmt.Errorf("port range bounds must be between 0 and 65535, got %d-%d", p.From, p.To)
 	}
+
 	return nil
 }
 
@@ -165,6 +178,7 @@ func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	endpoints := false
 	f.AddBool(&endpoints, "print the endpoints of each range too", "endpoints")
 	f.AddFormat()
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		ports, err := inv.Hook.Ports(ctx)
 		return inv.PrintResult(formatPorts(ports, endpoints), err)
@@ -181,9 +195,11 @@ func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 		}
 		endpoints[text] = append(endpoints[text], cmp.Or(port.Endpoint, "*"))
 	}
+
 	if !withEndpoints {
 		return lines
 	}
+
 	for i, text := range lines {
 		lines[i] = text + " (" + joinEndpoints(endpoints[text]) + ")"
 	}

@@ -26,10 +26,12 @@ func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result 
 	if len(call.Argv) == 0 {
 		return hookenv.ErrorResult(errors.New("no tool named"))
 	}
+
 	tool, ok := findTool(path.Base(call.Argv[0]))
 	if !ok {
 		return hookenv.ErrorResult(hookenv.UsageErrorf("unknown tool %q", call.Argv[0]))
 	}
+
 	return tool.Run(ctx, h, call)
 }
 
@@ -98,6 +100,7 @@ func All() []hookenv.Tool {
 		{Name: "unit-get", Check: atLeastOne("no setting specified"), Prepare: hookenv.WithOutput(printAddress)},
 		{Name: "unit-relations", Prepare: prepareUnitRelations},
 	}
+
 	for _, name := range unsupportedNames() {
 		all = append(all, hookenv.Tool{Name: name, Prepare: prepareUnsupported})
 	}
@@ -180,14 +183,17 @@ func parseReference(value string) (ref reference, ok bool) {
 	if id, isNumber := parseRelationNumber(strings.TrimPrefix(value, classicPrefix)); isNumber {
 		return reference{id: id, hasNumber: true}, true
 	}
+
 	colon := strings.LastIndexByte(value, ':')
 	if colon < 0 {
 		return reference{name: value}, value != ""
 	}
+
 	id, isNumber := parseRelationNumber(value[colon+1:])
 	if !isNumber {
 		return reference{}, false
 	}
+
 	return reference{name: value[:colon], id: id, hasNumber: true}, true
 }
 

@@ -22,6 +22,7 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
 	f.AddBool(&l.app, "list the service instead of its units", "app")
+
 	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName,
 		typeService, typeUnit)
 	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
@@ -49,6 +50,7 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err != nil {
 		return err
 	}
+
 	relations = slices.DeleteFunc(relations, func(r hookapi.Relation) bool { return !l.matches(r) })
 	switch {
 	case l.app && l.isSingle() && len(relations) == 1:
@@ -56,6 +58,7 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	case l.wantsAdjacency(inv):
 		return inv.Print(buildAdjacency(l.newView(viewer).filterByRole(relations)))
 	}
+
 	return inv.Print(l.listItems(inv, relations, viewer))
 }
 
@@ -74,6 +77,7 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 			return "", err
 		}
 	}
+
 	return l.viewerArgument(ctx, inv)
 }
 
@@ -83,11 +87,13 @@ func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invoca
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
 	}
+
 	name := inv.TrimName(inv.Args[0])
 	err := checkKnown(ctx, inv.Hook, name)
 	if IsCallerError(err) && inv.IsModern() && !isUnit(name) {
 		return "", inv.LimitArgs(0)
 	}
+
 	if len(inv.Args) > 1 {
 		err = inv.LimitArgs(1)
 	}
@@ -125,6 +131,7 @@ func (l *relationLister) readRelations(
 		}
 		return listRelations(ctx, inv.Hook, viewer)
 	}
+
 	side := viewer
 	if len(inv.Args) == 0 {
 		side = ""
@@ -133,6 +140,7 @@ func (l *relationLister) readRelations(
 	if err != nil {
 		return nil, err
 	}
+
 	r, err := inv.Hook.Relation(ctx, id)
 	if _, has := findEnd(r, serviceOf(viewer)); err == nil && viewer != "" && !has {
 		err = hookapi.ErrRelationNotFound
@@ -162,6 +170,7 @@ func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.
 	case typeRelationName:
 		return v.listRelationNames(relations)
 	}
+
 	return v.listUnits(relations)
 }
 
@@ -170,6 +179,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	if err != nil {
 		return err
 	}
+
 	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
 	ids := []string{}
 	for _, r := range relations {
@@ -177,6 +187,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
 		}
 	}
+
 	return inv.PrintResult(ids, err)
 }
 
@@ -187,10 +198,12 @@ func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) 
 	if inv.Facts.Relation == hookapi.NoRelation {
 		return "", hookenv.UsageErrorf("no endpoint name specified")
 	}
+
 	r, err := inv.Hook.Relation(ctx, inv.Facts.Relation)
 	if err != nil {
 		return "", err
 	}
+
 	end, _ := findEnd(r, inv.Facts.Service)
 	return end.Name, nil
 }
@@ -199,6 +212,7 @@ func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 	w := &relationFlag{}
 	w.addFlags(f)
 	f.AddFormat()
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := w.checkRelation(ctx, inv); err != nil {
 			return err
@@ -248,6 +262,7 @@ func (v relationView) listUnits(relations []hookapi.Relation) []string {
 			}
 		}
 	}
+
 	return sortUnits(units)
 }
 
@@ -258,6 +273,7 @@ func (v relationView) listServices(relations []hookapi.Relation) []string {
 			services = append(services, end.Service)
 		}
 	}
+
 	slices.Sort(services)
 	return slices.Compact(services)
 }
@@ -271,6 +287,7 @@ func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 			}
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -294,10 +311,12 @@ func buildAdjacency(relations []hookapi.Relation) map[string]any {
 				"units":         sortUnits(append([]string{}, end.Units...)),
 			}
 		}
+
 		all[formatRelationID(hookapi.Classic, r, "")] = map[string]any{
 			"interface": r.Interface,
 			"services":  services,
 		}
 	}
+
 	return all
 }

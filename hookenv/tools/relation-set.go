@@ -34,6 +34,7 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err != nil {
 		return err
 	}
+
 	given, err := classifyArguments(inv)
 	if err != nil {
 		return err
@@ -42,22 +43,26 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err != nil {
 		return err
 	}
+
 	inv.DeprecateFormat(s.format)
 	changes, err := s.readChanges(ctx, inv, given)
 	if err != nil {
 		return err
 	}
+
 	if s.app {
 		if err := checkServiceWrite(ctx, inv); err != nil {
 			return err
 		}
 	}
+
 	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
 	if len(changes) == 0 {
 		// What the hook may not change is refused all the same: it is for the hook's reach to say, not for what is given.
 		err := inv.Hook.SetSettings(ctx, node, nil)
 		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}
+
 	err = writeNode(ctx, inv.Hook, node, changes)
 	return s.rewordNotFound(inv, err)
 }
@@ -67,6 +72,7 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	if inv.Facts.Unit == "" || inv.Facts.Operator {
 		return nil
 	}
+
 	leads, err := inv.Hook.IsLeader(ctx)
 	if err != nil {
 		return err
@@ -84,6 +90,7 @@ func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	if last < 0 || !isUnit(inv.Args[last]) {
 		return "", inv.RequireUnitArgument()
 	}
+
 	unit := inv.Args[last]
 	inv.Args = inv.Args[:last]
 	return unit, checkUnitWrite(inv.Facts, unit)
@@ -98,6 +105,7 @@ type settingArguments struct {
 // Empty arguments are skipped: scripts make them of unset variables.
 func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	var a settingArguments
+
 	for _, arg := range inv.Args {
 		key, value, isPair := strings.Cut(arg, "=")
 		switch {
@@ -116,6 +124,7 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 			return a, hookenv.UsageErrorf(`expected "key=value", got %q`, arg)
 		}
 	}
+
 	return a, nil
 }
 
@@ -138,6 +147,7 @@ func (s *relationSetter) readChanges(
 			inv.WriteLog("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
 		}
 	}
+
 	changes := map[string]*string{}
 	for _, path := range files {
 		data, err := inv.Files.Read(ctx, path)
@@ -150,6 +160,7 @@ func (s *relationSetter) readChanges(
 		}
 		maps.Copy(changes, parsed)
 	}
+
 	return changes, addArguments(ctx, inv, given, changes)
 }
 
@@ -168,6 +179,7 @@ func addArguments(
 			return err
 		}
 	}
+
 	for _, pair := range given.pairs {
 		value, err := readPairValue(ctx, inv, pair[1])
 		if err != nil {
@@ -177,6 +189,7 @@ func addArguments(
 			return err
 		}
 	}
+
 	return nil
 }
 

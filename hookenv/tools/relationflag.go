@@ -28,6 +28,7 @@ func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 			return nil
 		}
 	}
+
 	f.AddFunc(take(1), "the relation: its name (db), its id (relation-42, db:42) or its number (42)", "VALUE",
 		"r", "relation", "relation-name")
 	f.AddFunc(take(2), "the same; not both", "VALUE", "relation-id")
@@ -44,6 +45,7 @@ func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocatio
 	case inv.Facts.Relation == hookapi.NoRelation:
 		return hookenv.UsageErrorf("no relation id specified")
 	}
+
 	return nil
 }
 
@@ -56,6 +58,7 @@ func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation)
 	case !ref.hasNumber:
 		return nil
 	}
+
 	_, err := describeRelation(ctx, inv.Hook, ref)
 	return r.rewordNotFound(inv, err)
 }
@@ -76,6 +79,7 @@ func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error 
 	case !inv.IsModern():
 		return hookenv.UsageErrorf("Relation not found")
 	}
+
 	why := errNoRelation
 	errors.As(err, &why)
 	return hookenv.UsageErrorf("invalid value %q for option %s: %v", r.value, r.option, why)
@@ -103,6 +107,7 @@ func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (
 	if ref.hasNumber {
 		return resolveNumber(ctx, h, ref, side)
 	}
+
 	return resolveName(ctx, h, ref.name, side)
 }
 
@@ -112,15 +117,18 @@ func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side stri
 	if err != nil {
 		return 0, err
 	}
+
 	if ref.name != "" && !slices.ContainsFunc(relation.Ends, func(e hookapi.End) bool { return e.Name == ref.name }) {
 		if h.Facts().Dialect != hookapi.Modern {
 			return 0, errNoRelation
 		}
 		h.Log("WARNING", fmt.Sprintf("relation %d is not called %q", ref.id, ref.name))
 	}
+
 	if !inReach(h.Facts(), relation, side) {
 		return 0, errNoRelation
 	}
+
 	return ref.id, nil
 }
 
@@ -150,16 +158,19 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 	if side == "" {
 		return 0, hookenv.UsageErrorf("no unit specified: relation %q is a name, and names are a unit's", name)
 	}
+
 	found, unknown := relationsNamed(ctx, h, name, side, side)
 	if unknown != nil && !errors.Is(unknown, hookapi.ErrUnknownUnit) {
 		return 0, unknown
 	}
+
 	if len(found) == 0 && facts.Unit != "" {
 		var err error
 		if found, err = relationsNamed(ctx, h, name, facts.Unit, side); err != nil {
 			return 0, err
 		}
 	}
+
 	return requireOne(facts.Dialect, name, found, unknown)
 }
 
@@ -168,6 +179,7 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	if err != nil {
 		return nil, err
 	}
+
 	var found []int
 	for _, r := range relations {
 		end, _ := findEnd(r, serviceOf(owner))
@@ -175,6 +187,7 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 			found = append(found, r.ID)
 		}
 	}
+
 	return found, nil
 }
 
@@ -190,6 +203,7 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error
 	case 1:
 		return found[0], nil
 	}
+
 	prefix := classicPrefix
 	if dialect == hookapi.Modern {
 		prefix = name + ":"
@@ -198,6 +212,7 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error
 	for _, id := range found {
 		ids = append(ids, prefix+strconv.Itoa(id))
 	}
+
 	return 0, hookenv.UsageErrorf("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
 }
 
@@ -208,10 +223,12 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	if err != nil {
 		return nil, err
 	}
+
 	if f := h.Facts(); f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service &&
 		!slices.Contains(ids, f.Relation) {
 		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
 	}
+
 	var relations []hookapi.Relation
 	for _, id := range ids {
 		r, err := h.Relation(ctx, id)
@@ -223,6 +240,7 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 		}
 		relations = append(relations, r)
 	}
+
 	return relations, nil
 }
 
@@ -239,6 +257,7 @@ func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service strin
 	if dialect != hookapi.Modern {
 		return classicPrefix + strconv.Itoa(r.ID)
 	}
+
 	end, ok := findEnd(r, service)
 	if !ok {
 		end = r.Ends[0] // seen from nobody: juju do without a unit

@@ -36,6 +36,7 @@ func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[strin
 	if err != nil {
 		return nil, rewordUnknown(err, node.Unit+node.Service)
 	}
+
 	return maps.Clone(settings), nil
 }
 
@@ -62,6 +63,7 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	if f.Broken && node.Relation == f.Relation && f.Dialect != hookapi.Modern { // Juju lets charms do it
 		return errBrokenChange
 	}
+
 	err := h.SetSettings(ctx, node, changes)
 	if errors.Is(err, hookapi.ErrNotLeader) {
 		return errNotLeader
@@ -69,10 +71,12 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	if err != nil {
 		return rewordUnknown(err, node.Unit+node.Service)
 	}
+
 	if node.Unit != "" && node.Unit != f.Unit && f.Unit != "" && !f.Operator {
 		h.Log("INFO",
 			fmt.Sprintf("%s changed settings of %s in %s%d", f.Unit, node.Unit, classicPrefix, node.Relation))
 	}
+
 	return nil
 }
 
@@ -104,10 +108,12 @@ func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) 
 	if err != nil {
 		return "", target.rewordNotFound(h, err)
 	}
+
 	value, ok := settings[key]
 	if !ok {
 		return "", ErrNoKey
 	}
+
 	return value, nil
 }
 
@@ -121,6 +127,7 @@ func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string
 	if err := checkUnitWrite(h.Facts(), node.Unit); err != nil {
 		return err
 	}
+
 	changes, err := hookenv.ParseJSONBlob(blob)
 	if err != nil {
 		return hookenv.UsageErrorf("%v", err)
@@ -128,6 +135,7 @@ func SetSettings(ctx context.Context, h hookapi.Hook, target Target, blob string
 	if len(changes) == 0 {
 		return nil
 	}
+
 	return target.rewordNotFound(h, writeNode(ctx, h, node, changes))
 }
 
@@ -137,6 +145,7 @@ func ListRelationIDs(ctx context.Context, h hookapi.Hook) ([]string, error) {
 	if f.Unit == "" {
 		return nil, hookenv.UsageErrorf("no unit specified: run juju do with --unit")
 	}
+
 	relations, err := listRelations(ctx, h, f.Unit)
 	ids := []string{}
 	for _, r := range relations {
@@ -191,20 +200,24 @@ func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	if err := g.parseArguments(ctx, inv); err != nil {
 		return err
 	}
+
 	name := g.name
 	id, err := g.resolveRelation(ctx, inv, name)
 	if err != nil {
 		return err
 	}
+
 	if name == "" {
 		if name, err = g.defaultName(inv, id); err != nil {
 			return err
 		}
 	}
+
 	settings, err := readNode(ctx, inv.Hook, nodeAddress(id, name, g.app))
 	if err != nil {
 		return g.rewordNotFound(inv, err)
 	}
+
 	return printSettings(inv, settings, g.key)
 }
 
@@ -212,6 +225,7 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err
 	}
+
 	g.key, g.name = keyArgument(inv), inv.TrimName(inv.Arg(1))
 	switch {
 	case len(inv.Args) < 2 || isUnit(g.name):
@@ -220,6 +234,7 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	case !g.app:
 		return hookenv.UsageErrorf("expected unit name, got application name %q", g.name)
 	}
+
 	return inv.LimitArgs(2)
 }
 
@@ -237,6 +252,7 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 	case id == f.Relation && f.Broken:
 		return "", errBrokenOthers
 	}
+
 	return f.Unit, nil
 }
 
@@ -248,5 +264,6 @@ func printSettings(inv *hookenv.Invocation, settings map[string]string, key stri
 	if value, ok := settings[key]; ok {
 		return inv.Print(value)
 	}
+
 	return inv.Print(nil)
 }

@@ -33,6 +33,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	case len(inv.Args) == 0 && g.query.Label == "":
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
+
 	id, err := takeSecretID(inv)
 	if g.query.ID = id; id == "" && g.query.Label == "" {
 		return err // with a label the first argument may be a key
@@ -40,6 +41,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}
+
 	content, err := inv.Hook.SecretContent(ctx, g.query)
 	if err != nil {
 		return err
@@ -47,6 +49,7 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	if len(inv.Args) == 0 {
 		return inv.Print(secret.Content(content).Texts())
 	}
+
 	name, form, _ := strings.Cut(inv.Args[0], "#")
 	value, there := content[name]
 	switch {
@@ -55,15 +58,18 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	case form == "base64":
 		value = []byte(base64.StdEncoding.EncodeToString(value))
 	}
+
 	if inv.Format == hookenv.FormatJSON {
 		return inv.Print(string(value))
 	}
+
 	fmt.Fprintf(&inv.Stdout, "%s\n", value)
 	return nil
 }
 
 func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat(hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := inv.CheckUnitCall(0); err != nil {
 			return err
@@ -73,6 +79,7 @@ func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
 		for _, info := range infos {
 			ids = append(ids, info.ID)
 		}
+
 		return inv.PrintResult(ids, err)
 	}
 }
@@ -98,16 +105,19 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 	if err != nil {
 		return err
 	}
+
 	infos, err := inv.Hook.SecretInfos(ctx)
 	if err != nil {
 		return err
 	}
+
 	i := slices.IndexFunc(infos, func(s hookapi.SecretInfo) bool {
 		return s.ID == id || id == "" && s.Label == label
 	})
 	if i < 0 {
 		return fmt.Errorf("secret %q not found", id+label)
 	}
+
 	return inv.Print(map[string]any{infos[i].ID: describeSecret(infos[i])})
 }
 
@@ -121,23 +131,27 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 	if s.Description != "" {
 		shown["description"] = s.Description
 	}
+
 	for name, at := range map[string]time.Time{"expiry": s.Expires, "rotates": s.Rotates} {
 		if !at.IsZero() {
 			shown[name] = at.UTC().Format(time.RFC3339)
 		}
 	}
+
 	var access []any
 	for _, g := range s.Grants {
 		target := "application-" + g.Service
 		if g.Unit != "" {
 			target = "unit-" + strings.Replace(g.Unit, "/", "-", 1)
 		}
+
 		access = append(access, map[string]any{
 			"target": target,
 			"scope":  fmt.Sprintf("relation-%d", g.Relation),
 			"role":   "view",
 		})
 	}
+
 	if access != nil {
 		shown["access"] = access
 	}
@@ -146,6 +160,7 @@ func describeSecret(s hookapi.SecretInfo) map[string]any {
 
 func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddFormat(hookenv.FormatSmart, hookenv.FormatJSON, hookenv.FormatYAML)
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		spec, err := inv.Hook.CloudSpec(ctx)
 		if inv.FormatFor(spec) != hookenv.FormatJSON {
@@ -165,6 +180,7 @@ func cloudSpecForYAML(spec map[string]any) map[string]any {
 		"region": "", "endpoint": "", "identityendpoint": "", "storageendpoint": "",
 		"cacertificates": []any{}, "skiptlsverify": false, "iscontrollercloud": false,
 	}
+
 	for name, value := range spec {
 		shown[strings.ReplaceAll(name, "-", "")] = value
 	}
@@ -174,5 +190,6 @@ func cloudSpecForYAML(spec map[string]any) map[string]any {
 		"attributes": given["attrs"],
 		"redacted":   []any{},
 	}
+
 	return shown
 }

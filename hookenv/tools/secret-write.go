@@ -39,6 +39,7 @@ func (s *secretFlags) runAdd(ctx context.Context, inv *hookenv.Invocation) error
 	if s.change.Content == nil {
 		return hookenv.UsageErrorf("missing secret value or filename")
 	}
+
 	id, err := inv.Hook.AddSecret(ctx, s.owner == "unit", s.change)
 	if err != nil {
 		return err
@@ -53,8 +54,10 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if err := inv.RequireLocalUnit(); err != nil {
 		return err
 	}
+
 	read := func(path string) ([]byte, error) { return inv.Files.Read(ctx, path) }
 	content := secret.Content{}
+
 	if s.file != "" {
 		data, err := read(s.file)
 		if err != nil {
@@ -64,11 +67,13 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 		if err != nil {
 			return hookenv.UsageErrorf("%s holds no dictionary of texts", s.file) // the error may quote it
 		}
+
 		for key, value := range pairs {
 			if value != nil && err == nil {
 				err = content.Add(key, *value, read)
 			}
 		}
+
 		if err != nil {
 			return hookenv.UsageErrorf("%v", err)
 		}
@@ -82,6 +87,7 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if err != nil {
 		return hookenv.UsageErrorf("%v", err)
 	}
+
 	if len(content) > 0 {
 		s.change.Content = content
 	}
@@ -96,6 +102,7 @@ func takeSecretID(inv *hookenv.Invocation) (id string, err error) {
 	if id, err = secret.ParseID(inv.Args[0]); err != nil {
 		return "", hookenv.UsageErrorf("%v", err)
 	}
+
 	inv.Args = inv.Args[1:]
 	return id, inv.RequireLocalUnit()
 }
@@ -113,6 +120,7 @@ func takeOnlySecretID(inv *hookenv.Invocation) (string, error) {
 func prepareSecretSet(f *hookenv.FlagSet) hookenv.Runner {
 	s := &secretFlags{}
 	s.addFlags(f)
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id, err := takeSecretID(inv)
 		if err == nil {
@@ -121,6 +129,7 @@ func prepareSecretSet(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
+
 		return inv.Hook.SetSecret(ctx, id, s.change)
 	}
 }
@@ -129,6 +138,7 @@ func prepareSecretGrant(f *hookenv.FlagSet) hookenv.Runner {
 	g := &secretGrantee{}
 	g.relationFlag.addFlags(f)
 	f.AddString(&g.grant.Unit, "this unit only", "UNIT", "unit")
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id, err := takeOnlySecretID(inv)
 		if err == nil {
@@ -137,6 +147,7 @@ func prepareSecretGrant(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
+
 		return inv.Hook.GrantSecret(ctx, id, g.grant)
 	}
 }
@@ -158,10 +169,12 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 	g.relationFlag.addFlags(f)
 	f.AddString(&g.grant.Service, "all grants of this service", "SERVICE", "app", "application")
 	f.AddString(&g.grant.Unit, "all grants of this unit alone", "UNIT", "unit")
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if g.grant.Service != "" && g.grant.Unit != "" {
 			return hookenv.UsageErrorf("specify only one of application or unit")
 		}
+
 		id, err := takeOnlySecretID(inv)
 		if err == nil && (g.option != "" || g.grant.Service+g.grant.Unit == "") {
 			err = g.findRelation(ctx, inv)
@@ -169,6 +182,7 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
+
 		return inv.Hook.RevokeSecret(ctx, id, g.grant)
 	}
 }
@@ -181,6 +195,7 @@ func prepareSecretRemove(f *hookenv.FlagSet) hookenv.Runner {
 		}
 		return nil
 	}, "this revision only", "N", "revision")
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id, err := takeOnlySecretID(inv)
 		if err != nil {

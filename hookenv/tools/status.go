@@ -28,10 +28,12 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if asked := inv.Format != "" && inv.Format != hookenv.FormatSmart; !g.data && !asked {
 		return inv.Print(status.Status)
 	}
+
 	details := g.formatDetails(status)
 	if !g.application {
 		return inv.Print(details)
 	}
+
 	units := map[string]any{}
 	for name, unit := range status.Units {
 		units[name] = g.formatDetails(unit)
@@ -50,12 +52,14 @@ func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 			details["status-data"] = status.Data
 		}
 	}
+
 	return details
 }
 
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 	ofService := false
 	f.AddBool(&ofService, "set the status of the service, not of the unit", "application")
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		words := []string{"maintenance", "blocked", "waiting", "active"}
 		if !slices.Contains(words, inv.Args[0]) {
@@ -64,11 +68,13 @@ func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 		if err := inv.CheckUnitCall(2); err != nil {
 			return err
 		}
+
 		status := hookapi.Status{Status: inv.Args[0], Message: text.EscapeInvalid(inv.Arg(1))}
 		err := inv.Hook.SetStatus(ctx, ofService, status)
 		if errors.Is(err, hookapi.ErrNotLeader) {
 			return errors.New("this unit is not the leader")
 		}
+
 		return err
 	}
 }
@@ -103,5 +109,6 @@ func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
 		}
 		all[name] = one
 	}
+
 	return all
 }

@@ -17,6 +17,7 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 	id := ""
 	f.AddString(&id, "which storage; default: the one that the hook is about", "ID", "s")
 	f.AddFormat()
+
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id := cmp.Or(id, inv.Facts.Storage)
 		if id == "" {
@@ -25,23 +26,28 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 		if err := inv.LimitArgs(1); err != nil {
 			return err
 		}
+
 		all, err := inv.Hook.Storages(ctx)
 		if err != nil {
 			return err
 		}
+
 		i := slices.IndexFunc(all, func(s hookapi.Storage) bool { return s.ID == id })
 		if i < 0 {
 			return fmt.Errorf("storage %q not found", id)
 		}
+
 		described := map[string]string{"kind": "filesystem", "location": all[i].Location}
 		attribute := inv.Arg(0)
 		if attribute == "" {
 			return inv.Print(described)
 		}
+
 		value, known := described[attribute]
 		if !known {
 			return fmt.Errorf("invalid storage attribute %q", attribute)
 		}
+
 		return inv.Print(value)
 	}
 }
@@ -54,6 +60,7 @@ func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 			ids = append(ids, s.ID)
 		}
 	}
+
 	return inv.PrintResult(ids, err)
 }
 
@@ -70,6 +77,7 @@ func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 		}
 		counts[name] += max(count, 1)
 	}
+
 	if err := inv.Hook.AddStorage(ctx, counts); err != nil {
 		return fmt.Errorf("cannot add storage: %w", err)
 	}

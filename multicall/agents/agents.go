@@ -48,11 +48,13 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	if err != nil {
 		return err
 	}
+
 	hold, err := holdMachineFolder(ctx, d, dir)
 	if err != nil {
 		return err
 	}
 	defer hold.Release()
+
 	return g.withState(ctx, func(s *state.State) error {
 		session := state.NewSharedSession(s, true)
 		defer endSession(ctx, session)
@@ -61,12 +63,14 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		if err != nil {
 			return err
 		}
+
 		machine, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Machine, error) {
 			return v.Machine(g.Machine)
 		})
 		if err != nil {
 			return err
 		}
+
 		roles := []daemon.Role{func(ctx context.Context) error {
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
 		}}
@@ -106,6 +110,7 @@ func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if err != nil {
 		return err
 	}
+
 	return withMovedHint(daemon.RetryWhileAway(ctx, func() error {
 		return s.View(ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
 	}))
@@ -115,6 +120,7 @@ func withMovedHint(err error) error {
 	if !errors.Is(err, state.ErrClaimed) {
 		return err
 	}
+
 	return console.Hint(
 		err,
 		`if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`,
@@ -133,6 +139,7 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {
 		return hold, err
 	}
+
 	holder, gone := process.Holder(dir)
 	if gone != nil {
 		return nil, err
@@ -140,10 +147,12 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 	if service := systemd.ServiceOf(holder.PID); service != "" {
 		return nil, fmt.Errorf("%w: process %d of %s", err, holder.PID, service)
 	}
+
 	slog.Info("the machine's process is asked to end: from now on it is systemd's", "pid", holder.PID)
 	if err := local.Halt(ctx, dir, takeoverTimeout); err != nil {
 		return nil, err
 	}
+
 	return process.Take(dir)
 }
 
@@ -163,6 +172,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 	if err != nil {
 		return err
 	}
+
 	return g.withState(ctx, func(s *state.State) error {
 		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) {
 			return v.Unit(g.Unit)
@@ -170,15 +180,18 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		if err != nil {
 			return err
 		}
+
 		dir, err := g.makeMachineDir(e, record.Machine)
 		if err != nil {
 			return err
 		}
+
 		h := newHandover(e, g.Tools, d.Call.Applets)
 		o, err := g.agentOptions(d, h, s, dir)
 		if err != nil {
 			return err
 		}
+
 		return h.run(ctx, s, func(ctx context.Context) error {
 			return agent.RunUnit(ctx, agent.UnitOptions{Unit: g.Unit, Options: o})
 		})
@@ -202,12 +215,15 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 	if err != nil {
 		return err
 	}
+
 	return p.withState(ctx, func(s *state.State) error {
 		if err := refuseCopy(ctx, s, e); err != nil {
 			return err
 		}
+
 		h := newHandover(e, p.Tools, d.Call.Applets)
 		d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
+
 		return h.run(ctx, s, newProvisionerRole(s, nil, e), func(ctx context.Context) error {
 			select {
 			case <-h.drain:

@@ -35,6 +35,7 @@ type daemonFlags struct {
 // shell's PATH, may have started one that was replaced since.
 func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
+
 	if p.Env != "" {
 		var err error
 		if e, err = home.Load(p.Env); err != nil {
@@ -52,6 +53,7 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")),
 			"give --env DIR, or --state URL")
 	}
+
 	if p.Tools == "" {
 		binary, err := applet.ExecutablePath()
 		if err != nil {
@@ -59,6 +61,7 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		}
 		p.Tools = filepath.Dir(binary)
 	}
+
 	return e, nil
 }
 
@@ -68,6 +71,7 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")),
 			"give --env DIR, or --dir DIR")
 	}
+
 	dir := cmp.Or(p.Dir, e.MachineDir(id))
 	err := osutil.MkdirAll(dir, 0o755)
 	if err != nil {
@@ -89,6 +93,7 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 	if err != nil {
 		return err
 	}
+
 	if p.Metrics != "" {
 		s.Metrics = metrics.NewRegistry()
 	}
@@ -97,5 +102,6 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 		err = daemon.WhileAdvised(ctx, s, func() error { return f(s) })
 		stop()
 	}
+
 	return errors.Join(err, s.Close())
 }

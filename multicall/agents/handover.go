@@ -35,12 +35,14 @@ func newHandover(e home.Environment, tools string, links []string) *handover {
 // watch blocks until ctx is done, also after it has seen the order.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	logged := ""
+
 	for h.env.Dir != "" && ctx.Err() == nil {
 		err := h.checkTools(ctx, s)
 		if h.nextFolder != "" {
 			close(h.drain)
 			break
 		}
+
 		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {
 			break // which the others find out, too
 		}
@@ -48,12 +50,14 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 			logged = ""
 			continue
 		}
+
 		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
 			logged = err.Error()
 			slog.Warn("cannot see which binary to run; trying again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, daemon.RetryInterval)
 	}
+
 	<-ctx.Done()
 	return nil
 }
@@ -70,6 +74,7 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	if name := env.Tools; name != "" && name != h.ownTools && filepath.Base(name) == name {
 		if err := h.ensureTools(ctx, s, name); err != nil {
 			return err
@@ -78,6 +83,7 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 			return nil
 		}
 	}
+
 	return s.Await(ctx, revision, state.WatchEnvironment())
 }
 
@@ -88,6 +94,7 @@ func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	folder := filepath.Join(h.env.Dir, "tools", name)
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
+
 	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
 	version.Env = childenv.New(os.Environ(), childenv.Program)
 	version.WaitDelay = time.Second // for what it has started
@@ -96,6 +103,7 @@ func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 			"tools", name, "error", err, "output", string(out))
 		return false
 	}
+
 	slog.Info("going over to another binary", "from", h.ownTools, "to", name)
 	h.nextFolder = folder
 	return true

@@ -29,6 +29,7 @@ func (h *handover) ensureTools(ctx context.Context, s *state.State, name string)
 	if err := h.fetchTools(ctx, s, name); err != nil {
 		return err
 	}
+
 	return h.recordTools(name)
 }
 
@@ -45,11 +46,13 @@ func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) 
 	if err != nil {
 		return err
 	}
+
 	slog.Info("fetching another binary", "tools", name, "bytes", kept.Size)
 	content, err := s.OpenBlob(ctx, kept.SHA256)
 	if err != nil {
 		return err
 	}
+
 	err = home.PutTools(h.env.Dir, home.Fetched{Name: name, SHA256: kept.SHA256, Links: h.links}, content)
 	return errors.Join(err, content.Close())
 }
@@ -60,10 +63,12 @@ func (h *handover) recordTools(name string) error {
 	if err != nil {
 		return err
 	}
+
 	e.Tools = name
 	if err := e.Save(); err != nil {
 		return err
 	}
+
 	return SweepTools(e, h.ownTools)
 }
 
@@ -90,5 +95,6 @@ func listCommandLines() string {
 			all.WriteString("\n")
 		}
 	}
+
 	return all.String()
 }

@@ -61,11 +61,13 @@ func findExecutable(executable func() (string, error), argv0 string) (string, er
 	if err == nil {
 		return path, nil
 	}
+
 	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
 		if path, lookErr = filepath.EvalSymlinks(path); lookErr == nil {
 			return filepath.Abs(path)
 		}
 	}
+
 	return "", fmt.Errorf("cannot find the running binary, nor %q: %w", argv0, err)
 }
 
@@ -97,6 +99,7 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
 	}
+
 	value := a.Value.String()
 	if hidden := text.HideSecrets(value); hidden != value {
 		a.Value = slog.StringValue(hidden)
@@ -132,6 +135,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 			h.debug = h.parts[allParts] || h.parts[a.Value.String()]
 		}
 	}
+
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h
 }

@@ -47,5 +47,6 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	if err == nil {
 		err = parsed.Run(&author{ctx: ctx, streams: s, parts: parts})
 	}
+
 	return console.Report(s.Err, err)
 }

@@ -43,6 +43,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 			return func(*script.State) (stdout, stderr string, _ error) { return out, "", err }, nil
 		})
 	}
+
 	add("eventually", "DURATION [!] REGEXP PROGRAM [args...]", 3, awaitOutput)
 	add("settled", "[DURATION]", 0, func(s *script.State, args []string) (string, error) {
 		return outputOf(s, "juju", "wait", "--timeout", append(args, "30s")[0])
@@ -50,12 +51,14 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 	add("journal", "[UNIT...]", 0, printJournal)
 	add("fake", "[exit=N] NAME...", 1, makeFakes)
 	add("called", "NAME [REGEXP]", 1, findCall)
+
 	add(
 		"stub",
 		"NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...",
 		1,
 		runStub,
 	)
+
 	add("written", "", 0, func(*script.State, []string) (string, error) {
 		if r.OnHost {
 			return "", errors.New("hooks write to this host, and what is not known")
@@ -63,6 +66,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 		files, err := isolation.Written(r.Folder)
 		return strings.Join(files, ""), err
 	})
+
 	return all
 }
 
@@ -88,12 +92,14 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 	if err := errors.Join(err, rerr); err != nil || len(args) < 3 {
 		return "", errors.Join(err, script.ErrUsage)
 	}
+
 	for end, looks := time.Now().Add(limit), 0; time.Now().Before(end) || looks <= int(limit/slow); looks++ {
 		if out, _ = outputOf(s, args[2], args[3:]...); want.MatchString(out) == wanted {
 			return out, nil
 		}
 		time.Sleep(pause)
 	}
+
 	return out, fmt.Errorf("after %s it does not", limit)
 }
 
@@ -117,12 +123,14 @@ func printJournal(s *script.State, units []string) (journal string, err error) {
 		if m == nil || len(units) > 0 && !slices.Contains(units, m[1]) {
 			continue
 		}
+
 		key := timeOf(line) + strings.Join(m[1:5], " ")
 		if !seen[key] {
 			journal += strings.Join(strings.Fields(m[1]+" "+m[2]+" "+m[3]+" "+m[4]+m[5]), " ") + "\n"
 		}
 		seen[key] = true
 	}
+
 	return journal, err
 }
 
@@ -141,6 +149,7 @@ func readHooksLog(dir string) (lines []string) {
 				fmt.Sprintf("%s %s %s", at.Local().Format(time.DateTime+".000"), unitOf(dir), rest))
 		}
 	}
+
 	return lines
 }
 
@@ -162,11 +171,13 @@ func makeFakes(_ *script.State, args []string) (string, error) {
 			exit = code
 			continue
 		}
+
 		text := strings.Replace(fakeProgram, "exit 0", "exit "+exit, 1)
 		if err := writeProgram(filepath.Join(fakes(), word), text); err != nil {
 			return "", err
 		}
 	}
+
 	return "", nil
 }
 
@@ -206,6 +217,7 @@ func runStub(s *script.State, args []string) (out string, err error) {
 	case len(args)%2 == 1:
 		return deployStub(s, args[0], args[1:])
 	}
+
 	return "", script.ErrUsage
 }
 
@@ -228,9 +240,11 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 			}
 		}
 	}
+
 	if err := writeProgram(filepath.Join(dir, "metadata.yaml"), metadata); err != nil {
 		return "", err
 	}
+
 	return outputOf(s, "juju", "deploy", dir, name)
 }
 
@@ -240,12 +254,14 @@ func findTold(service, relation string, pairs []string) (all string, err error) 
 		data, _ := os.ReadFile(filepath.Join(dir, "saw."+relation))
 		all += string(data)
 	}
+
 	for line := range strings.Lines(all) {
 		var told map[string]string
 		if uerr := json.Unmarshal([]byte(line), &told); uerr != nil {
 			err = uerr // a line that a hook is writing; those before it count
 			continue
 		}
+
 		isUntold := func(pair string) bool {
 			key, value, isPair := strings.Cut(pair, "=")
 			given, is := told[key]
@@ -255,5 +271,6 @@ func findTold(service, relation string, pairs []string) (all string, err error) 
 			return all, nil
 		}
 	}
+
 	return all, errors.Join(err, fmt.Errorf("%s was not told so", service))
 }

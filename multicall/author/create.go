@@ -49,6 +49,7 @@ func (c createCmd) Run(a *author) error {
 		}
 		seen[r.Name] = true
 	}
+
 	if err := charm.CheckName(c.Name); err != nil {
 		return console.Usage(err)
 	}
@@ -56,6 +57,7 @@ func (c createCmd) Run(a *author) error {
 		return console.Hint(fmt.Errorf("cannot create charm: %w", err),
 			"nothing is overwritten: give another name, or go to another folder")
 	}
+
 	err := c.write()
 	if err == nil {
 		_, err = charm.ReadDir(c.Name)
@@ -63,6 +65,7 @@ func (c createCmd) Run(a *author) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))
 	}
+
 	fmt.Fprintf(a.streams.Err, "created charm %q; next: cd %s && charm test\n", c.Name, c.Name)
 	return nil
 }
@@ -79,12 +82,14 @@ func (c createCmd) write() error {
 			return fmt.Errorf("internal error: %w", err)
 		}
 	}
+
 	for _, f := range txtar.Parse([]byte(text.String())).Files {
 		file := filepath.Join(c.Name, f.Name)
 		mode := os.FileMode(0o666)
 		if strings.HasPrefix(string(f.Data), "#!") {
 			mode = 0o777
 		}
+
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 			return err
 		}
@@ -92,5 +97,6 @@ func (c createCmd) write() error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -24,6 +24,7 @@ func (c proofCmd) Run(a *author) error {
 	if err != nil {
 		return console.Hint(err, "give the folder that has the charm's metadata.yaml or charmcraft.yaml")
 	}
+
 	for _, f := range findings {
 		place := filepath.Join(c.Dir, f.File)
 		if f.Line > 0 {
@@ -33,14 +34,17 @@ func (c proofCmd) Run(a *author) error {
 			fmt.Fprintf(a.streams.Out, "%s: %s: %s\n", text.Escape(place), f.Level, text.Escape(f.Message))
 		}
 	}
+
 	if c.Format == "json" {
 		e := json.NewEncoder(a.streams.Out)
 		e.SetIndent("", "  ")
 		err = e.Encode(append([]proof.Finding{}, findings...))
 	}
+
 	isBad := func(f proof.Finding) bool { return f.Level == proof.Error || f.Level == proof.Warning && c.Strict }
 	if slices.ContainsFunc(findings, isBad) {
 		return console.Exit(console.ExitFailure, err)
 	}
+
 	return err
 }

@@ -47,6 +47,7 @@ func (c testCmd) isolate(a *author) error {
 		}
 		return nil
 	}
+
 	return isolation.Exec(a.parts.Binary, append(os.Args, "--isolated"))
 }
 
@@ -75,12 +76,14 @@ func (c testCmd) runScript(a *author) error {
 	if failure != nil || c.Verbose {
 		r.log.WriteTo(a.streams.Out)
 	}
+
 	if c.Shell {
 		r.call(os.Stdout, cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
 	}
 	if failure != nil {
 		return console.Exit(console.ExitFailure, nil)
 	}
+
 	return nil
 }
 
@@ -92,6 +95,7 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	if err := os.Mkdir(tools, 0o755); err != nil {
 		return err
 	}
+
 	for _, name := range r.parts.Applets {
 		if err := os.Symlink(r.parts.Binary, filepath.Join(tools, name)); err != nil {
 			return err
@@ -103,6 +107,7 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 		"PATH": fakes + ":" + tools + ":" + os.Getenv("PATH"), "HOME": r.work, "WORK": r.work, "TMPDIR": r.Folder, "NO_COLOR": "1", "LANG": "C.UTF-8",
 		"BIJOU_STATE": "",
 	}
+
 	if r.State != "" {
 		vars["BIJOU_STATE"] = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
 	}
@@ -123,6 +128,7 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 			return err
 		}
 	}
+
 	return r.call(&r.log, "juju", "bootstrap")
 }
 
@@ -134,6 +140,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 		engine.Cmds[name] = script.Program(name, nil, 0)
 	}
 	maps.Copy(engine.Cmds, r.commands())
+
 	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
 	var err error
 	if r.state, err = script.NewState(r.ctx, r.work, r.environ); err != nil {
@@ -142,6 +149,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	if err := r.state.ExtractFiles(archive); err != nil {
 		return err
 	}
+
 	err = engine.Execute(r.state, r.Script, bufio.NewReader(bytes.NewReader(archive.Comment)), &r.log)
 	if err != nil {
 		r.logLastScreen(err)

@@ -41,6 +41,7 @@ func (c testCmd) Run(a *author) error {
 	if c.Script != "" {
 		return c.runScript(a)
 	}
+
 	scripts, err := c.findScripts()
 	if err != nil {
 		return err
@@ -48,12 +49,15 @@ func (c testCmd) Run(a *author) error {
 	if err := c.checkIsolation(a); err != nil {
 		return err
 	}
+
 	var failed []string
 	var printing sync.Mutex
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 2*runtime.NumCPU())
+
 	for _, script := range scripts {
 		slots <- struct{}{}
+
 		running.Go(func() {
 			began := time.Now()
 			result := "ok  "
@@ -62,16 +66,19 @@ func (c testCmd) Run(a *author) error {
 			<-slots
 			printing.Lock()
 			defer printing.Unlock()
+
 			if err != nil {
 				result, failed = "FAIL", append(failed, name)
 			}
 			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
 		})
 	}
+
 	running.Wait()
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
 	}
+
 	return a.ctx.Err()
 }
 
@@ -84,6 +91,7 @@ func (c *testCmd) checkIsolation(a *author) error {
 			"add --network",
 		)
 	}
+
 	if c.OnHost {
 		return nil
 	}
@@ -101,6 +109,7 @@ func (c *testCmd) checkIsolation(a *author) error {
 	if os.Getuid() == 0 {
 		return console.Hint(why, "--on-host lets hooks change it")
 	}
+
 	fmt.Fprintf(a.streams.Err, "%v; they change what this user may change\n", why)
 	c.OnHost = true
 	return nil
@@ -118,12 +127,14 @@ func (c *testCmd) findScripts() ([]string, error) {
 	c.Dir, all = dir, slices.DeleteFunc(all, func(file string) bool {
 		return !want.MatchString(scriptName(file))
 	})
+
 	switch {
 	case len(all) == 0:
 		err = errors.Join(err, fmt.Errorf("there is no script to run in %s", filepath.Join(dir, "tests")))
 	case c.Shell && len(all) > 1:
 		err = console.Usage(fmt.Errorf("--shell is for one script, and %d match", len(all)))
 	}
+
 	return all, err
 }
 
@@ -134,11 +145,13 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
+
 	var out bytes.Buffer
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
 		fmt.Sprintf("--shell=%t", c.Shell)}
+
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {
 		cmd.Stdin = os.Stdin

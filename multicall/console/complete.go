@@ -32,6 +32,7 @@ func (c Command) complete(w io.Writer, args []string) error {
 		last = value
 		given = option + "="
 	}
+
 	parser, err := c.newParser(before)
 	if err != nil {
 		return err
@@ -40,11 +41,13 @@ func (c Command) complete(w io.Writer, args []string) error {
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
+
 	for _, f := range c.candidates(trace, last) {
 		if strings.HasPrefix(f.word, last) {
 			fmt.Fprintf(w, "%s%s\t%s\n", given, f.word, f.help)
 		}
 	}
+
 	return ErrHelped
 }
 
@@ -56,6 +59,7 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 	}
 	at := trace.Path[len(trace.Path)-1]
 	n := len(node.Positional)
+
 	switch taken := trace.Error == nil; {
 	case taken && at.Positional != nil:
 		return c.values(trace, node, at.Positional)
@@ -73,6 +77,7 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 	case n > 0 && node.Positional[n-1].IsCumulative(): // kong does not resume a list after an option
 		return c.values(trace, node, node.Positional[n-1])
 	}
+
 	for _, child := range node.Children {
 		for _, name := range append([]string{child.Name}, child.Aliases...) {
 			if !child.Hidden {
@@ -80,6 +85,7 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 			}
 		}
 	}
+
 	return found
 }
 
@@ -91,6 +97,7 @@ func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (fo
 			flags[p.Flag.Name] = fmt.Sprint(trace.FlagValue(p.Flag))
 		}
 	}
+
 	names := strings.FieldsFunc(v.Enum, func(r rune) bool { return r == ',' })
 	if len(names) == 0 && c.Names != nil {
 		names = c.Names(Wanted{Command: node.Name, Value: v.Name, Flags: flags})

@@ -47,6 +47,7 @@ func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
 	}
+
 	if err == nil {
 		err = errors.New("")
 	}
@@ -59,11 +60,13 @@ func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
 	}
+
 	ends := exitError{code: ExitFailure}
 	errors.As(err, &ends)
 	if err.Error() == "" {
 		return ends.code
 	}
+
 	fmt.Fprintf(w, "error: %s\n", strings.TrimRight(err.Error(), "\n"))
 	h, hinted := errors.AsType[hintedError](err)
 	for ok := hinted; ok; h, ok = errors.AsType[hintedError](h.error) {
@@ -71,12 +74,14 @@ func Report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "hint: %s\n", hint)
 		}
 	}
+
 	if hint := ownHint(err); hint != "" && !hinted {
 		fmt.Fprintf(w, "hint: %s\n", hint)
 	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
+
 	return ends.code
 }
 
@@ -89,6 +94,7 @@ func ownHint(err error) string {
 	if ok {
 		return own.Hint()
 	}
+
 	return osutil.Hint(err)
 }
 
@@ -115,6 +121,7 @@ func NearestWord(name string, words []string) string {
 			best = w
 		}
 	}
+
 	return best
 }
 
@@ -126,9 +133,11 @@ func editDistance(a, b string) int {
 		rows[i] = make([]int, len(b)+1)
 		rows[i][0] = i
 	}
+
 	for j := range rows[0] {
 		rows[0][j] = j
 	}
+
 	for i := 1; i <= len(a); i++ {
 		for j := 1; j <= len(b); j++ {
 			cost := 1
@@ -141,5 +150,6 @@ func editDistance(a, b string) int {
 			}
 		}
 	}
+
 	return rows[len(a)][len(b)]
 }

@@ -50,12 +50,14 @@ func (c Command) HelpText(name string) string {
 	if err != nil {
 		return ""
 	}
+
 	text := strings.TrimSuffix(string(data), "\n")
 	for name, insert := range c.Inserts {
 		if mark := "{{" + name + "}}"; strings.Contains(text, mark) {
 			text = strings.ReplaceAll(text, mark, strings.TrimSuffix(insert(), "\n"))
 		}
 	}
+
 	return text
 }
 
@@ -74,12 +76,14 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 			panic(r)
 		}
 	}()
+
 	if err := checkText(args); err != nil {
 		return nil, err
 	}
 	if len(args) > 0 && args[0] == CompleteOption {
 		return nil, c.complete(s.Out, args[1:])
 	}
+
 	parser, err := c.newParser(args, kong.Writers(s.Out, s.Err),
 		kong.Exit(func(code int) {
 			panic(exitPanic(code))
@@ -87,10 +91,12 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	if err != nil {
 		return nil, err
 	}
+
 	parsed, err = parseWords(parser, args)
 	if err != nil {
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}
+
 	return parsed, nil
 }
 
@@ -104,6 +110,7 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
+
 	c.addHelp(parser.Model.Node, "")
 	return parser, nil
 }
@@ -119,6 +126,7 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	if c.Commands == nil {
 		return nil
 	}
+
 	commands := reflect.ValueOf(c.Commands).Elem()
 	for i := range commands.NumField() {
 		f := commands.Type().Field(i)
@@ -130,6 +138,7 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 		}
 		all = append(all, command)
 	}
+
 	return all
 }
 
@@ -152,6 +161,7 @@ func OrHelp(args []string) []string {
 	case args[0] == "help":
 		return append(args[1:len(args):len(args)], "--help")
 	}
+
 	return args
 }
 
@@ -173,14 +183,17 @@ func unknownCommand(parser *kong.Kong, err error) error {
 	if !ok || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
 		return err
 	}
+
 	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
 	if !unexpected {
 		return err
 	}
+
 	word, meant, _ := strings.Cut(word, ", did you mean ")
 	if meant != "" {
 		return fmt.Errorf("there is no command %q; did you mean %s", word, meant)
 	}
+
 	return fmt.Errorf("there is no command %q", word)
 }
 
@@ -190,6 +203,7 @@ func helpCommand(name string, err error) string {
 	if !ok || pe.Context == nil {
 		return name + " --help"
 	}
+
 	words := ""
 	for node := pe.Context.Selected(); node != nil && node.Type == kong.CommandNode; node = node.Parent {
 		words = " " + node.Name + words
@@ -213,12 +227,14 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 	if err != nil {
 		return ctx, cancel // then the next write finds out
 	}
+
 	var waiting sync.WaitGroup
 	parent := os.Getppid()
 	waiting.Go(func() {
 		awaitUnread(int(f.Fd()), int(endRead.Fd()), func() bool { return os.Getppid() != parent })
 		cancel()
 	})
+
 	return ctx, func() {
 		endWrite.Close()
 		waiting.Wait()
@@ -252,6 +268,7 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 		if !ok || pe.Context == nil {
 			return parsed, err
 		}
+
 		path := pe.Context.Path
 		list := slices.IndexFunc(path, func(p *kong.Path) bool {
 			return p.Positional != nil && p.Positional.IsCumulative()
@@ -259,6 +276,7 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 		if list < 0 || list == len(path)-1 {
 			return parsed, err
 		}
+
 		upTo := func(i int) int { return len(args) - len(path[i].Remainder()) }
 		begin := upTo(list - 1)
 		end := upTo(list)

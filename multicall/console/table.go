@@ -62,9 +62,11 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	if t.Empty() {
 		return nil
 	}
+
 	widths := t.columnWidths(width)
 	var b strings.Builder
 	writeRow(&b, row{cells: t.heading, colour: Bold}, widths, coloured)
+
 	for _, r := range t.rows {
 		writeRow(&b, r, widths, coloured)
 		if last := r.cells[len(r.cells)-1]; len(widths) < len(t.heading) && last != "" {
@@ -72,6 +74,7 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 				coloured)
 		}
 	}
+
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -93,6 +96,7 @@ func (t *Table) columnWidths(fit int) []int {
 		}
 		sum += widths[i] + columnGap
 	}
+
 	last := len(widths) - 1
 	switch left := widths[last] - (sum - fit); {
 	case fit == 0 || left >= widths[last]:
@@ -101,6 +105,7 @@ func (t *Table) columnWidths(fit int) []int {
 		widths[last] = left
 		return widths
 	}
+
 	widths, sum = widths[:last], sum-widths[last]-columnGap
 	for ; sum > fit; sum-- {
 		i := slices.Index(widths, slices.Max(widths))
@@ -109,6 +114,7 @@ func (t *Table) columnWidths(fit int) []int {
 		}
 		widths[i]--
 	}
+
 	return widths
 }
 
@@ -120,6 +126,7 @@ func writeRow(b *strings.Builder, r row, widths []int, coloured bool) {
 		line.WriteString(cell)
 		line.WriteString(strings.Repeat(" ", widths[i]-uniseg.StringWidth(cell)+columnGap))
 	}
+
 	text := strings.TrimRight(line.String(), " ")
 	if coloured && r.colour != "" {
 		text = Paint(r.colour, text)
@@ -132,6 +139,7 @@ func cutAtWord(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text
 	}
+
 	end, used := 0, 0
 	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
 		_, end = g.Positions()

@@ -63,6 +63,7 @@ func Fit(text string, s Size) string {
 		cut := len(lines) - (s.Height - 2)
 		lines = append(lines[:s.Height-2:s.Height-2], fmt.Sprintf("... %d lines more", cut))
 	}
+
 	for i, line := range lines {
 		lines[i] = fitLine(line, s.Width)
 	}
@@ -71,6 +72,7 @@ func Fit(text string, s Size) string {
 
 func fitLine(line string, width int) string {
 	n, escape := 0, false
+
 	for i, r := range line {
 		wide := uniseg.StringWidth(string(r))
 		switch {
@@ -87,6 +89,7 @@ func fitLine(line string, width int) string {
 			n += wide
 		}
 	}
+
 	return line
 }
 
@@ -144,6 +147,7 @@ func (p *Progress) At(what string, done, total int) {
 		p.lastLine = now
 		p.lastDone = -1
 	}
+
 	switch {
 	case done >= total:
 		p.End()
@@ -172,6 +176,7 @@ func formatBar(what string, done, total, width int) string {
 	if room < 5 {
 		return fitLine(what+right, max(1, width-1))
 	}
+
 	full := room * done / max(1, total)
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
 }
@@ -194,6 +199,7 @@ func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil
 	}
+
 	if !s.shown {
 		separator = ""
 	}

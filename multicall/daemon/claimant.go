@@ -22,6 +22,7 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot tell this process from others: %w", err)
 	}
+
 	c.Boot = osutil.BootID()
 	c.PIDNamespace = processNamespace()
 	c.PID = self.PID
@@ -60,6 +61,7 @@ func HolderOf(folder string) (state.Holder, error) {
 	if err != nil {
 		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
 	}
+
 	name, _ := os.Hostname() // else it has none
 	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
 }
@@ -82,6 +84,7 @@ func hostID(name string) string {
 			return id
 		}
 	}
+
 	return "name:" + name
 }
 

@@ -43,18 +43,21 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
+
 	applet.SetLogOutput(rotateAgentLog(c.Streams.Err, maxAgentLogSize))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	signals := make(chan os.Signal, 1) // beside ctx: who hands over has to know for certain
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
+
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", applet.Version)
 	n := newServiceNotifier()
 	err := n.runNotifying(ctx, func() error { return serve(ctx, Daemon{Call: c, Notifier: n}) })
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // it was told to end while it waited
 	}
+
 	next, handsOver := errors.AsType[Reexec](err)
 	ending := ctx.Err() != nil
 	if handsOver {
@@ -63,6 +66,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 		signal.Stop(signals)
 		ending = len(signals) > 0
 	}
+
 	switch {
 	case handsOver && ending:
 		handsOver, err = false, nil
@@ -76,6 +80,7 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	if !handsOver && n.Listening && !ending && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
 	}
+
 	return console.Report(c.Streams.Err, err)
 }
 
@@ -101,6 +106,7 @@ type Role func(ctx context.Context) error
 func RunRoles(ctx context.Context, roles []Role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	errs := make([]error, len(roles))
 	var running sync.WaitGroup
 	for i, r := range roles {
@@ -109,12 +115,14 @@ func RunRoles(ctx context.Context, roles []Role) error {
 			errs[i] = r(ctx)
 		})
 	}
+
 	running.Wait()
 	for _, err := range errs {
 		if errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -140,6 +148,7 @@ func RetryWhileAway(ctx context.Context, f func() error) error {
 		if !errors.Is(err, state.ErrAway) {
 			return fmt.Errorf("cannot begin: %w", err)
 		}
+
 		if !logged {
 			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
 		}
@@ -185,12 +194,14 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	if !n.Listening {
 		return work()
 	}
+
 	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
 	feeding.Go(func() { n.feedWatchdog(feedCtx) })
 	defer feeding.Wait()
 	defer stopFeeding()
 	defer context.AfterFunc(ctx, n.notifyStopping)()
+
 	return work()
 }
 
@@ -201,13 +212,16 @@ func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 	if err != nil || every == 0 {
 		return
 	}
+
 	tick := time.NewTicker(every / 3)
 	defer tick.Stop()
+
 	for {
 		if loop := n.Pulse.HungLoop(hangTimeout); loop != "" {
 			slog.Error("a loop hangs: the service manager's watchdog is not fed any more", "loop", loop)
 			return
 		}
+
 		n.notify(sd.SdNotifyWatchdog)
 		select {
 		case <-tick.C:
@@ -239,6 +253,7 @@ func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 			return agentLog{f, path, maxSize}
 		}
 	}
+
 	return stderr
 }
 
@@ -249,6 +264,7 @@ func (a agentLog) Write(p []byte) (int, error) {
 			_ = a.Truncate(0)
 		}
 	}
+
 	return n, err
 }
 
@@ -261,11 +277,13 @@ func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve metrics: %w", err)
 	}
+
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		m.Write(w)
 	})
+
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(l) }) // until stop

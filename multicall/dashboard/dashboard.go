@@ -54,11 +54,13 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	s, err := newServer(o, port)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+
 	ctx, stop := context.WithCancel(ctx)
 	g := newGuard(s.routes(), port)
 	h := &http.Server{
@@ -66,23 +68,28 @@ func Serve(ctx context.Context, o Options) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+
 	link := fmt.Sprintf("http://%s/?token=%s", l.Addr(), g.token)
 	fmt.Fprintln(o.Streams.Out, link)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+
 	running.Go(func() {
 		if err := openBrowser(ctx, link); o.Open && err != nil {
 			fmt.Fprintf(o.Streams.Err, "warning: cannot open a browser: %v\n", err)
 		}
 	})
+
 	running.Go(func() {
 		<-ctx.Done()
 		_ = h.Close() // browsers that look on are not waited for
 	})
+
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve the page any longer: %w", err)
 	}
+
 	return nil
 }
 
@@ -96,6 +103,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, console.Usage(console.Hint(fmt.Errorf("cannot serve a page at %q: %w", address, err),
 			"it is for this host, as at 127.0.0.1:8080; elsewhere: ssh -L 8080:127.0.0.1:8080 HOST"))
 	}
+
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
@@ -112,10 +120,12 @@ func openBrowser(ctx context.Context, link string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	file := filepath.Join(dir, "dashboard.html")
 	if err := os.WriteFile(file, []byte(`<meta http-equiv="refresh" content="0;url=`+link+`">`), 0o600); err != nil {
 		return err
 	}
+
 	err = exec.CommandContext(ctx, "xdg-open", file).Run()
 	if err != nil {
 		return err
@@ -142,6 +152,7 @@ func (s *server) routes() http.Handler {
 			http.ServeFileFS(w, r, static, "static/"+name)
 		})
 	}
+
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		host, _ := os.Hostname()
 		s.write(w, "page.html", map[string]any{
@@ -152,11 +163,13 @@ func (s *server) routes() http.Handler {
 			"Host":        host,
 		})
 	})
+
 	if s.Fleet != nil {
 		mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, r *http.Request) {
 			s.stream(w, r, &liveFleet{server: s})
 		})
 	}
+
 	if s.Environment != nil {
 		mux.HandleFunc("GET /environment", func(w http.ResponseWriter, r *http.Request) {
 			s.stream(w, r, newLiveEnvironment(s))
@@ -166,6 +179,7 @@ func (s *server) routes() http.Handler {
 		})
 		mux.HandleFunc("GET /detail", s.serveDetail)
 	}
+
 	return mux
 }
 

@@ -43,6 +43,7 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 		case unit != "":
 			return s.readUnit(v, unit)
 		}
+
 		return readOfStatus(v, r.FormValue("service"), r.FormValue("relation"))
 	})
 	if err != nil {
@@ -64,6 +65,7 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 		return detail{}, cmp.Or(err,
 			fmt.Errorf("hook %s is not among the last ones of unit %q: %w", seq, unit, state.ErrNotFound))
 	}
+
 	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
 	d.Lines, err = v.Logs(state.LogFilter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l state.LogLine) bool {
 		return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended)
@@ -93,10 +95,12 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	if s, ok := all.Services[service]; ok || err != nil {
 		return detail{Title: service, Facts: newEntries(s)}, err
 	}
+
 	r, ok := all.Relations[relation]
 	if !ok || service != "" {
 		return detail{}, fmt.Errorf("there is no service %q, and no %s: %w", service, relation, state.ErrNotFound)
 	}
+
 	said := map[string]map[string]string{}
 	id, _ := strconv.Atoi(strings.TrimPrefix(relation, "relation-"))
 	for name, end := range r.Services {
@@ -109,6 +113,7 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 			said[unit] = own.Values
 		}
 	}
+
 	return detail{
 		Title: relation,
 		Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(said)}),
@@ -134,5 +139,6 @@ func newEntry(name string, n *yaml.Node) entry {
 			e.Below = append(e.Below, newEntry(n.Content[i-1].Value, c))
 		}
 	}
+
 	return e
 }

@@ -95,12 +95,14 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		e.feed.Invalidate()
 		return nil, err
 	}
+
 	if changes.All {
 		e.rows = rows{}
 		for _, s := range e.status.Services {
 			units = slices.AppendSeq(units, maps.Keys(s.Units))
 		}
 	}
+
 	e.putUnits(units)
 	e.putOthers()
 	all := maps.Clone(e.rows)
@@ -143,6 +145,7 @@ func (e *liveEnvironment) refreshRuns(v *state.View, changes []state.KeyChange) 
 			e.putRuns(unit, runs)
 		}
 	}
+
 	return nil
 }
 
@@ -185,6 +188,7 @@ func wordOf(u status.Unit) string {
 	case workload == "unknown" && u.State == state.UnitStarted:
 		return u.State
 	}
+
 	return workload
 }
 
@@ -200,10 +204,12 @@ func (e *liveEnvironment) putUnits(names []string) {
 		if !ok {
 			continue
 		}
+
 		view := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
 		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
 		e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
+
 		if r := u.Running; r != nil {
 			// Beyond the present.
 			e.rows.put("runs/"+name, running, "",
@@ -227,6 +233,7 @@ func (e *liveEnvironment) putOthers() {
 	views := map[string]*serviceView{}
 	total := serviceView{Counts: map[string]int{}}
 	names := slices.Sorted(maps.Keys(e.status.Services))
+
 	for _, name := range names {
 		v := &serviceView{Name: name, Service: e.status.Services[name], Counts: map[string]int{}}
 		for _, u := range v.Units {
@@ -236,18 +243,22 @@ func (e *liveEnvironment) putOthers() {
 				v.Running, total.Running = v.Running+1, total.Running+1
 			}
 		}
+
 		if views[name] = v; len(v.Principal) == 0 {
 			g.boxes = append(g.boxes, name)
 		}
 	}
+
 	for _, name := range names {
 		for _, principal := range views[name].Principal {
 			views[principal].Chips = append(views[principal].Chips, views[name])
 		}
 	}
+
 	for id, r := range e.status.Relations {
 		provider, consumer := r.Ends()
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
+
 		e.rows.put(
 			"relations",
 			"env/relation/"+id,
@@ -260,6 +271,7 @@ func (e *liveEnvironment) putOthers() {
 			}),
 		)
 	}
+
 	for i, boxes := range g.arrange() {
 		rank := fmt.Sprintf("env/rank/%03d", i)
 		e.rows.put("services", rank, rank, e.render("rank", rank))
@@ -267,10 +279,12 @@ func (e *liveEnvironment) putOthers() {
 			e.rows.put(rank, "env/service/"+name, fmt.Sprintf("%03d", k), e.render("service", views[name]))
 		}
 	}
+
 	for id, m := range e.status.Machines {
 		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
 			e.render("machine", map[string]any{"ID": id, "Machine": m}))
 	}
+
 	e.rows.put("summary", "env/summary", "", e.render("summary", total))
 	if p := e.status.Provisioner; p != nil {
 		e.rows.put("notes", "env/provisioner", "", e.render("provisioner", p))

@@ -54,10 +54,12 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 		all.put("fleet/facts", id, id,
 			f.render("fact", map[string]any{"ID": id, "Name": fact[0], "Text": fact[1]}))
 	}
+
 	for i, t := range view.Tables {
 		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
 		heading := []string(nil)
 		n := 0
+
 		for colour, cells := range t.Table.All() {
 			if heading == nil {
 				heading = cells
@@ -65,12 +67,14 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 					f.render("table", map[string]any{"ID": list, "Title": t.Title, "Heading": heading}))
 				continue
 			}
+
 			n++
 			class := map[console.Colour]string{
 				console.Red:    "error",
 				console.Yellow: "waiting",
 				console.Green:  "active",
 			}[colour]
+
 			all.put(
 				list,
 				list+"/"+cells[0],
@@ -85,6 +89,7 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 			)
 		}
 	}
+
 	return all
 }
 
@@ -98,5 +103,6 @@ func splitSteps(bar string, names []string) (steps [][2]string) {
 		steps = append(steps,
 			[2]string{map[rune]string{'#': "active", '>': "running", '!': "error"}[sign], title})
 	}
+
 	return steps
 }

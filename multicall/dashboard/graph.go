@@ -22,6 +22,7 @@ func (g graph) arrange() [][]string {
 	for _, box := range g.boxes {
 		arranged[rank[box]] = append(arranged[rank[box]], box)
 	}
+
 	place := map[string]float64{} // from the middle
 	for range 5 {
 		for _, row := range arranged {
@@ -33,6 +34,7 @@ func (g graph) arrange() [][]string {
 			}
 		}
 	}
+
 	return slices.DeleteFunc(arranged, func(row []string) bool { return len(row) == 0 })
 }
 
@@ -40,10 +42,12 @@ func (g graph) arrange() [][]string {
 func (g graph) rankBoxes() map[string]int {
 	rank, onPath := map[string]int{}, map[string]bool{}
 	var sink func(box string, depth int)
+
 	sink = func(box string, depth int) {
 		if old, ranked := rank[box]; ranked && depth <= old || onPath[box] {
 			return
 		}
+
 		rank[box], onPath[box] = depth, true
 		for _, l := range g.lines {
 			if l[0] == box {
@@ -52,6 +56,7 @@ func (g graph) rankBoxes() map[string]int {
 		}
 		onPath[box] = false
 	}
+
 	for _, box := range g.boxes {
 		if sink(box, 0); !slices.ContainsFunc(g.lines, func(l [2]string) bool {
 			return l[0] != l[1] &&
@@ -60,6 +65,7 @@ func (g graph) rankBoxes() map[string]int {
 			rank[box] = len(g.boxes)
 		}
 	}
+
 	return rank
 }
 
@@ -71,8 +77,10 @@ func (g graph) meanPlace(box string, place map[string]float64) float64 {
 			sum, n = sum+place[l[0]]+place[l[1]]-place[box], n+1
 		}
 	}
+
 	if n == 0 {
 		return place[box]
 	}
+
 	return sum / float64(n)
 }

@@ -23,6 +23,7 @@ func newGuard(next http.Handler, port string) guard {
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	cookie, err := r.Cookie(g.cookie)
+
 	switch token := r.FormValue("token"); {
 	case !isLoopback(hostOf(r)): // somebody else's name that leads here
 		http.Error(w, "this page is served as localhost and 127.0.0.1 only", http.StatusMisdirectedRequest)
@@ -47,6 +48,7 @@ func (g guard) admit(w http.ResponseWriter) {
 		HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,
 	})
+
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write([]byte(`<!doctype html><meta http-equiv="refresh" content="0;url=/"><link rel="icon" href="/icon.svg"><title>dashboard</title><a href="/">dashboard</a>`))
 }
@@ -64,6 +66,7 @@ func setHeaders(h http.Header) {
 		"Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	)
+
 	h.Set("Cache-Control", "no-store")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")

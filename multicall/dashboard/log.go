@@ -46,6 +46,7 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	t.filter.After, t.lines = ends, append(t.lines, lines...)
 	t.lines = t.lines[max(0, len(t.lines)-maxLogLines):]
 	all := rows{}
@@ -54,5 +55,6 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 		all.put("log", id, l.Time.UTC().Format("2006-01-02T15:04:05.000000000")+fmt.Sprintf(" %012d", l.Seq),
 			t.render("line", map[string]any{"ID": id, "Line": l}))
 	}
+
 	return all, nil
 }

@@ -50,6 +50,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	defer l.close()
 	w.Header().Set("Content-Type", "text/event-stream")
 	name, sent := "page", rows{}
+
 	for err := error(nil); err == nil && r.Context().Err() == nil; {
 		began := time.Now()
 		now, rerr := l.read(r.Context())
@@ -57,6 +58,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 			now = maps.Clone(sent)
 			now.put("notes", "away", "", s.render("away", rerr.Error()))
 		}
+
 		changed := differences(sent, now)
 		switch {
 		case name == "page":
@@ -66,6 +68,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 		default:
 			err = sendEvent(w, "beat", nil)
 		}
+
 		name, sent = "rows", maps.Clone(now)
 		// A flood leaves most of the machine to others.
 		_ = backoff.Sleep(r.Context(), max(settleInterval, 4*time.Since(began)))
@@ -85,11 +88,13 @@ func differences(old, now rows) []row {
 			changed = append(changed, r)
 		}
 	}
+
 	for id := range old {
 		if _, there := now[id]; !there {
 			changed = append(changed, row{ID: id})
 		}
 	}
+
 	slices.SortFunc(changed, func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
 	return changed
 }
@@ -101,11 +106,13 @@ func sendEvent(w http.ResponseWriter, name string, data any) error {
 	if err := encoder.Encode(data); err != nil {
 		return err
 	}
+
 	text.WriteString("\n")
 	c := http.NewResponseController(w)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set there is none
 	if _, err := w.Write(text.Bytes()); err != nil {
 		return err
 	}
+
 	return c.Flush()
 }

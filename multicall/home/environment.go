@@ -51,6 +51,7 @@ func (h Home) Environment(name string) (Environment, error) {
 	if err != nil {
 		return e, err
 	}
+
 	if e.Name != name {
 		return e, fmt.Errorf(
 			"cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go",
@@ -67,6 +68,7 @@ func Load(dir string) (Environment, error) {
 	if err != nil {
 		return Environment{}, err
 	}
+
 	e := Environment{Dir: dir, Record: record}
 	e.State, err = e.LocateState(e.State)
 	return e, err
@@ -80,6 +82,7 @@ func readRecord(dir string) (r Record, err error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read the environment: %w", err)
 	}
+
 	err = yaml.Unmarshal(data, &r)
 	if err != nil {
 		return r, fmt.Errorf("cannot read %q: %w", filepath.Join(dir, recordFile), err)
@@ -96,6 +99,7 @@ func (e Environment) Save() error {
 	if record.State, err = e.relativeURL(e.State); err != nil {
 		return err
 	}
+
 	data, err := yaml.Marshal(record)
 	if err == nil {
 		err = osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
@@ -123,12 +127,14 @@ func (e Environment) MachineDirs() ([]string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list machines: %w", err)
 	}
+
 	dirs := []string{e.MachineDir("0")}
 	for _, m := range entries {
 		if m.Name() != "0" {
 			dirs = append(dirs, e.MachineDir(m.Name()))
 		}
 	}
+
 	return dirs, nil
 }
 
@@ -166,10 +172,12 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 			info.Mode().Perm()&0o077 != 0 {
 			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 		}
+
 		folder := filepath.Join(e.Dir, credentialsFolder)
 		if err := osutil.MkdirAll(folder, 0o700); err != nil {
 			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
 		}
+
 		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
 		err = osutil.WriteFile(kept, data, 0o600)
 		if err != nil {
@@ -187,6 +195,7 @@ func (e Environment) DropCredentials() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("cannot list credentials: %w", err)
 	}
+
 	used := map[string]bool{}
 	_, err = mapCredentialFiles(e.State, func(_, path string) (string, error) {
 		used[path] = true
@@ -214,6 +223,7 @@ func (e Environment) LocateState(state string) (string, error) {
 	if path, file := strings.CutPrefix(state, sqliteScheme); file && path != "" && !filepath.IsAbs(path) {
 		return sqliteScheme + filepath.Join(dir, path), nil
 	}
+
 	return mapCredentialFiles(state, func(_, path string) (string, error) {
 		if filepath.IsAbs(path) {
 			return path, nil
@@ -233,9 +243,11 @@ func (e Environment) relativeURL(state string) (string, error) {
 			return was.State, nil
 		}
 	}
+
 	if rest, inside := strings.CutPrefix(state, sqliteScheme+e.Dir+"/"); inside {
 		return sqliteScheme + rest, nil
 	}
+
 	return mapCredentialFiles(state, func(_, path string) (string, error) {
 		if rest, inside := strings.CutPrefix(path, filepath.Join(e.Dir, credentialsFolder)+"/"); inside {
 			return filepath.Join(credentialsFolder, rest), nil
@@ -251,6 +263,7 @@ func mapCredentialFiles(state string, path func(option, path string) (string, er
 	if !ok || !strings.HasPrefix(state, "etcd") {
 		return state, nil
 	}
+
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
 		option, value, _ := strings.Cut(part, "=")
@@ -263,5 +276,6 @@ func mapCredentialFiles(state string, path func(option, path string) (string, er
 		}
 		parts[i] = option + "=" + strings.ReplaceAll(url.QueryEscape(file), "%2F", "/")
 	}
+
 	return place + "?" + strings.Join(parts, "&"), nil
 }

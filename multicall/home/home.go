@@ -55,6 +55,7 @@ func Find() (Home, error) {
 		}
 		dir = filepath.Join(user, ".bijou")
 	}
+
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return Home{Dir: abs}, fmt.Errorf("cannot find the folder %q: %w", dir, err)
@@ -72,6 +73,7 @@ func CheckName(name string) error {
 			name,
 		)
 	}
+
 	return nil
 }
 
@@ -84,12 +86,14 @@ func (h Home) Names() ([]string, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list environments in %q: %w", h.Dir, err)
 	}
+
 	var names []string
 	for _, e := range entries {
 		if _, err := os.Stat(filepath.Join(h.Path(e.Name()), recordFile)); err == nil {
 			names = append(names, e.Name())
 		}
 	}
+
 	return names, nil
 }
 
@@ -102,6 +106,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	if name != "" {
 		return h.Environment(name)
 	}
+
 	switch names, err := h.Names(); {
 	case err != nil:
 		return Environment{}, err
@@ -110,6 +115,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	case len(names) > 1:
 		return Environment{}, fmt.Errorf("cannot choose an environment: there are %s", strings.Join(names, ", "))
 	}
+
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
 }
 
@@ -119,6 +125,7 @@ func (h Home) Current() string {
 	if err != nil {
 		return ""
 	}
+
 	name := strings.TrimSpace(string(data))
 	if CheckName(name) != nil {
 		return ""
@@ -126,6 +133,7 @@ func (h Home) Current() string {
 	if _, err := os.Stat(filepath.Join(h.Path(name), recordFile)); err != nil {
 		return ""
 	}
+
 	return name
 }
 
@@ -139,6 +147,7 @@ func (h Home) SetCurrent(name string) error {
 
 		return nil
 	}
+
 	if err := osutil.WriteFile(path, []byte(name+"\n"), 0o644); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
@@ -157,6 +166,7 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
+
 	path := h.Path(name)
 	for {
 		// Others may pass through, so that what a charm runs as another user finds
@@ -164,6 +174,7 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 		if err := osutil.MkdirAll(path, 0o711); err != nil {
 			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
 		}
+
 		l, err := lockFolder(path)
 		if err != nil || l != nil {
 			return l, err
@@ -183,6 +194,7 @@ func lockFolder(path string) (*FolderLock, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot lock %q: %w", path, err)
 	}
+
 	return &FolderLock{dir: dir}, nil
 }
 
@@ -205,9 +217,11 @@ func (l *FolderLock) Clear() error {
 			err = errors.Join(err, removeAll(filepath.Join(l.dir.Name(), e.Name())))
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot clear %q: %w", l.dir.Name(), err)
 	}
+
 	return os.RemoveAll(filepath.Join(l.dir.Name(), recordFile))
 }
 
@@ -234,11 +248,13 @@ func removeAll(path string) error {
 	if !errors.Is(err, os.ErrPermission) {
 		return err
 	}
+
 	_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(p, 0o700)
 		}
 		return nil
 	})
+
 	return os.RemoveAll(path)
 }

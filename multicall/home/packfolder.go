@@ -19,12 +19,14 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
 	}
+
 	_, err = mapCredentialFiles(url, func(_, path string) (string, error) {
 		if !filepath.IsAbs(path) {
 			files = append(files, path)
 		}
 		return path, nil
 	})
+
 	return url, files, err
 }
 
@@ -43,6 +45,7 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 		}
 		return errors.Join(err, rerr)
 	})
+
 	return changed, errors.Join(err, t.Close())
 }
 
@@ -53,16 +56,19 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	if err != nil || !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
 		return err
 	}
+
 	target := ""
 	if info.Mode().Type() == fs.ModeSymlink {
 		if target, err = os.Readlink(path); err != nil {
 			return err
 		}
 	}
+
 	header, err := tar.FileInfoHeader(info, target)
 	if err != nil {
 		return err
 	}
+
 	header.Name, header.Format = name, tar.FormatPAX
 	if !info.Mode().IsRegular() {
 		return t.WriteHeader(header)
@@ -72,6 +78,7 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 		return err
 	}
 	defer file.Close()
+
 	if err := t.WriteHeader(header); err != nil {
 		return err
 	}
@@ -79,6 +86,7 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
+
 	if n < header.Size {
 		_, err = t.Write(make([]byte, header.Size-n))
 		err = errors.Join(err, errShrunk)
@@ -111,10 +119,12 @@ func unpackBeside(r io.Reader, beside string, without []string) error {
 	if err := osutil.Untar(context.Background(), beside, r, true); err != nil {
 		return err
 	}
+
 	for _, name := range without {
 		if err := removeAll(filepath.Join(beside, name)); err != nil {
 			return err
 		}
 	}
+
 	return osutil.SyncDir(beside)
 }

@@ -22,6 +22,7 @@ func InstallTools(dir, version string, applets []string) (name string, err error
 	if err != nil {
 		return "", fmt.Errorf("cannot read the running binary: %w", err)
 	}
+
 	sum := osutil.Digest(binary)
 	name = version + "-" + sum[:8]
 	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
@@ -40,6 +41,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
 	}
+
 	failure := fmt.Sprintf("cannot keep tools %q", f.Name)
 	data, err := io.ReadAll(content) // a slow source is not to be read while forks are blocked
 	if got := osutil.Digest(data); err == nil && got != f.SHA256 {
@@ -48,6 +50,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)
 	}
+
 	return keepTools(dir, f, data, failure)
 }
 
@@ -56,6 +59,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	if err := osutil.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("cannot make the tools folder: %w", err)
 	}
+
 	to := filepath.Join(folder, "bijou")
 	// Or else it would be pulled from under those who run it.
 	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 {
@@ -63,6 +67,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 			return fmt.Errorf("%s: %w", failure, err)
 		}
 	}
+
 	return linkApplets(folder, f.Links)
 }
 
@@ -85,6 +90,7 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot remove old tools: %w", err)
 	}
@@ -104,6 +110,7 @@ func linkApplets(folder string, applets []string) error {
 			links = append(links, filepath.Join(folder, a))
 		}
 	}
+
 	if err := osutil.Symlink("bijou", links...); err != nil {
 		return fmt.Errorf("cannot link the tools in %q: %w", folder, err)
 	}

@@ -46,11 +46,13 @@ func (p places) visit(
 			return err
 		}
 	}
+
 	if p.Jujud {
 		if err := links(c.Streams, jujudDir, []string{"jujud"}); err != nil || p.Dir == "" {
 			return err
 		}
 	}
+
 	dir := p.Dir
 	if dir == "" {
 		var err error
@@ -61,6 +63,7 @@ func (p places) visit(
 			return err
 		}
 	}
+
 	return links(c.Streams, dir, c.Applets)
 }
 
@@ -91,11 +94,13 @@ func confirmDir(s console.Streams, question, dir string) error {
 		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir),
 			"--yes does not ask; --dir DIR is about another folder")
 	}
+
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
 		return errors.Join(errors.New("nothing was done"), err)
 	}
+
 	return nil
 }
 
@@ -119,6 +124,7 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 		return fmt.Errorf("cannot make the folder %q: %w", dir, err)
 	}
 	defer hintIfNotOnPath(s, dir)
+
 	var refused []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
@@ -130,9 +136,11 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 			fmt.Fprintf(s.Out, "%s: %s\n", link, done)
 		}
 	}
+
 	if len(refused) > 0 {
 		return console.Hint(errors.Join(refused...), "--force replaces these files")
 	}
+
 	return nil
 }
 
@@ -140,6 +148,7 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 	if applet.IsSameFile(target, link) {
 		return i.updateLink(target, link)
 	}
+
 	switch ours, err := isBijouLink(link); {
 	case errors.Is(err, fs.ErrNotExist):
 		return "linked", home.Symlink(target, link)
@@ -150,6 +159,7 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 	case i.Force:
 		return "replaced", home.Symlink(target, link)
 	}
+
 	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
 }
 
@@ -161,6 +171,7 @@ func (i Command) updateLink(target, link string) (done string, err error) {
 	case to == target:
 		return "linked already", nil
 	}
+
 	return "linked anew", home.Symlink(target, link)
 }
 
@@ -188,6 +199,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range names {
 		link := filepath.Join(dir, name)
 		switch to, linkErr := os.Readlink(link); {
@@ -201,6 +213,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 			err = errors.Join(err, linkErr)
 		}
 	}
+
 	if dir == jujudDir {
 		_ = os.Remove(dir) // which fails where something is left
 	}
@@ -212,6 +225,7 @@ func (r Removal) removeUnitFiles(s console.Streams) error {
 	if err != nil {
 		return err
 	}
+
 	dir := cmp.Or(r.SystemdDir, systemd.Dir)
 	removed, err := systemd.Remove(dir, set.units, set.owner)
 	for _, name := range removed {

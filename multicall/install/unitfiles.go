@@ -26,10 +26,12 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	if err != nil {
 		return err
 	}
+
 	dir := cmp.Or(i.SystemdDir, systemd.Dir)
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), unitFileHints(err)...)
 	}
+
 	var refused []error
 	for _, u := range w.units {
 		changed, err := systemd.Install(dir, u, w.owner, i.Force)
@@ -42,21 +44,25 @@ func (i Command) installUnitFiles(s console.Streams) error {
 			fmt.Fprintf(s.Out, "%s: there already\n", filepath.Join(dir, u.Name))
 		}
 	}
+
 	if err := errors.Join(refused...); err != nil {
 		return console.Hint(err, unitFileHints(err)...)
 	}
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
 		return nil // what they are for is not known
 	}
+
 	if i.Neco {
 		if err := osutil.MkdirAll("/etc/neco", 0o755); err != nil {
 			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
 		}
+
 		fmt.Fprintln(
 			s.Err,
 			"before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack",
 		)
 	}
+
 	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
 	return systemd.Reload()
 }
@@ -68,6 +74,7 @@ func (i places) selectUnits() (unitSet, error) {
 	if i.Neco {
 		return i.necoUnits()
 	}
+
 	e, err := i.chooseEnvironment()
 	if err != nil {
 		return unitSet{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
@@ -76,6 +83,7 @@ func (i places) selectUnits() (unitSet, error) {
 	if err != nil {
 		return unitSet{}, err
 	}
+
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
@@ -83,18 +91,21 @@ func (i places) necoUnits() (unitSet, error) {
 	if i.Env != "" || i.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
 	}
+
 	bin := i.Dir
 	if bin == "" {
 		binary, err := applet.ExecutablePath()
 		if err != nil {
 			return unitSet{}, err
 		}
+
 		bin = filepath.Dir(binary)
 		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
 			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err),
 				"--dir DIR makes the links, and names their folder")
 		}
 	}
+
 	units, err := systemd.NecoUnits(bin)
 	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
@@ -108,6 +119,7 @@ func (i places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1",
 			i.Machine))
 	}
+
 	return systemd.AgentUnits(e, i.Machine)
 }
 
@@ -119,6 +131,7 @@ func (i places) chooseEnvironment() (home.Environment, error) {
 	if err != nil {
 		return home.Environment{}, err
 	}
+
 	return h.Choose("")
 }
 
@@ -129,5 +142,6 @@ func unitFileHints(err error) []string {
 	case errors.Is(err, os.ErrPermission):
 		return []string{"call it by sudo, with --env DIR; or write elsewhere, with --systemd-dir DIR"}
 	}
+
 	return nil
 }

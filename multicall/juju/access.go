@@ -18,6 +18,7 @@ func (to machineFolder) remoteName(file string) string {
 	if to.Host == "" {
 		return file
 	}
+
 	return to.Host + ":" + file
 }
 
@@ -47,6 +48,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	if err != nil {
 		return to, err
 	}
+
 	var env state.Environment
 	var m state.Machine
 	unit := strings.Contains(name, "/")
@@ -66,6 +68,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 			if m, err = v.Machine(machine); err != nil {
 				return err
 			}
+
 			env, err = v.Environment()
 			return err
 		})
@@ -73,6 +76,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	if err != nil {
 		return to, err
 	}
+
 	if m.InstanceID == "" && m.ID != "0" {
 		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID),
 			"juju machines says how far it is")
@@ -80,6 +84,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	if to.Access, err = o.parts.Providers.Access(e, env, m); err != nil {
 		return to, err
 	}
+
 	to.dir = to.Dir
 	if unit {
 		to.dir = o.parts.Hooks.UnitDir(to.Dir, name)
@@ -93,6 +98,7 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdout = o.streams.Out
 	c.Stderr = o.streams.Err
 	err := c.Run()
+
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
@@ -103,5 +109,6 @@ func (o *operator) runForeground(c *exec.Cmd) error {
 	case err != nil:
 		return fmt.Errorf("cannot run %s: %w", c.Args[0], err)
 	}
+
 	return nil
 }

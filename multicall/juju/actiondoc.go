@@ -28,6 +28,7 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 		Stdout: string(out.Stdout), Stderr: string(out.Stderr), Dropped: out.Dropped,
 		Enqueued: formatTime(a.Enqueued), Started: formatTime(a.Started), Completed: formatTime(a.Completed),
 	}
+
 	for _, line := range a.Progress {
 		doc.Log = append(doc.Log, formatTime(line.Time)+" "+line.Message)
 	}
@@ -43,5 +44,6 @@ func printActions(o *operator, all []*awaitedAction, format string) error {
 	if len(docs) == 1 {
 		return o.encode(format, docs[0])
 	}
+
 	return o.encode(format, docs)
 }

@@ -39,6 +39,7 @@ func (c actionsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	if len(actions) == 0 && c.Format == "tabular" {
 		o.note("the charm of service %q has no actions", c.Service)
 	}
@@ -49,6 +50,7 @@ func (c actionsCmd) Run(o *operator) error {
 		docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
 		t.Add("", name, paramNames(a.Params), text.FirstLine(a.Description))
 	}
+
 	return o.printTable(c.Format, docs, t)
 }
 
@@ -59,6 +61,7 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 			Type: strings.Join(p.Types, " or "), Description: p.Description, Default: p.Default, Enum: p.Enum, Properties: paramInfos(p),
 		}
 	}
+
 	return infos
 }
 
@@ -72,5 +75,6 @@ func paramNames(s charm.Schema) string {
 			others = append(others, "["+name+"]")
 		}
 	}
+
 	return strings.Join(append(required, others...), " ")
 }

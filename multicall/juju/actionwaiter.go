@@ -55,15 +55,18 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
+
 	f := follower{
 		o:           w.o,
 		state:       w.state,
 		scopes:      []state.Scope{state.WatchPresence()},
 		pollTimeout: w.pollTimeout,
 	}
+
 	for _, a := range w.actions {
 		f.scopes = append(f.scopes, state.WatchAction(a.action.ID))
 	}
+
 	f.read = func(v *state.View) (func() error, error) {
 		fresh, err := w.readActions(v)
 		return func() error {
@@ -71,15 +74,18 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 				w.reportProgress(w.actions[i].action, a.action)
 				*w.actions[i] = a
 			}
+
 			if w.allSettled() {
 				stop()
 			}
 			return nil
 		}, err
 	}
+
 	if err := f.follow(waiting); err != nil || w.allSettled() {
 		return err
 	}
+
 	return ctx.Err()
 }
 
@@ -95,6 +101,7 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 		}
 		fresh = append(fresh, now)
 	}
+
 	return fresh, nil
 }
 
@@ -121,6 +128,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if a.unit, err = v.Unit(a.action.Unit); err != nil {
 		return a, err
 	}
+
 	present, err := v.IsPresent(state.UnitAgent(a.action.Unit))
 	switch {
 	case present || a.unit.Charm == "": // its agent has yet to come
@@ -134,6 +142,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if err != nil || a.action.Status != state.ActionPending {
 		return a, err
 	}
+
 	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
 	if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
 		a.stuckReason = "its agent cannot go on: " + trouble.Message
@@ -160,15 +169,18 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	if err != nil && ctx.Err() == nil {
 		return "", err
 	}
+
 	var left []state.Action
 	for _, a := range w.actions {
 		if !a.action.Ended() {
 			left = append(left, a.action)
 		}
 	}
+
 	if len(left) == 0 {
 		return "", nil
 	}
+
 	if ctx.Err() != nil {
 		reason = fmt.Sprintf("it had not ended after %s", timeout)
 	}
@@ -187,6 +199,7 @@ func (w *actionWaiter) cancelRemaining(left []state.Action) error {
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+
 	return nil
 }
 
@@ -202,16 +215,19 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 			o.note("%s%s %s", head, line.Time.Local().Format(time.TimeOnly), text)
 		}
 	}
+
 	ctx, cancel := withTimeout(o.ctx, timeout)
 	defer cancel()
 	if err := w.wait(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
 		unprinted := printTasks(o, "json", w.actions)
 		return errors.Join(unprinted, taskError(err, !w.allSettled()))
 	}
+
 	unprinted := printActions(o, w.actions, format)
 	return errors.Join(unprinted, err)
 }
@@ -220,6 +236,7 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []error
 	var hints []string
+
 	for _, a := range w.actions {
 		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
 		switch {
@@ -236,8 +253,10 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 			errs = append(errs,
 				fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
 		}
+
 		hints = append(hints,
 			fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
 	}
+
 	return console.Hint(joinErrors(errs), hints...)
 }

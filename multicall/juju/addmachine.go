@@ -22,6 +22,7 @@ func (c addMachineCmd) Run(o *operator) error {
 	if err := checkCount(c.Number, "machine"); err != nil {
 		return err
 	}
+
 	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
@@ -30,10 +31,12 @@ func (c addMachineCmd) Run(o *operator) error {
 	if c.Placement != "" && c.Number != 1 {
 		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
 	}
+
 	spec, err := c.machineSpec()
 	if err != nil {
 		return err
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
@@ -45,6 +48,7 @@ func (c addMachineCmd) Run(o *operator) error {
 				"juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another",
 			)
 		}
+
 		return err
 	})
 }

@@ -27,6 +27,7 @@ func (c addRelationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
 	o.affect(untilIdle, servicesOf(added)...)
 	return nil

@@ -24,6 +24,7 @@ func (c addSecretCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	now := time.Now().UTC()
 	id := secret.NewID(now)
 	err = o.openSecrets(func(s *state.State, ring secret.Keyring) error {
@@ -32,6 +33,7 @@ func (c addSecretCmd) Run(o *operator) error {
 			if err != nil {
 				return err
 			}
+
 			r.Description = c.Info
 			r.AddRevision(now)
 			return putSecret(tx, ring, r, content)

@@ -20,6 +20,7 @@ func (c addStorageCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	var added []string
 	err = o.update(func(tx *state.Tx) error {
 		added = nil
@@ -30,11 +31,13 @@ func (c addStorageCmd) Run(o *operator) error {
 			}
 			added = append(added, ids...)
 		}
+
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, id := range added {
 		fmt.Fprintf(o.streams.Out, "added storage %s to %s\n", id, c.Unit)
 	}

@@ -14,6 +14,7 @@ func (c attachResourceCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
+
 		files, err := parseResourceFiles(&ch.Meta, c.Resources)
 		if err != nil {
 			return err
@@ -22,6 +23,7 @@ func (c attachResourceCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
+
 		return s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
 	})
 }

@@ -34,11 +34,13 @@ func (o *operator) startBackground(e home.Environment) error {
 			tail := readLogTail(e, mark)
 			return errors.Join(err, tail)
 		}
+
 		pid, err := o.awaitBackground(s, e, alive)
 		if err != nil {
 			tail := readLogTail(e, mark)
 			return errors.Join(err, tail)
 		}
+
 		log := e.LogFile("0")
 		if service := o.parts.Services.Of(pid); service != "" {
 			log = "the journal: journalctl -u " + service
@@ -60,6 +62,7 @@ func (o *operator) describeProcess(pid int) string {
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
+
 	for {
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); pid != 0 || err != nil {
 			return pid, err
@@ -68,12 +71,14 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 		if other == 0 || err != nil {
 			return 0, err
 		}
+
 		if backoff.Sleep(ctx, processPollInterval) == nil {
 			continue
 		}
 		if err := o.ctx.Err(); err != nil {
 			return 0, err
 		}
+
 		return 0, console.Hint(
 			fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other),
 			fmt.Sprintf("kill -9 %d ends it", other),
@@ -84,6 +89,7 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
+
 	for {
 		lives := alive()
 		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); err != nil {
@@ -92,6 +98,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		ready, err := state.Read(ctx, s, func(v *state.View) (bool, error) {
 			return v.IsPresent(state.MachineAgent("0"))
 		})
+
 		switch {
 		case ctx.Err() != nil:
 			return 0, o.explainStart(e, pid, lives)
@@ -103,6 +110,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 				return 0, cmp.Or(err, errors.New("the background process has ended"))
 			}
 		}
+
 		if err := backoff.Sleep(ctx, processPollInterval); err != nil {
 			return 0, o.explainStart(e, pid, lives)
 		}
@@ -114,6 +122,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
 		return fmt.Errorf("the background process does not come up: %w", err)
 	}
+
 	how := "it has not yet taken the machine's folder"
 	if pid != 0 {
 		how = fmt.Sprintf("process %d runs, and has not yet announced machine 0 in the state", pid)
@@ -122,6 +131,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if pid == 0 && !lives {
 		return err
 	}
+
 	return console.Hint(err,
 		"it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
 }

@@ -39,17 +39,20 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	b := &backup{o: o, cmd: c, env: e}
 	err = o.openState(e, func(s *state.State) error {
 		if c.File == "-" {
 			return b.writeBackup(s, o.streams.Out)
 		}
+
 		for range maxBackupAttempts {
 			err = backupfile.WriteFile(c.File, c.Force, func(w io.Writer) error { return b.writeBackup(s, w) })
 			if !errors.Is(err, state.ErrNotFound) && !errors.Is(err, errStorageMoved) {
 				break
 			}
 		}
+
 		return err
 	})
 	if errors.Is(err, os.ErrExist) {
@@ -58,6 +61,7 @@ func (c backupCmd) Run(o *operator) error {
 	if err != nil {
 		return fmt.Errorf("cannot back up environment %q: %w", e.Name, err)
 	}
+
 	b.noteOutcome()
 	return nil
 }
@@ -75,6 +79,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
 	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "the provider's own files and keys"}
@@ -82,6 +87,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	if err := b.addCredentials(w); err != nil {
 		return err
 	}
+
 	if err := b.addSecretKeys(w); err != nil {
 		return err
 	}
@@ -91,6 +97,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	if err := b.addUnits(s, w); err != nil {
 		return err
 	}
+
 	return w.Close(b.header)
 }
 
@@ -105,6 +112,7 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
+
 	for _, name := range files {
 		err := w.Add(backupfile.CredentialName(filepath.Base(name)), func(to io.Writer) error {
 			data, err := os.ReadFile(filepath.Join(b.env.Dir, name))
@@ -119,6 +127,7 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -138,6 +147,7 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 			"the keys that open secrets (--with-credentials takes them along)")
 		return nil
 	}
+
 	b.header.Has = append(b.header.Has, "the keys that open secrets")
 	return w.Add(backupfile.SecretKeysName(), func(to io.Writer) error {
 		_, err := to.Write(data)
@@ -152,6 +162,7 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 			"what storage holds (--with-storage takes along that of this host)")
 		return nil
 	}
+
 	all, err := state.Read(b.o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
@@ -159,27 +170,33 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	slices.SortStableFunc(all, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
 
 	var packed []string
+
 	for rest := all; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].Unit == rest[0].Unit {
 			n++
 		}
+
 		progress.Report(b.o.ctx, progress.Steps{
 			What:  "storages backed up",
 			Done:  len(all) - len(rest) + n,
 			Total: len(all),
 		})
+
 		some, err := b.addUnitStorage(s, w, rest[:n])
 		if err != nil {
 			return err
 		}
+
 		packed = append(packed, some...)
 		rest = rest[n:]
 	}
+
 	if len(packed) > 0 {
 		slices.SortFunc(packed, charm.CompareUnits)
 		b.header.Has = append(b.header.Has, "what storage "+strings.Join(packed, ", ")+" holds")
 	}
+
 	return nil
 }
 
@@ -200,9 +217,11 @@ func (b *backup) addUnitStorage(
 			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("what storage %s holds: %s", one.ID, why))
 			continue
 		}
+
 		folders[one.ID] = folder
 		packed = append(packed, one.ID)
 	}
+
 	if len(packed) == 0 {
 		return nil, nil
 	}
@@ -228,16 +247,19 @@ func (b *backup) addUnitStorage(
 	if err != nil {
 		return nil, err
 	}
+
 	for _, one := range storages {
 		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == one.ID })
 		if i < 0 || now[i].Unit != one.Unit {
 			return nil, fmt.Errorf("%w: %s", errStorageMoved, one.ID)
 		}
 	}
+
 	if !quiesced.Holds() {
 		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w",
 			storages[0].Unit, errStorageMoved)
 	}
+
 	return packed, nil
 }
 
@@ -259,9 +281,11 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 		defer cancel()
 		ctx = limited
 	}
+
 	quiesced, err := b.o.parts.Hooks.Quiesce(ctx, b.env.MachineDir(s.Machine), s.Unit, func() {
 		b.o.note("waiting for the hook of unit %s to end", s.Unit)
 	})
+
 	switch {
 	case err == nil:
 		return quiesced, nil
@@ -271,6 +295,7 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	case errors.Is(err, ErrCannotQuiesce):
 		err = console.Hint(err, "juju stop ends the agents of this host, juju start starts them with this binary")
 	}
+
 	return nil, fmt.Errorf("cannot copy the storage of unit %s: %w", s.Unit, err)
 }
 
@@ -280,10 +305,12 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 		if err != nil {
 			return err
 		}
+
 		if len(changed) > 0 {
 			b.o.note("warning: %s of storage %s changed as they were read, %s for one",
 				formatCount(len(changed), "file"), s.ID, changed[0])
 		}
+
 		return nil
 	})
 }
@@ -302,6 +329,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	case err != nil || !info.IsDir():
 		return "", "its folder " + folder + " is not there"
 	}
+
 	return folder, ""
 }
 
@@ -315,6 +343,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 		return err
 	}
 	packed, changed := 0, []string(nil)
+
 	for i, u := range units {
 		progress.Report(b.o.ctx, progress.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := b.o.parts.Hooks.UnitDir(b.env.MachineDir(u.Machine), u.Name)
@@ -323,6 +352,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 			continue
 		}
 		packed++
+
 		err = w.Add(backupfile.FolderName(u.Machine, filepath.Base(dir)), func(to io.Writer) error {
 			some, err := home.PackFolder(to, folder)
 			changed = append(changed, some...)
@@ -332,15 +362,18 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 			return err
 		}
 	}
+
 	b.header.Has = append(b.header.Has, "the folders of "+formatCount(packed, "unit"))
 	if rest := len(units) - packed; rest > 0 {
 		b.header.Lacks = append(b.header.Lacks,
 			"the folders of "+formatCount(rest, "unit")+" that are not on this host")
 	}
+
 	if len(changed) > 0 {
 		b.o.note("warning: %s changed as they were read, %s for one",
 			formatCount(len(changed), "file"), changed[0])
 	}
+
 	return nil
 }
 

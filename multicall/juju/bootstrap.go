@@ -50,6 +50,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	e, err := c.newEnvironment(o)
 	if err != nil {
 		return err
@@ -59,12 +60,14 @@ func (c bootstrapCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err)
 	}
 	defer lock.Release()
+
 	if lock.Bootstrapped() {
 		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already",
 			e.Name, e.Dir),
 			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+
 				" removes it; -e NAME makes another one")
 	}
+
 	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
 	if err := b.checkProvider(); err != nil {
 		return errors.Join(err, lock.Remove())
@@ -72,6 +75,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err := b.run(); err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
 	}
+
 	return nil
 }
 
@@ -80,6 +84,7 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	if err := home.CheckName(name); err != nil {
 		return home.Environment{}, err
 	}
+
 	if err := charm.CheckSeries(cmp.Or(c.DefaultSeries, defaultSeries)); err != nil {
 		return home.Environment{}, console.Usage(err)
 	}
@@ -91,10 +96,12 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 			),
 			"set BIJOU_HOME to a folder without a colon in its path")
 	}
+
 	e := home.Environment{
 		Dir:    o.home.Path(name),
 		Record: home.Record{Name: name, UUID: newUUID(), Provider: c.Provider},
 	}
+
 	url, err := c.stateURL(e)
 	e.State = url
 	return e, err
@@ -105,6 +112,7 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
 		return "sqlite:" + e.StateFile(), nil
 	}
+
 	scheme, path, _ := strings.Cut(c.State, ":")
 	if scheme == "mem" {
 		return "", console.Usage(errors.New("cannot bootstrap: a store in memory ends with this process"))
@@ -112,10 +120,12 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if scheme != "sqlite" || path == "" {
 		return c.State, nil
 	}
+
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot find %q: %w", path, err)
 	}
+
 	return "sqlite:" + abs, nil
 }
 
@@ -142,10 +152,12 @@ func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
 	}
+
 	var err error
 	if b.env.Tools, err = home.InstallTools(b.env.Dir, b.o.parts.Version, b.o.parts.Applets); err != nil {
 		return err
 	}
+
 	if b.restore != nil {
 		b.env.State, err = b.restore.chooseStateURL(b.env)
 	} else { // the environment's folder has the credentials that the URL names
@@ -157,6 +169,7 @@ func (b *bootstrap) run() error {
 	if err := b.createState(); err != nil {
 		return err
 	}
+
 	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
 	b.o.warnOfStore(b.env.State)
 	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
@@ -165,22 +178,26 @@ func (b *bootstrap) run() error {
 	if err := b.env.Save(); err != nil {
 		return err
 	}
+
 	if b.o.parts.Fault != nil {
 		b.o.parts.Fault("environment-saved")
 	}
 	if err := b.o.startBackground(b.env); err != nil {
 		return err
 	}
+
 	if !b.cmd.NoSwitch {
 		if err := b.o.home.SetCurrent(b.env.Name); err != nil {
 			return err
 		}
 	}
+
 	if b.provider.Isolated {
 		b.o.note("environment %q is ready", b.env.Name)
 	} else {
 		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
 	}
+
 	return nil
 }
 
@@ -191,10 +208,12 @@ func (b *bootstrap) clearFolder() error {
 		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
 		return b.lock.Clear()
 	}
+
 	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
 	if b.restore.cmd.Replace {
 		return nil
 	}
+
 	return b.lock.Clear()
 }
 
@@ -215,6 +234,7 @@ func (b *bootstrap) createState() error {
 	if err != nil {
 		return err
 	}
+
 	b.createdStore = !exists
 	// A key from the beginning: all machines that are made get it.
 	if _, err := b.env.SecretKeys().Read(); errors.Is(err, secret.ErrNoKey) {
@@ -222,9 +242,11 @@ func (b *bootstrap) createState() error {
 			return err
 		}
 	}
+
 	if b.restore != nil {
 		return b.restoreState()
 	}
+
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
@@ -248,6 +270,7 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.takeSecretKeys(b.env); err != nil {
 		return err
 	}
+
 	err = b.o.openUnchecked(b.env, func(s *state.State) error {
 		// This binary may be another.
 		return s.Update(b.o.ctx, func(tx *state.Tx) error { return tx.SetTools(b.env.Tools) })
@@ -258,6 +281,7 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.noteSealed(b.env); err != nil {
 		return err
 	}
+
 	return b.restore.noteStorage(b.env)
 }
 
@@ -267,11 +291,13 @@ func (b *bootstrap) undo() error {
 	if err := b.o.parts.Processes.Halt(ctx, b.env.MachineDir("0"), haltTimeout); err != nil {
 		return err
 	}
+
 	if b.createdStore {
 		if err := storeurl.Remove(ctx, b.env.State); err != nil {
 			return err
 		}
 	}
+
 	return b.lock.Remove()
 }
 
@@ -289,6 +315,7 @@ func (b *bootstrap) checkProvider() error {
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 	}
+
 	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
 		return console.Hint(
 			console.Usage(fmt.Errorf(
@@ -297,6 +324,7 @@ func (b *bootstrap) checkProvider() error {
 			)),
 			"leave --default-series out, or allow others with --config "+state.AllowOtherSeries+"=true")
 	}
+
 	if b.provider.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
 			fmt.Errorf(
@@ -305,6 +333,7 @@ func (b *bootstrap) checkProvider() error {
 			),
 			"--state etcd://HOST:PORT/PREFIX keeps it where they can; juju migrate-state takes an environment there that began in a file")
 	}
+
 	return nil
 }
 

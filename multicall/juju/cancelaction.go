@@ -19,6 +19,7 @@ func (c cancelActionCmd) Run(o *operator) error {
 		for _, id := range c.IDs {
 			ids = append(ids, strconv.Itoa(id))
 		}
+
 		cancel := func(tx *state.Tx, id string) error {
 			n, err := strconv.Atoi(id)
 			if err != nil {
@@ -26,6 +27,7 @@ func (c cancelActionCmd) Run(o *operator) error {
 			}
 			return tx.CancelAction(n, time.Now())
 		}
+
 		return c.removeAll(o, s,
 			removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
 	})

@@ -17,6 +17,7 @@ func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
 	}
+
 	lines := make([]string, len(errs))
 	for i, err := range errs {
 		lines[i] = err.Error()
@@ -39,5 +40,6 @@ func cancelActions(ctx context.Context, s *state.State, actions []state.Action) 
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }

@@ -21,11 +21,13 @@ func (o *operator) changeStorage(ids []string, says string, change func(tx *stat
 			}
 			units = append(units, s.Unit)
 		}
+
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, id := range ids {
 		fmt.Fprintf(o.streams.Out, says+"\n", id)
 	}

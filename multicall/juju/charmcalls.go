@@ -46,6 +46,7 @@ func (o *operator) noteCalls(charmDir string) {
 			names[0], jujudFolder,
 		)
 	}
+
 	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux",
 		"docs", "tests", "venv")
 	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
@@ -73,20 +74,25 @@ func findInCode(
 			slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
 			return nil
 		}
+
 		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
 			return nil
 		}
+
 		data, _ := os.ReadFile(path)
 		wanted := pattern
 		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 			wanted = inYAML
 		}
+
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names, signs = append(names, name), append(signs,
 				fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
 		}
+
 		return nil
 	})
+
 	return names, signs
 }

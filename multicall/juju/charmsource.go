@@ -30,6 +30,7 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 		return c.readPath(err == nil && info.Mode().IsRegular(), filepath.Join(scratch, "charm"))
 	}
 	ref, err := charm.ParseRef(c.name)
+
 	const where = "say where charms are: --repository DIR (or JUJU_REPOSITORY)"
 	switch {
 	case c.repository == "" && !strings.Contains(c.name, ":"):
@@ -43,15 +44,18 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	if err != nil {
 		return charm.Found{}, state.Origin{}, err
 	}
+
 	dir, err := filepath.Abs(c.repository)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
 	}
+
 	ref.Series = cmp.Or(ref.Series, c.series)
 	found, err := charm.Repository{Dir: dir}.Find(ref)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
+
 	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
 	return found, state.Origin{
 		Repository: dir,
@@ -71,10 +75,12 @@ func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, stat
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 	}
+
 	read, err := charm.ReadDir(dir)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, err
 	}
+
 	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
 }
 
@@ -84,6 +90,7 @@ func (c charmSource) unpack(path, dir string) error {
 		return err
 	}
 	defer file.Close()
+
 	info, err := file.Stat()
 	if err == nil {
 		err = charm.CheckArchive(file, info.Size(), c.tools) // it names no scratch folder
@@ -91,6 +98,7 @@ func (c charmSource) unpack(path, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	return charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools, Scratch: true})
 }
 
@@ -102,6 +110,7 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+
 	tools := o.parts.HookTools
 	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
 	if err == nil {
@@ -110,6 +119,7 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 	if err != nil {
 		return state.Charm{}, err
 	}
+
 	packed, err := charm.ReadArchive(file, info.Size)
 	if err != nil {
 		return state.Charm{}, err

@@ -28,8 +28,10 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 		names, _ = h.Names()
 		return names
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
+
 	o := &operator{
 		ctx:     ctx,
 		streams: console.Streams{Err: io.Discard},
@@ -37,6 +39,7 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 		name:    cmp.Or(w.Flags["environment"], w.Flags["model"]),
 		parts:   parts,
 	}
+
 	names, _ = readChosen(o, func(v *state.View) ([]string, error) { return listNames(v, kinds) })
 	return names
 }
@@ -61,6 +64,7 @@ func listNames(v *state.View, kinds string) (names []string, err error) {
 			names = append(names, name)
 		}
 	}
+
 	for _, s := range services {
 		add("services", s.Name)
 	}
@@ -70,5 +74,6 @@ func listNames(v *state.View, kinds string) (names []string, err error) {
 	for _, m := range machines {
 		add("machines", m.ID)
 	}
+
 	return names, errors.Join(servicesErr, unitsErr, machinesErr)
 }

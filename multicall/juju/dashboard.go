@@ -24,6 +24,7 @@ func (c dashboardCmd) Run(o *operator) error {
 		if err != nil {
 			o.note("warning: the page does not show the boot servers: %v", err)
 		}
+
 		return dashboard.Serve(o.ctx, dashboard.Options{
 			Streams:     o.streams,
 			Flags:       c.Flags,
@@ -45,10 +46,12 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 		}
 		return nil, err
 	}
+
 	opened, err := state.Open(ctx, e.State)
 	if err != nil {
 		return nil, err
 	}
+
 	return o.newDashboard(opened)
 }
 

@@ -31,10 +31,12 @@ func (c debugHooksCmd) Run(o *operator) error {
 	if err := c.checkUnitIsLocal(o); err != nil {
 		return err
 	}
+
 	dir, err := os.MkdirTemp("", "bijou-debug-")
 	if err != nil {
 		return fmt.Errorf("cannot debug hooks: %w", err)
 	}
+
 	socket := filepath.Join(dir, "s")
 	if err := c.startSession(o, socket); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -43,6 +45,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
 		return nil
 	}
+
 	return c.attachSession(o, socket)
 }
 
@@ -51,6 +54,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	u, err := readChosen(o, func(v *state.View) (state.Unit, error) { return v.Unit(c.Unit) })
 	if err != nil {
 		return err
@@ -59,6 +63,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)",
 			u.Name, u.Machine)
 	}
+
 	return nil
 }
 
@@ -68,11 +73,13 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",
 		c.Unit,
 	)
+
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit,
 		"/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
+
 	owner := os.Geteuid()
 	err := o.update(func(tx *state.Tx) error {
 		return tx.SetDebug(c.Unit, state.Debug{
@@ -86,6 +93,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		killed := exec.Command("tmux", "-S", socket, "kill-server").Run()
 		return errors.Join(err, killed)
 	}
+
 	return nil
 }
 
@@ -97,6 +105,7 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	if err := tmux.Run(); err != nil {
 		return fmt.Errorf("cannot attach to the tmux session: %w", err)
 	}
+
 	if exec.Command("tmux", "-S", socket, "has-session", "-t", state.DebugSession).Run() == nil {
 		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, state.DebugSession)
 		return nil
@@ -104,5 +113,6 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {
 		return fmt.Errorf("cannot clean up: %w", err)
 	}
+
 	return o.update(func(tx *state.Tx) error { return tx.ClearDebug(c.Unit, socket) })
 }

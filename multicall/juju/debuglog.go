@@ -38,8 +38,10 @@ func (c debugLogCmd) Run(o *operator) error {
 	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
 		return console.Usage(err)
 	}
+
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
+
 	return o.openChosen(func(s *state.State) error {
 		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.CanColour(o.streams.Out)}
 		f := follower{
@@ -49,6 +51,7 @@ func (c debugLogCmd) Run(o *operator) error {
 			scopes:         []state.Scope{t.watchScope()},
 			read:           t.readNew,
 		}
+
 		if c.Follow {
 			return f.follow(ctx)
 		}
@@ -65,6 +68,7 @@ func (c debugLogCmd) maxLines() int {
 	case c.Follow:
 		return 10
 	}
+
 	return 0
 }
 
@@ -90,6 +94,7 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	if t.printedEnds == nil {
 		filter.Last, filter.Since = t.maxLines(), t.since
 	}
+
 	g := status.NewGlobs(t.Unit)
 	x := status.NewGlobs(t.Exclude)
 	wants := func(source string) bool { return (len(g) == 0 || g.Match(source)) && !x.Match(source) }
@@ -129,10 +134,12 @@ func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) 
 	if t.printedEnds == nil || t.Level != "" {
 		return
 	}
+
 	read := map[string]int64{}
 	for _, l := range lines {
 		read[l.Source]++
 	}
+
 	for _, source := range slices.Sorted(maps.Keys(read)) {
 		if missing := ends[source] - t.printedEnds[source] - read[source]; missing > 0 {
 			t.o.note("warning: %s of %s came too fast to be shown", formatCount(int(missing), "line"), source)
@@ -175,6 +182,7 @@ func (t *logFollower) paint(level, line string) string {
 	case level == "WARNING":
 		return console.Paint(console.Yellow, line)
 	}
+
 	return line
 }
 
@@ -186,6 +194,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
+
 	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", time.DateOnly} {
 		for _, day := range []string{"", now.Format(time.DateOnly) + " "} {
 			if at, err := time.ParseInLocation(layout, day+text, now.Location()); err == nil {
@@ -193,6 +202,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			}
 		}
 	}
+
 	return time.Time{}, fmt.Errorf(
 		"cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
 		text,

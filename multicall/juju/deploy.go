@@ -46,20 +46,24 @@ func (c deployCmd) Run(o *operator) error {
 	if err := errors.Join(c.check(), c.checkJujuVersion(), c.refuseBundleFlags()); err != nil {
 		return err
 	}
+
 	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
 		}
 	}
+
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	defer os.RemoveAll(scratch)
+
 	d, err := c.newDeployment(o, scratch)
 	if err != nil {
 		return err
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		d.state = s
 		o.affect(untilIdle, d.service.Name)
@@ -75,6 +79,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, err
 	}
+
 	service := state.Service{
 		Name:        c.Service,
 		Origin:      origin,
@@ -83,6 +88,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 		JujuVersion: c.JujuVersion,
 		Trusted:     c.Trust,
 	}
+
 	if service.Name == "" {
 		service.Name = found.Meta.Name
 	}
@@ -98,6 +104,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if service.Storage, err = parseDirectives(c.Storage); err != nil {
 		return nil, err
 	}
+
 	config, err := readOptions(c.Config, found.Config, service.Name)
 	if err != nil {
 		return nil, err
@@ -108,10 +115,12 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 			c.Charm,
 		)
 	}
+
 	files, err := parseResourceFiles(found.Meta, c.Resource)
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
+
 	d := &deployment{
 		o:          o,
 		found:      found,
@@ -121,6 +130,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 		files:      files,
 		placements: c.placements(),
 	}
+
 	if !found.Meta.Subordinate {
 		d.units = c.NumUnits
 	}
@@ -138,6 +148,7 @@ func (c deployCmd) checkJujuVersion() error {
 // readOptions reads files of options, and options.
 func readOptions(words []string, schema *charm.Config, service string) (map[string]any, error) {
 	all := map[string]any{}
+
 	for _, word := range words {
 		_, missing := os.Stat(word)
 		if name, text, isPair := strings.Cut(word, "="); isPair && missing != nil {
@@ -148,6 +159,7 @@ func readOptions(words []string, schema *charm.Config, service string) (map[stri
 			all[name] = value
 			continue
 		}
+
 		if missing != nil {
 			return nil, console.Usage(fmt.Errorf("cannot read options: %w", missing))
 		}
@@ -155,12 +167,14 @@ func readOptions(words []string, schema *charm.Config, service string) (map[stri
 		if err != nil {
 			return nil, fmt.Errorf("cannot read options: %w", err)
 		}
+
 		options, err := schema.ParseYAML(data, service)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read options from %q: %w", word, err)
 		}
 		maps.Copy(all, options)
 	}
+
 	return all, nil
 }
 
@@ -186,14 +200,17 @@ func (d *deployment) run() error {
 	if err != nil {
 		return err
 	}
+
 	err = d.addService(url)
 	for errors.Is(err, state.ErrRevisionTaken) {
 		url.Revision++ // another charm, or other content of this one, has that revision
 		err = d.addService(url)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	d.o.note("deployed %s as service %q", d.service.Charm, d.service.Name)
 	d.o.note("%s", d.dialectNote)
 	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
@@ -213,6 +230,7 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		}
 		return env, err
 	})
+
 	series := cmp.Or(d.series, d.found.Series)
 	if err == nil && series != "" {
 		err = charm.CheckSeries(series)
@@ -236,6 +254,7 @@ func (o *operator) withForceHint(err error) error {
 		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
 			called, state.AllowOtherSeries))
 	}
+
 	return err
 }
 
@@ -251,6 +270,7 @@ func (d *deployment) addService(url charm.URL) error {
 		return err
 	}
 	d.service.Charm, d.service.Series = url.String(), url.Series
+
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		if err := tx.AddCharm(record); err != nil {
 			return err
@@ -259,15 +279,18 @@ func (d *deployment) addService(url charm.URL) error {
 		if err != nil {
 			return err
 		}
+
 		d.storage = s.Storage
 		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
 		if err := putResources(tx, d.service.Name, resources); err != nil || d.units == 0 {
 			return err
 		}
+
 		for _, p := range d.placements {
 			_, aerr := tx.AddUnit(d.service.Name, p)
 			err = errors.Join(err, aerr)
 		}
+
 		return err
 	})
 }

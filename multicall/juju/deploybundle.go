@@ -27,6 +27,7 @@ func (c deployCmd) refuseBundleFlags() error {
 			c.Charm,
 		))
 	}
+
 	return nil
 }
 
@@ -36,10 +37,12 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage) > 0 || c.NumUnits != 1 {
 		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format only: what else there is stands in it, or in an overlay"))
 	}
+
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
 		if err := s.View(o.ctx, b.CheckSecrets); err != nil {
 			return err
 		}
+
 		steps := b.Plan()
 		if err := o.showSteps(c.Format, steps); err != nil {
 			return err
@@ -47,11 +50,13 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		if c.DryRun {
 			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
 		}
+
 		o.affect(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
 		e := bundleExecutor{o, s, c, b.MachinesThere(), b}
 		if err := e.executeAll(steps); err != nil {
 			return console.Hint(err, "what was done stays; the same command does the rest")
 		}
+
 		if slices.ContainsFunc(steps, func(s bundle.Step) bool { return s.Action == bundle.Upgrade }) {
 			o.sweepCharms(s)
 		}
@@ -98,6 +103,7 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 			return fmt.Errorf("cannot %s %s: %w", step.Action, step.What, err)
 		}
 	}
+
 	return nil
 }
 
@@ -106,6 +112,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	for _, resource := range step.Resources {
 		files[resource] = e.Applications[service].Resources[resource]
 	}
+
 	switch step.Action {
 	case bundle.Deploy:
 		added := state.Service{
@@ -115,9 +122,11 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 			ForceSeries: e.cmd.ForceSeries,
 			Force:       e.cmd.Force,
 		}
+
 		if step.Constraints != nil {
 			added.Constraints = *step.Constraints
 		}
+
 		d := deployment{
 			o:       e.o,
 			state:   e.state,
@@ -127,6 +136,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 			series:  step.Series,
 			files:   files,
 		}
+
 		return d.run()
 	case bundle.Upgrade:
 		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
@@ -140,6 +150,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 			return err
 		})
 	}
+
 	return e.addUnits(step)
 }
 
@@ -149,30 +160,36 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 	if err != nil {
 		return err
 	}
+
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		if _, err := tx.SetConfig(step.What, step.Options); err != nil {
 			return err
 		}
+
 		if step.Constraints != nil {
 			if err := tx.SetServiceConstraints(step.What, *step.Constraints); err != nil {
 				return err
 			}
 		}
+
 		if step.Storage != nil {
 			if err := tx.SetServiceStorage(step.What, step.Storage); err != nil {
 				return err
 			}
 		}
+
 		if step.Exposed != nil {
 			if err := tx.SetExposed(step.What, *step.Exposed); err != nil {
 				return err
 			}
 		}
+
 		if step.Trusted != nil {
 			if err := tx.SetTrusted(step.What, *step.Trusted); err != nil {
 				return err
 			}
 		}
+
 		return putResources(tx, step.What, resources)
 	})
 }
@@ -192,11 +209,13 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 		}
 		return err
 	}
+
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		m, err := tx.AddMachine(*step.Machine)
 		if err != nil {
 			return err
 		}
+
 		p.Machine, machines[step.Place] = m.ID, m.ID
 		_, err = tx.AddUnit(step.What, p)
 		return err
@@ -209,6 +228,7 @@ func findBundle(path string) (file string, isBundle bool) {
 	if err != nil || !info.IsDir() {
 		return path, slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 	}
+
 	file = filepath.Join(path, "bundle.yaml")
 	_, err = os.Stat(file)
 	_, noCharm := os.Stat(filepath.Join(path, "metadata.yaml"))
@@ -225,6 +245,7 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 		return fmt.Errorf("cannot read the bundle: %w", err)
 	}
 	defer os.RemoveAll(scratch)
+
 	return o.openChosen(func(s *state.State) error {
 		b, err := c.compareBundle(o, s, path, scratch)
 		if err != nil {
@@ -242,6 +263,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 			return nil, fmt.Errorf("cannot read the bundle: %w", err)
 		}
 	}
+
 	b, err := bundle.Parse(bundle.Files{
 		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
 		Resolve:     resolveSymlinks,
@@ -259,6 +281,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 			errs = append(errs, fmt.Errorf("bijou cannot do this (--force leaves it out): %s", missing))
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(errs...)
 	}
@@ -266,6 +289,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	if err != nil {
 		return nil, err
 	}
+
 	found := map[string]bundle.Found{}
 	for i, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		progress.Report(o.ctx, progress.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
@@ -273,9 +297,11 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 			errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 		}
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+
 	if len(b.Ignored) > 0 {
 		o.note("warning: what has no effect of the bundle: %s", strings.Join(b.Ignored, ", "))
 	}
@@ -309,10 +335,12 @@ func resolveSymlinks(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
+
 	parent := filepath.Dir(path)
 	if parent == path {
 		return path
 	}
+
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
@@ -328,6 +356,7 @@ func (c deployCmd) readApplication(
 		return found, console.Hint(fmt.Errorf("charm %q is a store's, which bijou does not have", a.Charm),
 			"give a charm's path, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
 	}
+
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
@@ -335,10 +364,12 @@ func (c deployCmd) readApplication(
 	if err == nil && have.Name != "" && found.Meta.Name == have.Charm.Meta.Name {
 		found.IsSame, err = o.isSameCharm(found.Found, have.Charm)
 	}
+
 	found.Resources = map[string]state.Resource{}
 	for resource, path := range a.Resources {
 		sum, sumErr := sumResource(path)
 		found.Resources[resource], err = state.Resource{SHA256: sum}, errors.Join(err, sumErr)
 	}
+
 	return found, err
 }

@@ -34,17 +34,20 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if err := c.confirm(o, e); err != nil {
 		return err
 	}
+
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 	defer lock.Release()
+
 	if !lock.Bootstrapped() { // another process was quicker
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
 	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
+
 	o.note("environment %q is gone", e.Name)
 	return nil
 }
@@ -75,10 +78,12 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	if c.Yes {
 		return nil
 	}
+
 	fmt.Fprintf(
 		o.streams.Err, "This destroys environment %q in %s with all its services and data.\nType its name to go on: ",
 		e.Name, e.Dir,
 	)
+
 	answer, err := bufio.NewReader(o.streams.In).ReadString('\n')
 	if err != nil && answer == "" {
 		return console.Hint(errors.New("nothing was destroyed: there was no answer"), "-y does not ask")
@@ -86,6 +91,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	if strings.TrimSpace(answer) != e.Name {
 		return fmt.Errorf("nothing was destroyed: the answer was %q", strings.TrimSpace(answer))
 	}
+
 	return nil
 }
 
@@ -93,6 +99,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
+
 	e.Phase = home.Removing
 	if err := e.Save(); err != nil {
 		return err
@@ -101,12 +108,14 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if err != nil {
 		return err
 	}
+
 	o.note("ending the processes of environment %q", e.Name)
 	for _, dir := range dirs {
 		if err := o.parts.Processes.Halt(ctx, dir, haltTimeout); err != nil {
 			return err
 		}
 	}
+
 	if err := o.parts.Providers.FreeInstances(ctx, e); err != nil {
 		return err
 	}
@@ -119,6 +128,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if err := storeurl.Remove(ctx, e.State); err != nil {
 		return err
 	}
+
 	wasCurrent := o.home.Current() == e.Name
 	if err := lock.Remove(); err != nil {
 		return err
@@ -126,6 +136,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	if wasCurrent {
 		return o.home.SetCurrent("")
 	}
+
 	return nil
 }
 
@@ -140,6 +151,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 		if err := destroyServices(o.ctx, s); err != nil {
 			return err
 		}
+
 		w := &settleWaiter{o: o, state: s, until: untilGone, drains: true, timeout: c.Timeout}
 		left, err := state.Read(o.ctx, s, w.readSettlement)
 		if err == nil && len(left.pending) > 0 {
@@ -151,6 +163,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 			if err != nil {
 				return err
 			}
+
 			o.note("waiting for %s", left)
 			if err := w.wait(); err != nil {
 				return err
@@ -160,6 +173,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 		if err != nil {
 			return err
 		}
+
 		if len(left.failed) > 0 {
 			o.note("%s in error will not run any more hooks: %s",
 				formatCount(len(left.failed), "unit"), listReasons(left.failed))
@@ -174,10 +188,12 @@ func destroyServices(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	for _, sv := range services {
 		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}
+
 	return nil
 }

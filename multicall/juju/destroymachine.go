@@ -26,6 +26,7 @@ func (c destroyMachineCmd) Run(o *operator) error {
 			}
 			k.remove = func(ctx context.Context, id string) error { return s.DestroyMachine(ctx, id, true) }
 		}
+
 		return c.removeAll(o, s, k, c.Machines)
 	})
 }

@@ -31,6 +31,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
+
 		o.affect(untilIdle, servicesOf(r)...)
 		if !c.Force {
 			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool {
@@ -38,6 +39,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			})
 			return nil
 		}
+
 		return state.IgnoreNotFound(s.ForceDestroyRelation(o.ctx, r.ID)) // it is gone if it had no members
 	})
 }
@@ -50,6 +52,7 @@ func holdsRelation(u status.Unit, inError string, id int) bool {
 			return inError == "" || inError == name
 		}
 	}
+
 	return false
 }
 
@@ -57,6 +60,7 @@ func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	if c.B != "" {
 		return tx.FindRelation(c.A, c.B)
 	}
+
 	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
 	if err != nil {
 		return state.Relation{}, console.Usage(fmt.Errorf(
@@ -64,5 +68,6 @@ func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 			c.A,
 		))
 	}
+
 	return tx.Relation(id)
 }

@@ -23,6 +23,7 @@ func (c destroyServiceCmd) Run(o *operator) error {
 			k.remove = s.ForceDestroyService
 			k.awaitsHooks = false
 		}
+
 		if remove := k.remove; c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {
 				if err := s.RemoveServiceStorage(ctx, name); err != nil {
@@ -31,6 +32,7 @@ func (c destroyServiceCmd) Run(o *operator) error {
 				return remove(ctx, name)
 			}
 		}
+
 		return c.removeUnits(o, s, k, c.Services)
 	})
 }

@@ -22,6 +22,7 @@ func (c diffBundleCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml",
 			c.Bundle))
 	}
+
 	// Nothing is done.
 	cmd := deployCmd{
 		Overlay:      c.Overlay,
@@ -30,6 +31,7 @@ func (c diffBundleCmd) Run(o *operator) error {
 		ForceSeries:  true,
 		AllowOutside: true,
 	}
+
 	return cmd.openBundle(o, path, func(_ *state.State, b *bundle.Comparison) error {
 		return o.encode(c.Format, b.Diff())
 	})

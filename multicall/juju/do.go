@@ -41,10 +41,12 @@ func (c doCmd) Run(o *operator) error {
 	if _, err := charm.ParseDialect(c.HookDialect); err != nil {
 		return console.Usage(err)
 	}
+
 	words := trimDashes(c.Command)
 	if len(words) == 0 {
 		return console.Hint(console.Usage(errors.New("it is not said what to do")), "see: juju do --help")
 	}
+
 	command := HookCommand{
 		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: words, Streams: o.streams,
 	}
@@ -52,10 +54,12 @@ func (c doCmd) Run(o *operator) error {
 		command.Environ = []string{"JUJU_STATE=" + url}
 		return c.runAsHook(o, home.Environment{Record: home.Record{State: url}}, command)
 	}
+
 	e, err := o.home.Choose(o.name)
 	if err != nil {
 		return err
 	}
+
 	command.Environ = []string{"JUJU_ENV=" + e.Name, "BIJOU_HOME=" + o.home.Dir}
 	command.MachineDir, command.SecretKeys = e.MachineDir, e.SecretKeys()
 	return c.runAsHook(o, e, command)

@@ -12,6 +12,7 @@ func (c environmentsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	current, infos := o.home.Current(), []modelInfo{}
 	for _, name := range names {
 		mark := map[bool]string{true: "*", false: " "}[name == current]
@@ -19,12 +20,14 @@ func (c environmentsCmd) Run(o *operator) error {
 			fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
 			continue
 		}
+
 		e, err := o.home.Environment(name)
 		if err != nil {
 			return err
 		}
 		infos = append(infos, newModelInfo(e))
 	}
+
 	if c.Format != "tabular" {
 		err = o.encode(c.Format, map[string]any{"models": infos, "current-model": current})
 	}

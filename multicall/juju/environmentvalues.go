@@ -25,12 +25,14 @@ func environmentValues(e state.Environment) map[string]any {
 		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
 		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
 	}
+
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
 	}
 	for _, key := range e.UnknownSettings() {
 		values[key] = e.Config[key]
 	}
+
 	if sum := e.Config[state.ProviderSHA256]; sum != "" {
 		values[state.ProviderSHA256] = sum
 	}

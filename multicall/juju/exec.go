@@ -21,11 +21,13 @@ func (c execCmd) runOnMachine(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	line := quoteShellWords(o.command)
 	if len(o.command) == 1 {
 		line = o.command[0] // for a shell
 	}
 	command := to.Run(to.dir, line, false)
+
 	var stdout, stderr bytes.Buffer
 	if command.Stdout, command.Stderr = &stdout, &stderr; c.Format == "plain" {
 		command.Stdout, command.Stderr = o.streams.Out, o.streams.Err
@@ -34,6 +36,7 @@ func (c execCmd) runOnMachine(o *operator) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("cannot run on machine %s: %w", c.Machine, err)
 	}
+
 	timer := time.AfterFunc(cmp.Or(c.Timeout, math.MaxInt64), func() { _ = command.Process.Kill() })
 	_ = command.Wait()
 	code := command.ProcessState.ExitCode()
@@ -46,10 +49,12 @@ func (c execCmd) runOnMachine(o *operator) error {
 	case c.Format == "plain":
 		return console.Exit(code, nil)
 	}
+
 	results := taskResults(nil, &code, stdout.String(), stderr.String())
 	if err := o.encode(c.Format, map[string]task{c.Machine: {Status: "completed", Results: results}}); err != nil || code == 0 {
 		return err
 	}
+
 	return console.Exit(code, taskError(fmt.Errorf("machine %s: exit code %d", c.Machine, code), false))
 }
 
@@ -75,6 +80,7 @@ func (c execCmd) Run(o *operator) error {
 	case c.Machine != "":
 		return console.Usage(errors.New("--machine cannot be used with units: they have machines of their own"))
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		to, err := c.findTargets(o.ctx, s)
 		if err != nil {
@@ -83,15 +89,18 @@ func (c execCmd) Run(o *operator) error {
 			}
 			return err
 		}
+
 		actions, err := enqueueCommand(o, s, to.units, o.command)
 		if err != nil {
 			return err
 		}
+
 		w := newActionWaiter(o, s, actions)
 		reason, err := w.waitOrCancel(c.Timeout)
 		if err != nil {
 			return err
 		}
+
 		return runResult{o: o, actions: w.actions, cancelReason: reason, down: to.down}.print(c.Format)
 	})
 }
@@ -108,6 +117,7 @@ func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
+
 	err = s.View(ctx, func(v *state.View) (err error) {
 		var units []string
 		for _, word := range names {
@@ -117,10 +127,12 @@ func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets
 			}
 			units = append(units, unit)
 		}
+
 		services := c.Service
 		if c.All {
 			services = []string{""} // the units of all
 		}
+
 		for _, service := range services {
 			of, err := unitNames(v, service)
 			if err != nil {
@@ -128,10 +140,12 @@ func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets
 			}
 			units = append(units, of...)
 		}
+
 		charm.SortUnits(units)
 		to, err = selectReachable(v, slices.Compact(units))
 		return err
 	})
+
 	switch {
 	case err != nil:
 		return to, err
@@ -140,6 +154,7 @@ func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets
 	case len(to.down) > 0:
 		return to, console.Hint(joinErrors(to.down), "nothing was run; juju status shows the units")
 	}
+
 	return to, errors.New("there are no units")
 }
 
@@ -149,6 +164,7 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 			return nil, err
 		}
 	}
+
 	units, err := v.Units(service)
 	for _, u := range units {
 		names = append(names, u.Name)
@@ -167,12 +183,14 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 // agent is down nothing would run, or much later.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
+
 	for _, name := range units {
 		u, err := v.Unit(name)
 		if err != nil {
 			unknown = append(unknown, err)
 			continue
 		}
+
 		present, err := v.IsPresent(state.UnitAgent(name))
 		if err != nil {
 			return to, err
@@ -183,9 +201,11 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 		}
 		to.units = append(to.units, name)
 	}
+
 	if len(unknown) > 0 {
 		return to, console.Hint(joinErrors(unknown), "nothing was run; juju status shows the units")
 	}
+
 	return to, nil
 }
 
@@ -204,6 +224,7 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 				}
 				added = append(added, a)
 			}
+
 			return nil
 		})
 		if err != nil {
@@ -211,5 +232,6 @@ func enqueueCommand(o *operator, s *state.State, units, command []string) (all [
 		}
 		all = append(all, added...)
 	}
+
 	return all, nil
 }

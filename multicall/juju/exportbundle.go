@@ -26,28 +26,33 @@ func (c exportBundleCmd) Run(o *operator) error {
 	if c.Filename != "" && c.Charms != "" {
 		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
 		if err != nil {
 			return fmt.Errorf("cannot export the environment: %w", err)
 		}
+
 		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
 			return status.Read(v, status.Options{Now: time.Now()})
 		})
 		if err != nil {
 			return err
 		}
+
 		o.noteDamage(now.Damage)
 		b, unsaid := bundle.Export(env)
 		for _, text := range unsaid {
 			o.note("warning: the bundle does not say this: %s", text)
 		}
+
 		if c.Charms == "" {
 			o.note("its charms and resources are where they were taken from, and may be others by now: --charms DIR writes those of the environment, " +
 				"and deploying resources from elsewhere needs --allow-outside")
 		} else if err := c.writeFiles(o, s, b, env); err != nil {
 			return fmt.Errorf("cannot write charms: %w", err)
 		}
+
 		file := c.Filename
 		if c.Charms != "" {
 			file = filepath.Join(c.Charms, "bundle.yaml")
@@ -55,6 +60,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 		if file == "" {
 			return o.encode("yaml", b)
 		}
+
 		text, err := text.MarshalYAML(b)
 		if err != nil {
 			return err
@@ -80,6 +86,7 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 			}
 		}
 	}
+
 	return nil
 }
 

@@ -44,6 +44,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if ctx.Err() != nil || console.IsUnread(err) {
 			break
 		}
+
 		pause := f.settleInterval
 		if err != nil {
 			if !f.shown || !errors.Is(err, state.ErrAway) { // waiting heals nothing else
@@ -54,6 +55,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		_ = backoff.Sleep(ctx, pause)
 	}
+
 	return nil
 }
 
@@ -72,6 +74,7 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	if err := print(); err != nil {
 		return 0, err
 	}
+
 	f.shown = true
 	return revision, nil
 }
@@ -84,10 +87,12 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 		ctx, cancel = context.WithTimeout(ctx, f.pollTimeout())
 		defer cancel()
 	}
+
 	err := f.state.Await(ctx, revision, f.scopes...)
 	if f.pollTimeout != nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
+
 	return err
 }
 

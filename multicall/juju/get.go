@@ -50,6 +50,7 @@ func (c configCmd) show(o *operator) error {
 		if err != nil {
 			return doc, err
 		}
+
 		set, err := v.Config(c.Service)
 		trust := setting{
 			Type:        "bool",
@@ -57,6 +58,7 @@ func (c configCmd) show(o *operator) error {
 			Value:       s.Trusted,
 			Source:      settingSource(s.Trusted),
 		}
+
 		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config,
 			set.Values), map[string]setting{"trust": trust}}, err
 	})
@@ -66,11 +68,13 @@ func (c configCmd) show(o *operator) error {
 	if len(c.Words) == 0 {
 		return o.encode(c.Format, doc)
 	}
+
 	found, ok := doc.Settings[c.Words[0]]
 	if !ok {
 		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]),
 			"juju get "+c.Service+" shows all")
 	}
+
 	if found.Value != nil {
 		_, err = fmt.Fprintln(o.streams.Out, found.Value)
 	}
@@ -87,6 +91,7 @@ func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting 
 			Source: settingSource(isSet),
 		}
 	}
+
 	return all
 }
 

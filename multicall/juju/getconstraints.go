@@ -23,6 +23,7 @@ func (c getConstraintsCmd) Run(o *operator) error {
 		e, err := v.Environment()
 		return e.Constraints, err
 	})
+
 	switch {
 	case err != nil:
 		return err
@@ -37,5 +38,6 @@ func (c getConstraintsCmd) Run(o *operator) error {
 	case set != constraints.Value{}:
 		_, err = fmt.Fprintln(o.streams.Out, set)
 	}
+
 	return err
 }

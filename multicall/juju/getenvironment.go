@@ -20,6 +20,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	values := environmentValues(e)
 	unknown := e.UnknownSettings()
 	if len(unknown) > 0 && (c.Key == "" || slices.Contains(unknown, c.Key)) {
@@ -28,6 +29,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	if c.Key == "" {
 		return o.encode(c.Format, values)
 	}
+
 	value, ok := values[c.Key]
 	if !ok {
 		return fmt.Errorf("unknown environment setting %q: there are %s",

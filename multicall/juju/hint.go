@@ -14,6 +14,7 @@ func withHint(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)
 	}
+
 	switch {
 	case errors.Is(err, home.ErrNoEnvironment):
 		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
@@ -35,6 +36,7 @@ func withHint(err error) error {
 		return console.Hint(err,
 			"the environment's store is gone; juju destroy-environment --force removes what is left")
 	}
+
 	return err
 }
 

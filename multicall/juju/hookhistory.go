@@ -32,6 +32,7 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 	if c.Count < 1 {
 		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
 	}
+
 	err = o.view(func(v *state.View) (err error) {
 		if err = c.checkUnit(v); err == nil {
 			runs, err = v.HookRuns(c.Unit)
@@ -44,6 +45,7 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 		running, err = v.Running(c.Unit)
 		return err
 	})
+
 	if !c.Secrets {
 		status.HideHookRuns(runs)
 	}
@@ -56,10 +58,12 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
+
 	lines, lerr := v.Logs(state.LogFilter{Sources: []string{c.Unit}, Last: 1})
 	if lerr != nil || len(lines) == 0 {
 		return errors.Join(err, lerr)
 	}
+
 	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
 		"its log is still there: juju debug-log --unit "+c.Unit)
 }
@@ -67,6 +71,7 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 // historyTable has below each hook a row for each setting that it wrote.
 func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
 	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
+
 	for _, r := range runs {
 		row := console.Colour("")
 		exit := strconv.Itoa(r.Exit)
@@ -76,6 +81,7 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 		if r.Exit < 0 {
 			exit = "-"
 		}
+
 		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
 		t.Add(row, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
 		for _, change := range r.Changes {
@@ -85,9 +91,11 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
 		}
 	}
+
 	if r := running; r != nil {
 		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-",
 			strings.TrimPrefix(r.HeldBy(), ", "))
 	}
+
 	return t
 }

@@ -27,6 +27,7 @@ func (c interruptCmd) Run(o *operator) error {
 		if err != nil {
 			return console.Hint(err, "juju status shows what units run")
 		}
+
 		what := op.Running().Name + " of " + c.Unit
 		end, err := c.awaitEnd(o, s, op)
 		switch {
@@ -36,6 +37,7 @@ func (c interruptCmd) Run(o *operator) error {
 			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout),
 				"it will, once its agent is there: juju status "+c.Unit)
 		}
+
 		fmt.Fprintln(o.streams.Out, what, end)
 		return nil
 	})
@@ -47,11 +49,13 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
 	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
+
 	f.read = func(v *state.View) (func() error, error) {
 		now, runs, err := v.Op(c.Unit)
 		if err != nil {
 			return func() error { return nil }, err
 		}
+
 		if !runs || now.ID != op.ID {
 			end, err = c.describeEnd(v, op)
 			stop()
@@ -59,6 +63,7 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 
 		return func() error { return nil }, err
 	}
+
 	err = f.follow(ctx)
 	return end, err
 }
@@ -71,12 +76,14 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Name == "update-status" { // may fail: there is always another
 		return "is ended", nil
 	}
+
 	runs, err := v.HookRuns(c.Unit)
 	for _, r := range runs {
 		if r.ID == op.ID && r.Failure == "" {
 			return "had ended by itself before that, with success", nil
 		}
 	}
+
 	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit +
 		" " + op.Running().Relation), err
 }

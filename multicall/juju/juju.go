@@ -41,6 +41,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err := refuseMissing(args); err != nil {
 		return err
 	}
+
 	args, tail := cutCommand(args)
 	var g grammar
 	names := func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
@@ -59,12 +60,15 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
+
 	h, err := home.Find()
 	if err != nil {
 		return err
 	}
+
 	bar := console.NewProgress(s.Err, time.Now)
 	defer bar.End()
+
 	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
 	o := &operator{
 		ctx:     ctx,
@@ -75,6 +79,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		args:    args,
 		command: tail,
 	}
+
 	err = parsed.Run(o)
 	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
 		err = o.awaitAffected(c.flags())
@@ -89,6 +94,7 @@ func cutCommand(args []string) (own, command []string) {
 	if i < 0 || args[0] == console.CompleteOption {
 		return args, nil
 	}
+
 	words := args[:i]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1
@@ -97,9 +103,11 @@ func cutCommand(args []string) (own, command []string) {
 		}
 		words = words[n:]
 	}
+
 	if len(words) == 0 || words[0] != "run" && words[0] != "exec" {
 		return args, nil
 	}
+
 	return args[:i], args[i+1:]
 }
 

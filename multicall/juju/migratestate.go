@@ -25,6 +25,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot migrate environment %q: %w", e.Name, err)
@@ -33,6 +34,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
 		return err
 	}
+
 	if err = o.checkOriginal(e); err == nil {
 		err = c.migrate(o, e)
 	}
@@ -63,6 +65,7 @@ func withMigrationHint(err error, e home.Environment) error {
 	case errors.Is(err, state.ErrStoreExists):
 		return console.Hint(err, "give a place of its own: another prefix, or another file")
 	}
+
 	return err
 }
 
@@ -77,6 +80,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err := o.checkStopped(e); err != nil {
 		return err
 	}
+
 	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
 	old := e.State
 	copied, err := copying.Migrate(o.ctx, copying.Migration{
@@ -89,6 +93,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err != nil {
 		return err
 	}
+
 	o.warnOfStore(to)
 	o.note("  %s of %d bytes, the same in both stores: sha256 %s",
 		formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
@@ -109,6 +114,7 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 	if err != nil {
 		return err
 	}
+
 	o.note("environment %q has its state in %s; the migration that was cut off is finished", e.Name, e.State)
 	return nil
 }
@@ -122,6 +128,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	if e.Provider == "ssh" {
 		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this one"))
 	}
+
 	path, err := filepath.Abs(cmp.Or(path, e.StateFile()))
 	if err != nil {
 		return "", fmt.Errorf("cannot find the file: %w", err)
@@ -129,5 +136,6 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the state's folder: %w", err)
 	}
+
 	return "sqlite:" + path, nil
 }

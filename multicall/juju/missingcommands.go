@@ -37,5 +37,6 @@ func refuseMissing(args []string) error {
 			)
 		}
 	}
+
 	return nil
 }

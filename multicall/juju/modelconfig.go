@@ -21,21 +21,25 @@ func (c modelConfigCmd) Run(o *operator) error {
 	for _, key := range c.Reset {
 		words = append(words, key+"=")
 	}
+
 	for i, word := range words {
 		if rest, ok := strings.CutPrefix(word, modelStatusInterval); ok {
 			words[i] = state.StatusInterval + rest
 		}
 	}
+
 	switch {
 	case !c.asks(c.Words):
 		return setEnvironmentCmd{words}.Run(o)
 	case len(words) == 1:
 		return getEnvironmentCmd{Key: words[0]}.Run(o)
 	}
+
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {
 		return err
 	}
+
 	all := map[string]map[string]any{}
 	for key, value := range environmentValues(e) {
 		all[key] = map[string]any{"Value": value, "Source": "default"}
@@ -43,6 +47,7 @@ func (c modelConfigCmd) Run(o *operator) error {
 			all[key]["Source"] = "model"
 		}
 	}
+
 	for _, key := range e.UnknownSettings() {
 		all[key]["Source"] = "unknown"
 	}

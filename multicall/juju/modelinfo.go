@@ -25,6 +25,7 @@ func newModelInfo(e home.Environment) modelInfo {
 		Name: modelOwner + "/" + e.Name, ShortName: e.Name, UUID: e.UUID, Type: "iaas", ControllerUUID: e.UUID, Controller: controllerName,
 		Cloud: e.Provider, Life: state.Alive, Status: status.Info{Current: "available"},
 	}
+
 	if e.Phase == home.Removing {
 		info.Life, info.Status.Current = state.Dying, "destroying"
 	}

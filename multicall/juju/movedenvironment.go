@@ -33,6 +33,7 @@ func (o *operator) checkStopped(e home.Environment) error {
 				filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
 		}
 	}
+
 	return nil
 }
 
@@ -46,10 +47,12 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	err = s.View(o.ctx, func(v *state.View) error { return v.CheckPlace("0", here) })
 	if !errors.Is(err, state.ErrClaimed) {
 		return err
 	}
+
 	return console.Hint(fmt.Errorf("environment %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
 		"if that one is gone for good: juju start --moved -e "+e.Name,
 		"if it is not: leave this folder alone, or remove it")
@@ -64,6 +67,7 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	if err != nil {
 		return nil
 	}
+
 	err = o.refuseCopy(e, s)
 	return errors.Join(err, s.Close())
 }
@@ -75,11 +79,13 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	if err != nil {
 		return e, err
 	}
+
 	return e, o.openUnchecked(e, func(s *state.State) error {
 		dirs, err := e.MachineDirs()
 		if err != nil {
 			return err
 		}
+
 		for _, dir := range dirs {
 			if dir != e.MachineDir("0") && e.Provider != state.ProviderLocal {
 				continue
@@ -88,6 +94,7 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -102,6 +109,7 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	if _, err := os.Lstat(e.StateFile()); err != nil {
 		return e, nil
 	}
+
 	e.State = "sqlite:" + e.StateFile()
 	return e, e.Save()
 }
@@ -113,13 +121,16 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	if err != nil {
 		return err
 	}
+
 	here.Since = time.Now().UTC().Truncate(time.Second)
 	var old state.Holder
 	var held bool
+
 	err = s.Update(o.ctx, func(tx *state.Tx) (err error) {
 		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
 			return err
 		}
+
 		isStateInside := strings.HasPrefix(e.State, "sqlite:"+e.Dir+"/")
 		if held && o.parts.Claims.IsAlive(old) && isStateInside {
 			_, hint := o.describeHolder(old)
@@ -130,14 +141,17 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 				"then juju start --moved again",
 			)
 		}
+
 		return tx.ReassignClaim(id, &here)
 	})
+
 	switch {
 	case errors.Is(err, state.ErrNotFound): // a folder that was left of a machine that is gone
 		return nil
 	case err != nil || !held || old.SamePlace(here):
 		return err
 	}
+
 	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
 	return o.awaitHolderEnd(old)
 }
@@ -147,6 +161,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
+
 	for o.parts.Claims.IsAlive(old) && !o.parts.Claims.IsStopped(old) {
 		if backoff.Sleep(ctx, processPollInterval) == nil {
 			continue
@@ -156,6 +171,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 		}
 		break
 	}
+
 	if !o.parts.Claims.IsAlive(old) {
 		return nil
 	}

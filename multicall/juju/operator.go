@@ -53,6 +53,7 @@ func (o *operator) encode(format string, data any) error {
 	if err != nil {
 		return fmt.Errorf("internal error: %w", err)
 	}
+
 	_, err = o.streams.Out.Write(encoded)
 	return err
 }
@@ -72,6 +73,7 @@ func (o *operator) openChosen(f func(s *state.State) error) error {
 	if err != nil {
 		return err
 	}
+
 	return o.openState(e, func(s *state.State) error {
 		o.warnIfDown(e)
 		return f(s)
@@ -98,6 +100,7 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	if err != nil {
 		return err
 	}
+
 	err = f(s)
 	return errors.Join(err, s.Close())
 }
@@ -135,8 +138,10 @@ func (o *operator) warnOfStore(url string) {
 	if !strings.HasPrefix(url, "etcd") {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
+
 	s, err := state.Open(ctx, url)
 	if err != nil {
 		return

@@ -30,9 +30,11 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 			}
 		}
 	}
+
 	if err == nil && !info.Mode().IsRegular() {
 		return writeInPlace(path, data)
 	}
+
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays, what it leads to is replaced
 	}

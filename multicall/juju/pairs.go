@@ -19,5 +19,6 @@ func parsePairs(words []string) (map[string]string, error) {
 		}
 		pairs[key] = value
 	}
+
 	return pairs, nil
 }

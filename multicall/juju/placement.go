@@ -34,6 +34,7 @@ func checkCount(n int, thing string) error {
 		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most",
 			formatCount(n, thing), maxAtOnce))
 	}
+
 	return nil
 }
 

@@ -47,8 +47,10 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 				refused = append(refused, err)
 			}
 		}
+
 		return joinErrors(refused)
 	}
+
 	var err error
 	if r.DryRun || k.remove != nil {
 		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
@@ -58,6 +60,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	if err != nil {
 		return console.Hint(err, "nothing was changed")
 	}
+
 	for i, name := range names {
 		if r.DryRun || k.remove == nil {
 			break
@@ -66,12 +69,14 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
+
 	if !r.DryRun {
 		o.affect(untilGone, names...)
 	}
 	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
 		return err
 	}
+
 	serviceOf := func(name string) string { service, _, _ := strings.Cut(name, "/"); return service }
 	var services []string
 	for _, name := range names {
@@ -80,6 +85,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	leaves := func(unit string) bool {
 		return slices.Contains(names, unit) || slices.Contains(names, serviceOf(unit))
 	}
+
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
@@ -88,6 +94,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		}
 		return going
 	})
+
 	return nil
 }
 
@@ -101,6 +108,7 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	if err != nil {
 		return err
 	}
+
 	for _, one := range all {
 		service, _, _ := strings.Cut(one.Unit, "/")
 		switch {
@@ -112,6 +120,7 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 				one.ID, one.Machine, one.ID)
 		}
 	}
+
 	return nil
 }
 
@@ -119,6 +128,7 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
 	}
+
 	to, would := o.streams.Err, ""
 	if r.DryRun {
 		to, would = o.streams.Out, "dry run: "

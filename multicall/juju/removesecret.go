@@ -27,6 +27,7 @@ func (c removeSecretCmd) Run(o *operator) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 }

@@ -31,10 +31,12 @@ func (c removeUnitCmd) Run(o *operator) error {
 				return s.ForceRemoveUnit(ctx, name)
 			}, false}
 		}
+
 		units, err := state.Read(o.ctx, s, c.chooseUnits)
 		if err != nil {
 			return err
 		}
+
 		return c.removeUnits(o, s, k, units)
 	})
 }
@@ -44,6 +46,7 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 	if c.NumUnits == 0 {
 		return c.Units, nil
 	}
+
 	for _, service := range c.Units {
 		if _, err := v.Service(service); err != nil {
 			return nil, err
@@ -52,15 +55,18 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
 		if c.NumUnits < 0 || c.NumUnits > len(units) {
 			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d",
 				formatCount(c.NumUnits, "unit"), service, len(units))
 		}
+
 		for _, u := range units[len(units)-c.NumUnits:] {
 			chosen = append(chosen, u.Name)
 		}
 	}
+
 	return chosen, nil
 }
 
@@ -72,6 +78,7 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	if err != nil {
 		return err
 	}
+
 	return tx.DestroyUnit(name)
 }
 

@@ -37,9 +37,11 @@ func (c resolvedCmd) Run(o *operator) error {
 			c.Unit,
 		))
 	}
+
 	var failed state.Hook
 	var runs *state.RunningHook
 	var mark state.Restored
+
 	err := o.update(func(tx *state.Tx) (err error) {
 		if _, err = tx.Unit(c.Unit); err != nil {
 			return err
@@ -50,17 +52,21 @@ func (c resolvedCmd) Run(o *operator) error {
 		if mark, _, err = tx.Restored(c.Unit); err != nil {
 			return err
 		}
+
 		failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
 		return err
 	})
+
 	if runs != nil {
 		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", runs.Name, c.Unit,
 			runs.Since.Local().Format(time.DateTime), runs.HeldBy())
 	}
+
 	what := fmt.Sprintf("unit %q", c.Unit)
 	if c.Relation != "" {
 		what = fmt.Sprintf("relation %q of %s", c.Relation, what)
 	}
+
 	switch {
 	case errors.Is(err, state.ErrNotInError):
 		fmt.Fprintf(o.streams.Out, "%s is already running\n", what)
@@ -71,6 +77,7 @@ func (c resolvedCmd) Run(o *operator) error {
 	case err != nil:
 		return err
 	}
+
 	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.describeEffect(failed))
 	if c.Relation == "" && len(mark.Storage) > 0 {
 		o.note("storage %s is made again, empty", strings.Join(mark.Storage, ", "))
@@ -82,6 +89,7 @@ func (c resolvedCmd) noteRelationErrors(o *operator) error {
 	if c.Relation != "" {
 		return nil
 	}
+
 	return o.view(func(v *state.View) error {
 		inside, err := v.Uniter(c.Unit)
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
@@ -90,6 +98,7 @@ func (c resolvedCmd) noteRelationErrors(o *operator) error {
 					state.Relation{ID: id}, c.Unit, r.Name)
 			}
 		}
+
 		return err
 	})
 }
@@ -102,6 +111,7 @@ func (c resolvedCmd) describeEffect(failed state.Hook) string {
 	if failed.Name == "" { // it was restored
 		return ""
 	}
+
 	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
 }
 
@@ -118,6 +128,7 @@ func (o *operator) noteErrors(
 ) {
 	ctx, cancel := context.WithTimeout(o.ctx, noteErrorsTimeout)
 	defer cancel()
+
 	now, err := state.Read(ctx, s, func(v *state.View) (status.Status, error) {
 		return status.Read(v, status.Options{Now: time.Now(), Globs: services, Related: true})
 	})
@@ -125,11 +136,13 @@ func (o *operator) noteErrors(
 		return
 	}
 	units := allUnits(now)
+
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		if i := u.Info; i != nil && i.Hook != "" && i.Resolved == state.Unresolved && blocks(name, u, "") {
 			o.noteError(name, name, i.Hook+": "+i.Message, i.NextRetry)
 		}
+
 		for _, end := range slices.Sorted(maps.Keys(u.Relations)) {
 			relations := u.Relations[end].Relations
 			for _, id := range slices.Sorted(maps.Keys(relations)) {

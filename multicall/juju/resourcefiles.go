@@ -19,6 +19,7 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, err := meta.ResourceFile(name); err != nil {
 			return nil, err
@@ -27,6 +28,7 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
 		}
 	}
+
 	return files, nil
 }
 
@@ -41,6 +43,7 @@ func checkResourceFile(path string) error {
 		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)",
 			path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
 	}
+
 	return nil
 }
 
@@ -61,6 +64,7 @@ func (o *operator) storeResources(s state.Writer, files map[string]string) (all 
 		}
 		all = append(all, r)
 	}
+
 	return all, nil
 }
 
@@ -73,6 +77,7 @@ func (o *operator) storeResource(s state.Writer, name, path string) (r state.Res
 	if path, err = filepath.Abs(path); err != nil {
 		return r, err
 	}
+
 	r = state.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
 	r.SHA256, r.Size, err = s.PutFile(o.ctx, file)
 	return r, err

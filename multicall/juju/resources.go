@@ -41,9 +41,11 @@ func (c resourcesCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	if len(infos) == 0 && c.Format == "tabular" {
 		o.note("the charm of service %q has no resources", c.Service)
 	}
+
 	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
 		r := infos[name]
@@ -54,6 +56,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		}
 		t.Add("", name, version, size, r.File, r.Origin, text.FirstLine(r.Description))
 	}
+
 	return o.printTable(c.Format, infos, t)
 }
 
@@ -68,6 +71,7 @@ func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceI
 		info.File, _ = meta.ResourceFile(name)
 		infos[name] = info
 	}
+
 	for _, r := range given {
 		info := infos[r.Name]
 		info.File = r.File
@@ -77,5 +81,6 @@ func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceI
 		info.Added, info.Origin = formatTime(r.Added), r.Origin
 		infos[r.Name] = info
 	}
+
 	return infos
 }

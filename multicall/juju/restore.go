@@ -42,6 +42,7 @@ func (c restoreCmd) Run(o *operator) error {
 		}
 		return o.encode("yaml", header)
 	}
+
 	return backupfile.OpenFile(c.File, backupfile.Environment, func(a *backupfile.Reader) error {
 		err := c.restoreEnvironment(o, a)
 		switch {
@@ -51,6 +52,7 @@ func (c restoreCmd) Run(o *operator) error {
 		case errors.Is(err, state.ErrRunning):
 			err = console.Hint(err, "juju stop ends the agents of this host")
 		}
+
 		return err
 	})
 }
@@ -60,16 +62,19 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	if err != nil {
 		return err
 	}
+
 	o.name = cmp.Or(o.name, os.Getenv("JUJU_ENV"), env.Name)
 	e, err := bootstrapCmd{Provider: env.Provider, State: c.State}.newEnvironment(o)
 	if err != nil {
 		return err
 	}
+
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
 	}
 	defer lock.Release()
+
 	r := &restore{o: o, cmd: c, archive: a, env: e}
 	switch {
 	case lock.Bootstrapped() && !c.Replace:
@@ -81,6 +86,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 
 			return nil
 		}
+
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir),
 			"-e NAME restores it under another name; --replace puts it back if it is the same")
 	case lock.Bootstrapped():
@@ -141,6 +147,7 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	if err != nil || !whole || env.Name != e.Name {
 		return "", err
 	}
+
 	next := "it is used as it is"
 	if r.cmd.Replace {
 		next = "it is made again"
@@ -149,6 +156,7 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 		"  the state in %s is whole already, since a restoration of this backup was cut off after that; %s",
 		e.State, next,
 	)
+
 	return env.UUID, nil
 }
 
@@ -164,6 +172,7 @@ func (r *restore) replaceInPlace() error {
 			"-e NAME restores it under another name",
 		)
 	}
+
 	old := now.State
 	err = r.o.checkStopped(now)
 	if err == nil && r.cmd.State != "" {
@@ -172,6 +181,7 @@ func (r *restore) replaceInPlace() error {
 	if err != nil {
 		return err
 	}
+
 	r.env = now
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
@@ -190,12 +200,14 @@ func (r *restore) replaceInPlace() error {
 			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
 		}
 	}
+
 	if err := now.Save(); err != nil {
 		return err
 	}
 	if err := now.DropCredentials(); err != nil {
 		return err
 	}
+
 	return r.o.startBackground(now)
 }
 
@@ -227,6 +239,7 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	if err := r.takeSecretKeys(e); err != nil {
 		return err
 	}
+
 	kept, err := r.unpackStorage(e, r.cmd.Replace)
 	if err != nil {
 		return err
@@ -249,12 +262,14 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	if err != nil {
 		return err
 	}
+
 	if err := r.noteSealed(e); err != nil {
 		return err
 	}
 	if err := r.noteStorage(e); err != nil {
 		return err
 	}
+
 	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s",
 		formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
 	r.noteOutcome()
@@ -278,6 +293,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
 	}
+
 	for _, name := range r.archive.Names(backupfile.CredentialName("")) {
 		if name == backupfile.SecretKeysName() {
 			continue
@@ -286,6 +302,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 			return "", err
 		}
 	}
+
 	return e.LocateState(r.archive.State)
 }
 
@@ -294,10 +311,12 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 	if err != nil {
 		return err
 	}
+
 	path := filepath.Join(e.Dir, name)
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+
 	return osutil.WriteFile(path, data, 0o600)
 }
 
@@ -310,6 +329,7 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		if !strings.Contains(name, "/units/") {
 			continue
 		}
+
 		dir := filepath.Join(e.Dir, strings.TrimSuffix(name, ".tar"))
 		if _, err := os.Lstat(dir); err == nil {
 			continue
@@ -318,11 +338,13 @@ func (r *restore) unpackUnits(e home.Environment) error {
 		if err != nil {
 			return err
 		}
+
 		err = home.UnpackFolder(content, dir, unitdir.Notes)
 		if err := errors.Join(err, content.Close()); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -334,10 +356,12 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 		if !ok {
 			continue
 		}
+
 		var s state.Storage
 		if err := json.Unmarshal(k.Value, &s); err != nil {
 			return nil, fmt.Errorf("cannot read storage %q: %w", id, err)
 		}
+
 		s.ID = id
 		name := backupfile.StorageName(s.Machine, id)
 		if !r.archive.Has(name) {
@@ -354,6 +378,7 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 		}
 		kept = append(kept, id)
 	}
+
 	if len(kept) > 0 {
 		r.o.note("  put back, or there already: what storage %s holds", strings.Join(kept, ", "))
 	}
@@ -366,6 +391,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 		if err != nil {
 			return err
 		}
+
 		if !empty && !mayBeThere {
 			return console.Hint(fmt.Errorf("%s has files already", folder),
 				"move it away, or remove it if a restoration that was cut off has left it")
@@ -377,6 +403,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 			return err
 		}
 	}
+
 	if err := osutil.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return err
 	}
@@ -384,6 +411,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 	if err != nil {
 		return err
 	}
+
 	err = home.UnpackFolder(content, folder)
 	return errors.Join(err, content.Close())
 }
@@ -410,6 +438,7 @@ func (all asideFolders) undo(o *operator) error {
 		}
 		o.note("  nothing was restored: the folder %s is back in its place", a.name)
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -442,8 +471,10 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 		return nil, err
 	}
 	var all asideFolders
+
 	for _, dir := range dirs {
 		found, _ := filepath.Glob(filepath.Join(dir, "units", "*")) // fails for a bad pattern only
+
 		for _, folder := range found {
 			name, err := filepath.Rel(e.Dir, folder)
 			if err != nil {
@@ -460,13 +491,16 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 					"nothing was restored: make room for it there, or move it away, and restore again")
 				return nil, errors.Join(err, all.undo(r.o))
 			}
+
 			if one.own == "" {
 				continue
 			}
+
 			r.o.note("  the backup has no unit of the folder %s, which is %s now", name, aside)
 			all = append(all, one)
 		}
 	}
+
 	return all, nil
 }
 
@@ -491,6 +525,7 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 	if err != nil {
 		return asideFolder{}, err
 	}
+
 	one := asideFolder{name: name, own: own, kept: aside}
 	if to, err := os.Readlink(folder); err == nil {
 		one.link, one.to = folder, to
@@ -511,6 +546,7 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 	if err := os.Remove(one.link); err != nil {
 		return asideFolder{}, errors.Join(err, one.undo())
 	}
+
 	return one, nil
 }
 
@@ -527,6 +563,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 			return err
 		}
 	}
+
 	if r.cmd.Key != "" {
 		given, err := keyfile.File(r.cmd.Key).Read()
 		if err != nil {
@@ -534,10 +571,12 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 		}
 		ring = append(ring, given...)
 	}
+
 	own, err := e.SecretKeys().Read()
 	if err != nil && !errors.Is(err, secret.ErrNoKey) {
 		return err
 	}
+
 	if ring = append(ring, own...); len(ring) == 0 {
 		ring = secret.Keyring{secret.NewKey()}
 	}
@@ -551,6 +590,7 @@ func (r *restore) noteStorage(e home.Environment) error {
 		if err != nil {
 			return err
 		}
+
 		var renewed []string
 		for _, one := range all {
 			if one.Unit != "" && !one.Made {
@@ -574,12 +614,14 @@ func (r *restore) noteSealed(e home.Environment) error {
 	if err != nil {
 		return err
 	}
+
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		sealed, err := state.Read(r.o.ctx, s, func(v *state.View) (sealed []string, err error) {
 			all, err := record.All(v)
 			if err != nil {
 				return nil, err
 			}
+
 			for _, one := range all {
 				_, err := record.Open(v, ring, one, one.Latest)
 				switch {
@@ -589,13 +631,16 @@ func (r *restore) noteSealed(e home.Environment) error {
 					return nil, err
 				}
 			}
+
 			return sealed, nil
 		})
+
 		if len(sealed) > 0 {
 			r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
 			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up",
 				keyfile.FileName)
 		}
+
 		return err
 	})
 }

@@ -24,6 +24,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 		}
 		replace = &asked
 	}
+
 	var output string
 	err := o.update(func(tx *state.Tx) error {
 		output = ""
@@ -39,6 +40,7 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 				refused = append(refused, err)
 			}
 		}
+
 		return joinErrors(refused)
 	})
 	if err != nil {

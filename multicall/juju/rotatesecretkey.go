@@ -24,6 +24,7 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot rotate the key for secrets: %w", err)
 	}
 	defer lock.Release()
+
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		next := slices.Clone(ring)
 		if !c.Forget {
@@ -31,11 +32,13 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 			if err := o.giveSecretKeys(e, s, append(secret.Keyring{fresh}, ring...)); err != nil {
 				return err
 			}
+
 			next = append(next, fresh)
 			if err := o.giveSecretKeys(e, s, next); err != nil {
 				return err
 			}
 		}
+
 		n, err := o.resealSecrets(s, next)
 		switch {
 		case err != nil:
@@ -48,10 +51,12 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 		case c.Forget:
 			return o.giveSecretKeys(e, s, next[len(next)-1:])
 		}
+
 		o.note(
 			"secrets are sealed with a new key, %s anew; those of before stay, for backups: juju rotate-secret-key --forget removes them",
 			formatCount(n, "content"),
 		)
+
 		return nil
 	})
 }

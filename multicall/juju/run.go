@@ -12,9 +12,11 @@ func (c runCmd) Run(o *operator) error {
 	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, func(w string) bool { return !isUnitWord(w) }) {
 		return c.execCmd.Run(o)
 	}
+
 	if c.Format == "json" {
 		c.Format = taskFormat
 	}
+
 	return runActionCmd{
 		Words:  c.Units,
 		Params: c.Params,

@@ -28,11 +28,13 @@ func (c runActionCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Hint(console.Usage(err), "as in: juju run-action mysql/0 backup filename=dump.gz")
 	}
+
 	if c.Params != "" {
 		if call.file, err = readParams(c.Params); err != nil {
 			return console.Usage(err)
 		}
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		actions, err := call.enqueue(o, s)
 		if err != nil {
@@ -41,9 +43,11 @@ func (c runActionCmd) Run(o *operator) error {
 			}
 			return err
 		}
+
 		if !c.Wait.set {
 			return call.reportQueued(o, s, actions)
 		}
+
 		return awaitActions(o, s, actions, c.Wait.timeout, c.Format)
 	})
 }
@@ -63,6 +67,7 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	case i < 0:
 		return call, errors.New("it is not said which action")
 	}
+
 	call = actionRequest{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:]}
 	return call, charm.CheckAction(call.action)
 }
@@ -72,10 +77,12 @@ func readParams(path string) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read parameters: %w", err)
 	}
+
 	var params map[string]any
 	if err := yaml.Unmarshal(data, &params); err != nil {
 		return nil, fmt.Errorf("cannot read parameters from %q: %w", path, err)
 	}
+
 	return params, nil
 }
 
@@ -92,18 +99,21 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 			if err != nil {
 				return err
 			}
+
 			a, err := tx.AddAction(state.Action{Unit: unit, Name: call.action, Parameters: params}, time.Now())
 			if err != nil {
 				return err
 			}
 			all = append(all, a)
 		}
+
 		return nil
 	})
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
 		err = console.Hint(err, "juju actions SERVICE lists what there is",
 			"put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
 	}
+
 	return all, err
 }
 
@@ -113,21 +123,25 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	if err != nil {
 		return nil, err
 	}
+
 	schema := actions[call.action]
 	params := map[string]any{}
 	maps.Copy(params, call.file)
+
 	for _, pair := range call.pairs {
 		key, text, ok := strings.Cut(pair, "=")
 		path := strings.Split(key, ".")
 		if !ok || slices.Contains(path, "") {
 			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", pair))
 		}
+
 		value, err := schema.ParseText(path, text)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
 		}
 		params = setParam(params, path, value)
 	}
+
 	return params, nil
 }
 
@@ -140,6 +154,7 @@ func setParam(into map[string]any, path []string, value any) map[string]any {
 		inner, _ := out[path[0]].(map[string]any)
 		value = setParam(inner, path[1:], value)
 	}
+
 	out[path[0]] = value
 	return out
 }
@@ -163,10 +178,12 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 			if err != nil {
 				return err
 			}
+
 			if !present {
 				o.note("warning: the agent of unit %q is not there: the action waits until it is", a.Unit)
 			}
 		}
+
 		schemas, err := v.UnitActions(actions[0].Unit)
 		for _, name := range schemas[call.action].Undescribed(actions[0].Parameters) {
 			o.note("warning: the charm says nothing about a parameter %q", name)

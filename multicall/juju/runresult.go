@@ -24,6 +24,7 @@ func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
 	}
+
 	errs := r.down
 	for _, a := range r.actions {
 		if a.action.Status != state.ActionCompleted {
@@ -33,9 +34,11 @@ func (r runResult) print(format string) error {
 			)
 		}
 	}
+
 	if err := printTasks(r.o, format, r.actions); err != nil || len(errs) == 0 {
 		return err
 	}
+
 	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
 }
 
@@ -50,6 +53,7 @@ func (r runResult) printPlain() error {
 			errs = append(errs, err)
 		}
 	}
+
 	return r.exitError(append(errs, r.down...))
 }
 
@@ -63,14 +67,17 @@ func (r runResult) printOutput(a *awaitedAction) error {
 			head := a.action.Unit + ": "
 			data = head + strings.ReplaceAll(strings.TrimSuffix(data, "\n"), "\n", "\n"+head) + "\n"
 		}
+
 		if _, err := io.WriteString(part.to, data); err != nil {
 			return err
 		}
 	}
+
 	if n := a.output.Dropped; n > 0 {
 		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept",
 			a.action.Unit, n, state.MaxOutput)
 	}
+
 	return nil
 }
 
@@ -91,6 +98,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Status == state.ActionCancelled:
 		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
 	}
+
 	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d",
 		a.action.Unit, why, a.action.ID)
 }
@@ -105,5 +113,6 @@ func (r runResult) exitError(errs []error) error {
 	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
 		code = *only
 	}
+
 	return console.Exit(code, joinErrors(errs))
 }

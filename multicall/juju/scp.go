@@ -29,6 +29,7 @@ func (c scpCmd) Run(o *operator) error {
 	if c.Last != "" {
 		return console.Usage(errors.New("cannot copy: want what to copy and where it goes, and no option but -r"))
 	}
+
 	place, file, from := cutRemote(c.From)
 	if !from {
 		var to bool
@@ -38,6 +39,7 @@ func (c scpCmd) Run(o *operator) error {
 	} else if _, _, both := cutRemote(c.To); both {
 		return console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
 	}
+
 	to, err := o.findMachineFolder(place)
 	if err != nil {
 		return err
@@ -49,6 +51,7 @@ func (c scpCmd) Run(o *operator) error {
 				" 'cat >FILE' <FILE; of a folder: tar -c, tar -x",
 		)
 	}
+
 	file = to.remoteName(file)
 	words := [2]string{file, localName(c.To)}
 	if !from {
@@ -58,6 +61,7 @@ func (c scpCmd) Run(o *operator) error {
 	if c.Recursive {
 		args = append(args, "-r")
 	}
+
 	return o.runForeground(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
 }
 

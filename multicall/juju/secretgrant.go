@@ -23,6 +23,7 @@ func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 }

@@ -28,6 +28,7 @@ func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int
 			}))
 		}
 	}
+
 	return total, err
 }
 
@@ -42,10 +43,12 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 	if err := errors.Join(err, eerr, merr); err != nil {
 		return err
 	}
+
 	for _, m := range machines {
 		if m.InstanceID == "" || m.ID == "0" {
 			continue
 		}
+
 		to, err := o.parts.Providers.Access(e, env, m)
 		if err == nil && to.Host != "" {
 			err = to.putSecretKeys(data)
@@ -55,6 +58,7 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 				"nothing is sealed with a key that it does not have; run this again once it is reached")
 		}
 	}
+
 	return nil
 }
 

@@ -57,9 +57,11 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,
 		Label: r.Label, Created: formatTime(r.Created), Updated: formatTime(r.Updated), Expires: formatTime(r.Revisions[r.Latest].Expires),
 	}
+
 	if r.Owner == (secret.Owner{}) {
 		info.Name, info.Label = r.Label, ""
 	}
+
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 		if rev := r.Revisions[n]; revisions {
 			info.Revisions = append(
@@ -68,6 +70,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 			)
 		}
 	}
+
 	for _, g := range r.Grants {
 		a := accessInfo{"application-" + g.Service, "model", "view"}
 		if g.Unit != "" {
@@ -78,6 +81,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		}
 		info.Access = append(info.Access, a)
 	}
+
 	return info
 }
 
@@ -93,6 +97,7 @@ func (c secretsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	infos := map[string]secretInfo{}
 	t := console.NewTable("ID", "NAME", "OWNER", "ROTATION", "REVISION", "UPDATED")
 	for _, r := range all {
@@ -102,5 +107,6 @@ func (c secretsCmd) Run(o *operator) error {
 				formatTime(r.Updated))
 		}
 	}
+
 	return o.printTable(c.Format, infos, t)
 }

@@ -26,6 +26,7 @@ func (c setCmd) Run(o *operator) error {
 	for _, option := range c.reset {
 		changes[option] = nil
 	}
+
 	if len(c.Config) > 0 {
 		ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
 		if err != nil {
@@ -37,10 +38,12 @@ func (c setCmd) Run(o *operator) error {
 		}
 		maps.Copy(changes, given)
 	}
+
 	pairs, err := parsePairs(c.Options)
 	if err != nil {
 		return err
 	}
+
 	for option, value := range pairs {
 		if slices.Contains(c.reset, option) {
 			return console.Usage(fmt.Errorf("%q is both set and put back", option))
@@ -49,9 +52,11 @@ func (c setCmd) Run(o *operator) error {
 			return err
 		}
 	}
+
 	if len(changes) == 0 {
 		return console.Usage(errors.New("no option is given"))
 	}
+
 	return setConfig(o, c.Service, changes)
 }
 
@@ -62,6 +67,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			changed, err = tx.SetConfig(service, changes)
 			return err
 		})
+
 		o.affect(untilIdle, service)
 		switch {
 		case err != nil:
@@ -70,6 +76,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			o.note("%s has these values already: nothing follows", service)
 			return nil
 		}
+
 		o.note("%s: %s changed; its units run config-changed", service, strings.Join(changed, ", "))
 		o.noteErrors(s, []string{service}, func(name string, u status.Unit, relation string) bool {
 			return strings.HasPrefix(name, service+"/") && u.Life == "" && relation == ""
@@ -88,5 +95,6 @@ func readValue(option, value string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the value of %q: %w", option, err)
 	}
+
 	return string(data), nil
 }

@@ -13,6 +13,7 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	return o.update(func(tx *state.Tx) error {
 		if c.Service == "" {
 			return tx.SetConstraints(v)

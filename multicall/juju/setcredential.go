@@ -42,6 +42,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 		Clouds      map[string]cloudSpec            `yaml:"clouds"`
 		Credentials map[string]map[string]yaml.Node `yaml:"credentials"`
 	}
+
 	data, err := readFile(c.File, secret.MaxContent)
 	if err == nil && yaml.Unmarshal(data, &file) != nil {
 		err = fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
@@ -49,6 +50,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	if err != nil {
 		return cloudSpec{}, err
 	}
+
 	spec, ofCloud := file.Clouds[c.Cloud], file.Credentials[c.Cloud]
 	spec.Name, spec.Region = c.Cloud, cmp.Or(c.Region, ofCloud["default-region"].Value)
 	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
@@ -57,14 +59,17 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes",
 			c.File, c.Credential, c.Cloud)
 	}
+
 	region, known := spec.Regions[spec.Region]
 	if len(spec.Regions) > 0 && (!known || region.Decode(&spec) != nil) {
 		return spec, fmt.Errorf("%q has no region %q of cloud %q: give --region", c.File, spec.Region, c.Cloud)
 	}
+
 	if path := attributes["file"]; filepath.IsAbs(path) { // Juju's clients send its content, too
 		data, err = readFile(path, secret.MaxContent)
 		attributes["file"] = string(data)
 	}
+
 	spec.Credential = map[string]any{"auth-type": attributes["auth-type"], "attrs": attributes}
 	delete(attributes, "auth-type")
 	return spec, err
@@ -80,10 +85,12 @@ func (c setCredentialCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	content := secret.Content{secret.CredentialKey: text}
 	if err := content.Check(); err != nil {
 		return err
 	}
+
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		return s.Update(o.ctx, func(tx *state.Tx) error {
 			now := time.Now().UTC()
@@ -95,6 +102,7 @@ func (c setCredentialCmd) Run(o *operator) error {
 			if err != nil {
 				return err
 			}
+
 			r.Description = fmt.Sprintf("%s of cloud %s", c.Credential, c.Cloud)
 			r.AddRevision(now)
 			return putSecret(tx, ring, r, content)

@@ -16,6 +16,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	given, changes := map[string]string{}, map[string]*string{}
 	for key, value := range pairs {
 		changes[key] = nil
@@ -23,6 +24,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 			given[key], changes[key] = value, &value
 		}
 	}
+
 	return o.update(func(tx *state.Tx) error {
 		env, err := tx.Environment()
 		if err != nil {
@@ -31,6 +33,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		if err := o.parts.Providers.CheckSettings(env.Provider, given); err != nil {
 			return fmt.Errorf("cannot set environment: %w", err)
 		}
+
 		return tx.SetEnvironment(changes)
 	})
 }

@@ -14,6 +14,7 @@ func quoteShellWords(words []string) string {
 		}
 		quoted = append(quoted, word)
 	}
+
 	return strings.Join(quoted, " ")
 }
 

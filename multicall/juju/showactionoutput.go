@@ -24,6 +24,7 @@ func (c showActionOutputCmd) Run(o *operator) error {
 		if c.Wait.set {
 			return awaitActions(o, s, []state.Action{{ID: c.ID}}, c.Wait.timeout, c.Format)
 		}
+
 		return printActions(o, []*awaitedAction{&one}, c.Format)
 	})
 }

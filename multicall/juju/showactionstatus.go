@@ -24,6 +24,7 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	docs := make([]actionDoc, 0, len(actions))
 	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "MESSAGE")
 	for _, a := range actions {
@@ -31,6 +32,7 @@ func (c showActionStatusCmd) Run(o *operator) error {
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
 			a.Enqueued.Local().Format(time.DateTime), text.FirstLine(a.Message))
 	}
+
 	return o.printTable(c.Format, docs, t)
 }
 
@@ -38,6 +40,7 @@ func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err
 	if len(c.Which) == 0 {
 		return v.Actions("")
 	}
+
 	for _, word := range c.Which {
 		var some []state.Action
 		id, notANumber := strconv.Atoi(word)
@@ -57,6 +60,7 @@ func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err
 		}
 		all = append(all, some...)
 	}
+
 	slices.SortFunc(all, func(a, b state.Action) int { return a.ID - b.ID })
 	return slices.CompactFunc(all, func(a, b state.Action) bool { return a.ID == b.ID }), nil
 }
@@ -65,10 +69,12 @@ func actionTitle(a state.Action) string {
 	if !a.IsCommand() {
 		return a.Name
 	}
+
 	title := []rune(text.FirstLine("run: " + strings.Join(a.Command, " ")))
 	if len(title) > 40 {
 		return string(title[:37]) + "..."
 	}
+
 	return string(title)
 }
 

@@ -23,6 +23,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	o.noteDamage(s.Damage)
 	shown := map[string]jujuApplication{}
 	for _, name := range c.Services {
@@ -31,6 +32,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 		}
 		shown[name] = newJujuStatus(s).Applications[name]
 	}
+
 	var plain any // with JSON's keys in YAML, too
 	text, err := json.Marshal(shown)
 	if err != nil {
@@ -39,5 +41,6 @@ func (c showApplicationCmd) Run(o *operator) error {
 	if err := json.Unmarshal(text, &plain); err != nil {
 		return err
 	}
+
 	return o.encode(c.Format, &plain)
 }

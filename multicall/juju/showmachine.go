@@ -25,12 +25,14 @@ func (c showMachineCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	o.noteDamage(s.Damage)
 	for _, id := range c.Machines {
 		if _, ok := s.Machines[id]; !ok {
 			return console.Hint(fmt.Errorf("machine %q not found", id), "juju machines lists them")
 		}
 	}
+
 	maps.DeleteFunc(s.Machines, func(id string, _ status.Machine) bool {
 		return len(c.Machines) > 0 && !slices.Contains(c.Machines, id)
 	})
@@ -43,6 +45,7 @@ func machineEntries(s status.Status) map[string]machineEntry {
 	for id, m := range s.Machines {
 		entries[id] = machineEntry{newJujuMachine(m), []string{}}
 	}
+
 	units := allUnits(s)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		if m, ok := entries[units[name].Machine]; ok {
@@ -50,5 +53,6 @@ func machineEntries(s status.Status) map[string]machineEntry {
 			entries[units[name].Machine] = m
 		}
 	}
+
 	return entries
 }

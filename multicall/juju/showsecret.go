@@ -28,8 +28,10 @@ func (c showSecretCmd) Run(o *operator) error {
 			content, err = record.Open(v, ring, r, info.Revision)
 			info.Content = content.Texts()
 		}
+
 		return map[string]secretInfo{r.ID: info}, err
 	}
+
 	show := func(s *state.State) error {
 		info, err := state.Read(o.ctx, s, read)
 		if err != nil {
@@ -37,9 +39,11 @@ func (c showSecretCmd) Run(o *operator) error {
 		}
 		return o.encode(c.Format, info)
 	}
+
 	if !c.Reveal {
 		return o.openChosen(show)
 	}
+
 	return o.openSecrets(func(s *state.State, keys secret.Keyring) error {
 		ring = keys
 		return show(s)

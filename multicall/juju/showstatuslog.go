@@ -23,6 +23,7 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	all := []pastStatus{}
 	for _, r := range runs {
 		all = append(all, pastStatus{"executing", "running " + r.Hook, r.Started, "juju-unit"})
@@ -34,6 +35,7 @@ func (c showStatusLogCmd) Run(o *operator) error {
 				pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
 		}
 	}
+
 	if running != nil {
 		all = append(all, pastStatus{"executing", "running " + running.Name, running.Since, "juju-unit"})
 	}
@@ -43,5 +45,6 @@ func (c showStatusLogCmd) Run(o *operator) error {
 		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status,
 			text.FirstLine(p.Message))
 	}
+
 	return o.printTable(c.Format, all, t)
 }

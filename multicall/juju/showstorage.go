@@ -18,10 +18,12 @@ func (c showStorageCmd) Run(o *operator) error {
 			}
 			infos[id] = newStorageInfo(s)
 		}
+
 		return infos, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	return o.encode(c.Format, infos)
 }

@@ -25,6 +25,7 @@ func (c showUnitCmd) Run(o *operator) error {
 	all, err := readChosen(o, func(v *state.View) (map[string]status.UnitDetail, error) {
 		all := map[string]status.UnitDetail{}
 		var names []string
+
 		for _, asked := range c.Units {
 			name, err := findUnitName(v, asked)
 			if err != nil {
@@ -33,10 +34,12 @@ func (c showUnitCmd) Run(o *operator) error {
 			if _, err := v.Unit(name); err != nil {
 				return nil, err
 			}
+
 			d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
 			if err != nil {
 				return nil, fmt.Errorf("cannot show unit %q: %w", name, err)
 			}
+
 			d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
 			if all[name] = d; !c.narrow(d.Relations) {
 				return nil, console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related),
@@ -44,16 +47,19 @@ func (c showUnitCmd) Run(o *operator) error {
 			}
 			names = append(names, name)
 		}
+
 		s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
 		if err != nil {
 			return nil, err
 		}
+
 		damage = s.Damage
 		return all, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	o.noteDamage(damage)
 	return o.encode(c.Format, all)
 }
@@ -67,9 +73,11 @@ func (c showUnitCmd) narrow(relations []status.RelationDetail) (found bool) {
 				delete(relations[i].RelatedUnits, name)
 			}
 		}
+
 		if c.App {
 			relations[i].LocalUnit.Data = map[string]string{}
 		}
 	}
+
 	return found || c.Related == ""
 }

@@ -25,6 +25,7 @@ func (c sshCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	line := strings.Join(trimDashes(c.Command), " ")
 	in, ok := o.streams.In.(*os.File)
 	interactive := ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)

@@ -18,6 +18,7 @@ func (c startCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case c.Machine != "" && !c.Moved:
 		return console.Usage(errors.New("--machine says which machine has moved: give --moved, too"))
@@ -30,6 +31,7 @@ func (c startCmd) Run(o *operator) error {
 			return err
 		}
 	}
+
 	pid, err := o.awaitOther(e)
 	if err != nil {
 		return err
@@ -38,5 +40,6 @@ func (c startCmd) Run(o *operator) error {
 		o.note("the background process of environment %q runs already, %s", e.Name, o.describeProcess(pid))
 		return nil
 	}
+
 	return o.startBackground(e)
 }

@@ -39,16 +39,19 @@ func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
 	}
+
 	if c.UTC {
 		time.Local = time.UTC // of this process, which shows the status and ends
 	}
 	if c.Watch {
 		return c.watch(o)
 	}
+
 	s, err := readChosen(o, c.readStatus)
 	if err != nil {
 		return err
 	}
+
 	o.noteDamage(s.Damage)
 	if len(c.Globs) > 0 && len(s.Services) == 0 {
 		return unmatchedError(s.Unmatched)
@@ -57,10 +60,12 @@ func (c statusCmd) Run(o *operator) error {
 		err = c.write(o.streams.Out, s, c.layout(o))
 		return errors.Join(err, unmatchedError(s.Unmatched))
 	}
+
 	text, err := c.render(s, c.layout(o))
 	if err != nil {
 		return err
 	}
+
 	err = writeOutput(o, c.Output, text)
 	return errors.Join(err, unmatchedError(s.Unmatched))
 }
@@ -87,6 +92,7 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	if err == nil && c.Format == "json" {
 		s.Environment, err = v.Environment()
 	}
+
 	switch {
 	case err != nil || !c.Storage && c.Format != "json":
 	case len(c.Globs) > 0:
@@ -94,6 +100,7 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	default:
 		s.Storage, err = v.Storages()
 	}
+
 	return s, err
 }
 
@@ -128,6 +135,7 @@ func (c statusCmd) layout(o *operator) statusTables {
 	if c.Output != "" || !console.IsTerminal(out) {
 		return t
 	}
+
 	t.coloured, t.width = console.CanColour(out), console.SizeOf(out).Width
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) { // elsewhere a time is another text
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
@@ -154,10 +162,12 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		if err == nil {
 			_, err = io.WriteString(w, text.EscapeJSON(string(encoded))+"\n")
 		}
+
 		return err
 	case "dot":
 		return writeDot(w, s)
 	}
+
 	t.status = s
 	return t.write(w)
 }
@@ -168,9 +178,11 @@ func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 	screen := console.NewScreen(o.streams.Out)
+
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
 		var noted []string // the damage that was said last
+
 		f.read = func(v *state.View) (func() error, error) {
 			status, err := c.readStatus(v)
 			if err != nil {
@@ -180,6 +192,7 @@ func (c statusCmd) watch(o *operator) error {
 			if err != nil {
 				return nil, err
 			}
+
 			return func() error {
 				shown := string(text)
 				if c.Output == "" && console.CanRedraw(o.streams.Out) {
@@ -188,9 +201,11 @@ func (c statusCmd) watch(o *operator) error {
 					o.noteDamage(status.Damage)
 					noted = status.Damage
 				}
+
 				return c.showStatus(o, screen, shown)
 			}, nil
 		}
+
 		return f.follow(ctx)
 	})
 }
@@ -207,6 +222,7 @@ func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) 
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
 	}
+
 	if text == "" {
 		text = "nothing there\n"
 	}
@@ -220,6 +236,7 @@ func (c statusCmd) separator() string {
 	case "dot":
 		return "// ---\n" // a comment in its language
 	}
+
 	return "---\n"
 }
 
@@ -233,6 +250,7 @@ type yamlStream struct {
 func writeStatusYAML(w io.Writer, s status.Status) error {
 	y := &yamlStream{w: bufio.NewWriter(w)}
 	writeYAMLMap(y, 0, "machines", s.Machines, nil)
+
 	writeYAMLMap(y, 0, "services", s.Services, func(depth int, name string, v any) {
 		service := v.(status.Service)
 		units := service.Units
@@ -242,11 +260,13 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 			writeYAMLMap(y, depth+1, "units", units, nil)
 		}
 	})
+
 	writeYAMLMap(y, 0, "relations", s.Relations, func(depth int, name string, v any) {
 		relation := v.(status.Relation)
 		ends := relation.Services
 		relation.Services = nil
 		y.addButLast(depth, name, relation)
+
 		writeYAMLMap(y, depth+1, "services", ends, func(depth int, name string, v any) {
 			end := v.(status.RelationEnd)
 			units := end.Units
@@ -255,6 +275,7 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 			writeYAMLMap(y, depth+1, "units", units, nil)
 		})
 	})
+
 	if s.Provisioner != nil {
 		y.add(0, "provisioner", s.Provisioner)
 	}
@@ -264,6 +285,7 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 	if y.err != nil {
 		return y.err
 	}
+
 	return y.w.Flush()
 }
 
@@ -283,6 +305,7 @@ func writeYAMLMap[T any](
 		return
 	}
 	y.writeLines(depth, []byte(name+":\n"))
+
 	for names := range slices.Chunk(yamlOrder(y, entries), yamlBatch) {
 		batch := map[string]T{}
 		for _, name := range names {
@@ -290,6 +313,7 @@ func writeYAMLMap[T any](
 				add(depth+1, name, entries[name])
 			}
 		}
+
 		if add == nil {
 			y.writeLines(depth+1, y.encode(batch))
 		}
@@ -305,6 +329,7 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 		charm.SortUnits(keys)
 		return keys
 	}
+
 	for _, key := range keys {
 		set[key] = true
 	}
@@ -313,6 +338,7 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 	if y.err = errors.Join(y.err, err); y.err != nil {
 		return nil
 	}
+
 	for i := range keys {
 		keys[i] = n.Content[2*i].Value
 	}

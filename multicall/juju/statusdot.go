@@ -27,6 +27,7 @@ func writeDot(w io.Writer, s status.Status) error {
 	for _, name := range foreignServices(s) {
 		writeLine(&b, quoteDot(name), attributes{"label": name, "style": "dotted"})
 	}
+
 	for _, name := range relationNames(s) {
 		writeEdge(&b, name, s.Relations[name])
 	}
@@ -45,6 +46,7 @@ func foreignServices(s status.Status) []string {
 			}
 		}
 	}
+
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -55,6 +57,7 @@ func writeBox(b *strings.Builder, name string, view status.Service) {
 			a["color"] = "red"
 		}
 	}
+
 	if view.Exposed {
 		a["peripheries"] = "2"
 	}
@@ -69,6 +72,7 @@ func writeEdge(b *strings.Builder, name string, r status.Relation) {
 	if provider != consumer {
 		label += " - " + r.Services[provider].Name
 	}
+
 	a := attributes{"label": name + "\n" + label}
 	if isErrorState(r.State()) {
 		a["color"] = "red"
@@ -120,6 +124,7 @@ func relationTable(s status.Status) *console.Table {
 			r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
 			status.WithLife(r.State(), r.Life), relationMessage(r))
 	}
+
 	return t
 }
 
@@ -136,6 +141,7 @@ func relationMessage(r status.Relation) string {
 			}
 		}
 	}
+
 	slices.Sort(messages)
 	return strings.Join(messages, "; ")
 }
@@ -143,17 +149,21 @@ func relationMessage(r status.Relation) string {
 // relationUnitTable has a row for an end without units, too.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
+
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
+
 		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
 			end := r.Services[service]
 			add := func(unit, shown, message string) {
 				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name,
 					string(end.Role), unit, status.WithLife(shown, r.Life), message)
 			}
+
 			if len(end.Units) == 0 {
 				add("-", end.State, "")
 			}
+
 			for _, unit := range slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
 				return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
 			}) {
@@ -162,6 +172,7 @@ func relationUnitTable(s status.Status) *console.Table {
 			}
 		}
 	}
+
 	return t
 }
 
@@ -173,5 +184,6 @@ func relationUnitMessage(u status.RelationUnit) string {
 	case !u.NextRetry.IsZero():
 		text += retryText(u.NextRetry)
 	}
+
 	return text + failureHint(cmp.Or(u.Stderr, u.Logged), u.See)
 }

@@ -76,6 +76,7 @@ func newJujuStatus(s status.Status) jujuStatus {
 		Machines: map[string]jujuMachine{}, Applications: map[string]jujuApplication{}, Status: s,
 		Controller: map[string]string{"timestamp": time.Now().Format("15:04:05Z07:00")},
 	}
+
 	if len(s.Storage) > 0 {
 		view.Storage = newStorageInfos(s.Storage)
 	}
@@ -86,6 +87,7 @@ func newJujuStatus(s status.Status) jujuStatus {
 	for name, service := range s.Services {
 		view.Applications[name] = newJujuApplication(service, units)
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(s.Relations)) {
 		r := s.Relations[id]
 		for service, end := range r.Services {
@@ -95,11 +97,13 @@ func newJujuStatus(s status.Status) jujuStatus {
 					other.Application = name
 				}
 			}
+
 			if a, shown := view.Applications[service]; shown {
 				a.Relations[end.Name] = append(a.Relations[end.Name], other)
 			}
 		}
 	}
+
 	return view
 }
 
@@ -111,9 +115,11 @@ func newJujuMachine(m status.Machine) jujuMachine {
 		Instance: status.Info{Current: "running"},
 		Base:     charm.BaseOfSeries(m.Series),
 	}
+
 	if m.DNSName != "" {
 		view.IPAddresses = []string{m.DNSName}
 	}
+
 	switch m.State {
 	case state.MachineRunning:
 		view.Agent.Current = "started"
@@ -122,6 +128,7 @@ func newJujuMachine(m status.Machine) jujuMachine {
 	case state.MachinePending:
 		view.Instance = status.Info{Current: "pending", Message: m.Message}
 	}
+
 	return view
 }
 
@@ -131,6 +138,7 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 		Service: s, Charm: charm.ShortURL(s.Charm), Origin: "local", CharmName: url.Name, CharmRevision: url.Revision, Status: s.StatusInfo(),
 		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: charm.BaseOfSeries(s.Series),
 	}
+
 	for name, u := range s.Units {
 		view.Units[name] = newJujuUnit(u, all)
 	}
@@ -147,10 +155,12 @@ func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 		Agent:        u.AgentInfo(),
 		Subordinates: map[string]jujuUnit{},
 	}
+
 	for _, name := range u.Subordinates {
 		if sub, ok := all[name]; ok {
 			view.Subordinates[name] = newJujuUnit(sub, all)
 		}
 	}
+
 	return view
 }

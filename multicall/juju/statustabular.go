@@ -35,11 +35,13 @@ func (t statusTables) write(w io.Writer) error {
 	if t.heading != nil {
 		top.Add("", t.heading...)
 	}
+
 	tables := []*console.Table{top, provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)}
 	if t.storage {
 		tables = append(tables, storageTable(t.status.Storage))
 	}
 	var before string
+
 	for _, table := range tables {
 		if table.Empty() {
 			continue
@@ -47,16 +49,19 @@ func (t statusTables) write(w io.Writer) error {
 		if _, err := io.WriteString(w, before); err != nil {
 			return err
 		}
+
 		before = "\n"
 		if err := table.WriteIn(w, t.coloured, t.width); err != nil {
 			return err
 		}
 	}
+
 	leads := func(u status.Unit) bool { return u.Leader }
 	if t.heading != nil && slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), leads) {
 		_, err := io.WriteString(w, "\n* leads its service\n")
 		return err
 	}
+
 	return nil
 }
 
@@ -70,6 +75,7 @@ func stateColour(state string) console.Colour {
 	case slices.Contains([]string{"pending", "start", "blocked", "waiting", "maintenance"}, state):
 		return console.Yellow
 	}
+
 	return ""
 }
 
@@ -80,6 +86,7 @@ func compareErrorFirst(a, b string, names int) int {
 	case isErrorState(b) && !isErrorState(a):
 		return 1
 	}
+
 	return names
 }
 
@@ -93,6 +100,7 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
 		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), state.CompareIDs(a, b))
 	})
+
 	for _, id := range ids {
 		m := s.Machines[id]
 		cells := []string{id, status.WithLife(string(m.State), m.Life), m.DNSName, m.InstanceID, m.Series}
@@ -101,6 +109,7 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 		}
 		t.Add(stateColour(string(m.State)), append(cells, machineMessage(m))...)
 	}
+
 	return t
 }
 
@@ -108,6 +117,7 @@ func machineMessage(m status.Machine) string {
 	if m.Trouble != nil {
 		return troubleMessage(*m.Trouble)
 	}
+
 	text := text.FirstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
 		text += retryText(m.NextRetry)
@@ -129,12 +139,14 @@ func provisionerTable(s status.Status) *console.Table {
 	if s.Provisioner == nil {
 		return t
 	}
+
 	for _, message := range s.Provisioner.Messages {
 		if next := s.Provisioner.NextRetry; !next.IsZero() {
 			message = text.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
 		}
 		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
 	}
+
 	return t
 }
 
@@ -147,6 +159,7 @@ func serviceTable(s status.Status) *console.Table {
 		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed,
 			strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
 	}
+
 	return t
 }
 
@@ -164,12 +177,14 @@ func unitTable(s status.Status) *console.Table {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
 	})
 	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "SINCE", "MESSAGE")
+
 	for _, name := range names {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
 		if u.Leader {
 			name += " *" // apart from the name, which scripts look for with a space behind it
 		}
+
 		t.Add(cmp.Or(
 			stateColour(rowState(u)),
 			stateColour(workload.Current),
@@ -177,6 +192,7 @@ func unitTable(s status.Status) *console.Table {
 			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
 			strings.Join(u.OpenPorts, ","), formatSince(u), unitMessage(u, workload.Message))
 	}
+
 	return t
 }
 
@@ -192,6 +208,7 @@ func formatSince(u status.Unit) string {
 	case time.Since(since) < 12*time.Hour:
 		return since.Local().Format("15:04")
 	}
+
 	return since.Local().Format("Jan 2")
 }
 
@@ -203,6 +220,7 @@ func runningTable(s status.Status) *console.Table {
 			t.Add("", r.Name, name, r.Since.Local().Format(time.DateTime), r.Holder)
 		}
 	}
+
 	return t
 }
 
@@ -211,10 +229,12 @@ func unitMessage(u status.Unit, workload string) string {
 	if u.Trouble != nil {
 		return troubleMessage(*u.Trouble)
 	}
+
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
 		return text.FirstLine(workload)
 	}
+
 	text := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
 	switch {
 	case i.Resolved != "":
@@ -226,6 +246,7 @@ func unitMessage(u status.Unit, workload string) string {
 	case !i.NextRetry.IsZero():
 		text += retryText(i.NextRetry)
 	}
+
 	return text + failureHint(cmp.Or(i.Stderr, i.Logged), i.See)
 }
 
@@ -236,6 +257,7 @@ func failureHint(said, see string) string {
 	case said != "":
 		said = ": " + said
 	}
+
 	return said + "; see: " + see
 }
 

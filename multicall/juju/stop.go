@@ -11,6 +11,7 @@ func (stopCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	stopped, err := o.stopAgents(e)
 	if err != nil {
 		return fmt.Errorf("cannot stop environment %q: %w", e.Name, err)
@@ -19,6 +20,7 @@ func (stopCmd) Run(o *operator) error {
 		o.note("no process of environment %q runs on this host", e.Name)
 		return nil
 	}
+
 	o.note("environment %q: %s ended; juju start goes on", e.Name, formatCount(stopped, "agent"))
 	return nil
 }

@@ -18,6 +18,7 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 			return stopped, err
 		}
 	}
+
 	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
 }
 
@@ -26,6 +27,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, dir := range dirs {
 		pid, err := o.parts.Processes.Process(dir)
 		if err != nil {
@@ -34,6 +36,7 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		if pid == 0 {
 			continue
 		}
+
 		if service := o.parts.Services.Of(pid); service != "" {
 			err = o.parts.Services.Stop(service)
 		}
@@ -45,5 +48,6 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		}
 		stopped++
 	}
+
 	return stopped, nil
 }

@@ -29,6 +29,7 @@ func newStorageInfo(s state.Storage) storageInfo {
 		}, Persistent: s.Pool != charm.PoolTmpFS,
 		Pool: s.Pool, Size: s.Size, SizeHeld: s.IsHeld(), Machine: s.Machine,
 	}
+
 	if s.Unit != "" {
 		life := "alive"
 		if s.State == state.StorageDetaching || s.State == state.StorageUnbinding {
@@ -36,6 +37,7 @@ func newStorageInfo(s state.Storage) storageInfo {
 		}
 		info.Attachments = map[string]any{"units": map[string]any{s.Unit: map[string]string{"machine": s.Machine, "location": s.Location, "life": life}}}
 	}
+
 	return info
 }
 
@@ -49,6 +51,7 @@ func storageState(s state.Storage) string {
 	case s.Life != state.Alive:
 		return "dying"
 	}
+
 	return "detached"
 }
 
@@ -60,6 +63,7 @@ func storageSize(s state.Storage) string {
 	case s.Size >= 1<<10:
 		size = fmt.Sprintf("%.1fGiB", float64(s.Size)/(1<<10))
 	}
+
 	if !s.IsHeld() {
 		size += ", not held"
 	}
@@ -80,6 +84,7 @@ func (c storageCmd) Run(o *operator) error {
 		o.note("No storage to display.")
 		return nil
 	}
+
 	return o.printTable(c.Format, newStorageInfos(all), storageTable(all))
 }
 
@@ -100,5 +105,6 @@ func storageTable(all []state.Storage) *console.Table {
 		}
 		t.Add("", s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
 	}
+
 	return t
 }

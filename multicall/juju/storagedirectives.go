@@ -20,6 +20,7 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 		}
 		all[name] = d
 	}
+
 	return all, nil
 }
 

@@ -18,10 +18,12 @@ func (c switchCmd) Run(o *operator) error {
 		}
 		return err
 	}
+
 	e, err := o.home.Environment(environmentName(c.Name))
 	if err != nil {
 		return err
 	}
+
 	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
 		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
 	}

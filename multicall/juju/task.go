@@ -16,6 +16,7 @@ func taskError(err error, timedOut bool) error {
 	case timedOut:
 		return fmt.Errorf("timed out: %w", err)
 	}
+
 	return fmt.Errorf("task failed: %w", err)
 }
 
@@ -42,6 +43,7 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 			Results: taskResults(doc.Results, doc.Code, doc.Stdout, doc.Stderr),
 		}
 	}
+
 	return o.encode(format, all)
 }
 
@@ -51,11 +53,13 @@ func taskResults(of map[string]any, code *int, stdout, stderr string) map[string
 	if code != nil {
 		results["return-code"] = *code
 	}
+
 	for key, text := range map[string]string{"stdout": stdout, "stderr": stderr} {
 		if text != "" {
 			results[key] = text
 		}
 	}
+
 	return results
 }
 

@@ -18,6 +18,7 @@ func findUnitName(v *state.View, word string) (string, error) {
 	if !ok {
 		return word, nil
 	}
+
 	unit, err := v.Leader(service)
 	if err != nil {
 		return unit, err

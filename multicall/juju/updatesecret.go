@@ -22,6 +22,7 @@ func (c updateSecretCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		return s.Update(o.ctx, func(tx *state.Tx) error { return c.change(tx, ring, content) })
 	})
@@ -35,6 +36,7 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 	if err != nil {
 		return err
 	}
+
 	if c.Info != "" {
 		r.Description = c.Info
 	}
@@ -44,6 +46,7 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 	if content == nil {
 		return record.Put(tx, r)
 	}
+
 	newest, err := record.Open(tx.View, ring, r, r.Latest)
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
@@ -51,6 +54,7 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 	if newest.Equal(content) {
 		return record.Put(tx, r)
 	}
+
 	r.AddRevision(time.Now().UTC())
 	return putSecret(tx, ring, r, content)
 }

@@ -35,6 +35,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
 	}
+
 	return o.openChosen(func(s *state.State) error {
 		o.affect(untilIdle, c.Service)
 		if c.DryRun {
@@ -43,6 +44,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 		if err := c.settle(o, s); err != nil {
 			return o.withForceHint(err)
 		}
+
 		o.sweepCharms(s)
 		return nil
 	})
@@ -70,6 +72,7 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
+
 	u := &upgrade{o: o, state: s, cmd: c}
 	err = s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err == nil {
@@ -77,6 +80,7 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 		}
 		return err
 	})
+
 	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
 		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series),
 			"deploy another service with: juju deploy --base "+c.Base)
@@ -90,6 +94,7 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
+
 	return u.run()
 }
 
@@ -136,6 +141,7 @@ func (u *upgrade) commit() error {
 	if err != nil {
 		return err
 	}
+
 	same := u.target.url == u.current.URL
 	if same && len(u.upgrading) == 0 {
 		if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {
@@ -145,10 +151,12 @@ func (u *upgrade) commit() error {
 			u.printPlan()
 			return nil
 		}
+
 		u.noteSkipped()
 		u.o.note("service %q is already running the latest charm", u.service.Name)
 		return nil
 	}
+
 	record := u.current
 	if u.target.found.Path != "" && !same {
 		if record, err = u.o.storeCharm(u.state, u.target.found, u.target.url); err != nil {
@@ -161,14 +169,17 @@ func (u *upgrade) commit() error {
 	}); err != nil {
 		return err
 	}
+
 	if u.cmd.DryRun {
 		u.printPlan()
 		return nil
 	}
+
 	if u.target.found.Path != "" && !same {
 		u.o.noteUnsupported(u.target.found.Charm, u.service.PromisedVersion())
 		u.o.noteCalls(u.target.found.Path)
 	}
+
 	u.writeRevision()
 	u.noteSkipped()
 	u.o.note("%s", u.describeMove("goes over"))
@@ -183,15 +194,18 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	if now.Charm != u.service.Charm {
 		return errServiceMoved
 	}
+
 	if u.target.found.Path != "" && record.URL == u.target.url {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
 	}
+
 	spec := state.UpgradeSpec{
 		Charm: u.target.url, Origin: u.target.origin,
 		Switch: u.cmd.Switch != "", Force: u.isForced(), Needs: u.cmd.Force, Series: u.cmd.ForceSeries,
 	}
+
 	for _, b := range u.skipped {
 		spec.Skip = append(spec.Skip, b.Unit)
 	}
@@ -201,6 +215,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	if err := u.setGiven(tx); err != nil || !u.cmd.Retry {
 		return err
 	}
+
 	for _, b := range u.upgrading {
 		if !b.InError {
 			continue
@@ -209,6 +224,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -224,11 +240,13 @@ func (u *upgrade) readGiven() error {
 		}
 		to = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
 	}
+
 	options, err := readOptions(u.cmd.Config, to.Config, u.service.Name)
 	files, ferr := parseResourceFiles(to.Meta, u.cmd.Resource)
 	if err = errors.Join(err, ferr); err != nil {
 		return err
 	}
+
 	u.options = options
 	u.resources, err = u.o.storeResources(u.state, files)
 	return err
@@ -239,6 +257,7 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	if err != nil {
 		return err
 	}
+
 	if len(u.options) > 0 {
 		_, err = tx.SetConfig(u.service.Name, u.options)
 	}
@@ -250,6 +269,7 @@ func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
 	})
+
 	u.upgrading, u.skipped = nil, nil
 	for _, b := range behind {
 		if b.InError && !u.isForced() {
@@ -258,6 +278,7 @@ func (u *upgrade) readBehind() error {
 			u.upgrading = append(u.upgrading, b)
 		}
 	}
+
 	return err
 }
 
@@ -265,6 +286,7 @@ func (u *upgrade) noteSkipped() {
 	for _, b := range u.skipped {
 		u.o.note("INFO %s", formatSkipped(b))
 	}
+
 	if len(u.skipped) > 0 {
 		u.o.note(
 			"hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s",
@@ -306,6 +328,7 @@ func (u *upgrade) printPlan() {
 	} else {
 		fmt.Fprintln(out, u.describeMove("would go over"))
 	}
+
 	for _, b := range u.upgrading {
 		fmt.Fprintf(out, "unit %q would upgrade\n", b.Unit)
 	}
@@ -327,10 +350,12 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 			return upgradeTarget{url: url, origin: u.service.Origin}, err
 		}
 	}
+
 	found, origin, err := u.findCharm(scratch)
 	if err != nil {
 		return upgradeTarget{}, err
 	}
+
 	url := charm.URL{Series: u.current.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
 	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
@@ -340,6 +365,7 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
 		return t, nil
 	}
+
 	return u.bumpRevision(t)
 }
 
@@ -357,10 +383,12 @@ func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
 	case repository == "":
 		repository = origin.Repository
 	}
+
 	dir, err := filepath.Abs(repository)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
 	}
+
 	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
@@ -387,6 +415,7 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	if isSame {
 		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
 	}
+
 	t.url.Revision, t.bumped = u.current.URL.Revision+1, true
 	return t, nil
 }

@@ -30,6 +30,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	if err := c.checkVersion(e, o.parts.Version); err != nil {
 		return err
 	}
+
 	return o.openState(e, func(s *state.State) error {
 		before := e.Tools
 		if e.Tools, err = home.InstallTools(e.Dir, o.parts.Version, o.parts.Applets); err != nil {
@@ -38,15 +39,18 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 		if err := c.publishTools(o, s, e); err != nil {
 			return err
 		}
+
 		if before == e.Tools {
 			o.note("environment %q runs %s already", e.Name, e.Tools)
 		} else {
 			o.note("environment %q goes over from %s to %s", e.Name, before, e.Tools)
 		}
+
 		o.warnIfDown(e)
 		if err := c.awaitAgents(o, s, e.Tools); err != nil {
 			return err
 		}
+
 		return o.parts.SweepTools(e, before)
 	})
 }
@@ -66,6 +70,7 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 			return fmt.Errorf("cannot keep the binary for other hosts: %w", err)
 		}
 	}
+
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
 		if shared {
 			return tx.SetTools(e.Tools)
@@ -73,11 +78,13 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 		if err := tx.AddTools(kept); err != nil {
 			return err
 		}
+
 		return tx.SetTools(e.Tools)
 	})
 	if err != nil {
 		return err
 	}
+
 	return e.Save() // after the order: an agent that follows it notes the same by itself
 }
 
@@ -87,6 +94,7 @@ func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
 	if c.AllowDowngrade || !isOlder {
 		return nil
 	}
+
 	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s",
 		e.Name, now, version),
 		"call the newer binary, or give --allow-downgrade")
@@ -97,6 +105,7 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
 	seen := map[string]bool{}
+
 	for {
 		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
 			return lateMachines(v, tools, seen)
@@ -104,12 +113,14 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 		if err != nil || len(late) == 0 {
 			return err
 		}
+
 		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
 			continue
 		}
 		if o.ctx.Err() != nil {
 			return o.ctx.Err()
 		}
+
 		o.note("machine %s still runs hooks with the old binary; it goes over when they have ended",
 			strings.Join(late, ", "))
 		return nil
@@ -128,5 +139,6 @@ func lateMachines(v *state.View, tools string, seen map[string]bool) (late []str
 			late = append(late, m.ID)
 		}
 	}
+
 	return late, err
 }

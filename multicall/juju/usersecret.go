@@ -33,17 +33,20 @@ func (f secretFlags) readContent() (secret.Content, error) {
 			return nil, err
 		}
 	}
+
 	for key, value := range pairs {
 		if err := content.Add(key, value, read); err != nil {
 			return nil, console.Usage(err)
 		}
 	}
+
 	if err := content.AddWords(f.Content, read); err != nil {
 		return nil, console.Usage(err)
 	}
 	if len(content) == 0 {
 		return nil, nil
 	}
+
 	return content, content.Check()
 }
 
@@ -73,6 +76,7 @@ func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error
 	if err != nil {
 		return err
 	}
+
 	return o.openState(e, func(s *state.State) error { return f(s, ring) })
 }
 
@@ -80,6 +84,7 @@ func checkSecretName(v *state.View, name string) error {
 	if _, err := secret.ParseID(name); err == nil || name == "" {
 		return console.Usage(fmt.Errorf("%q cannot be a secret's name", name))
 	}
+
 	_, err := findSecret(v, name)
 	if err == nil {
 		return fmt.Errorf("secret with name %q already exists", name)
@@ -87,6 +92,7 @@ func checkSecretName(v *state.View, name string) error {
 	if errors.Is(err, errNoSecret) {
 		return nil
 	}
+
 	return err
 }
 
@@ -103,6 +109,7 @@ func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 			return r, nil
 		}
 	}
+
 	if err != nil {
 		return secret.Record{}, err
 	}

@@ -108,17 +108,21 @@ func (w *settleWaiter) wait() error {
 	}
 	ctx, stop := withTimeout(w.o.ctx, limit)
 	defer stop()
+
 	f := follower{
 		o: w.o, state: w.state, scopes: []state.Scope{state.WatchAll()}, settleInterval: settleInterval,
 		pollTimeout: func() time.Duration { return poll },
 	}
+
 	f.read = func(v *state.View) (func() error, error) {
 		now, err := w.readSettlement(v)
 		return func() error { return w.note(now, stop) }, err
 	}
 	err := f.follow(ctx)
+
 	// Or else the bar would stay.
 	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
+
 	switch {
 	case err != nil:
 		return err
@@ -140,6 +144,7 @@ func (w *settleWaiter) wait() error {
 	case w.changed.IsZero():
 		return console.Exit(exitTimeout, fmt.Errorf("after %s the state had not been read", w.timeout))
 	}
+
 	return console.Exit(exitTimeout,
 		fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
 }
@@ -155,11 +160,13 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 		stop()
 		return nil
 	}
+
 	progress.Report(w.o.ctx, progress.Steps{
 		What:  "units " + w.until,
 		Done:  max(0, w.most-len(now.pending)),
 		Total: w.most,
 	})
+
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
 		if w.noted = true; w.drains {
 			w.o.note("waiting for %s: %s", now, listReasons(now.pending))
@@ -167,6 +174,7 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 			w.o.note("waiting for %s", listReasons(now.pending))
 		}
 	}
+
 	return nil
 }
 
@@ -175,6 +183,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	if err != nil {
 		return now, err
 	}
+
 	for _, what := range s.Damage {
 		now.failed = append(now.failed, "the state is damaged: "+what)
 	}
@@ -184,6 +193,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 	units := allUnits(s)
 	now.units = len(units)
 	now.services = len(s.Services)
+
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
 		why, failed := u.WaitReason()
@@ -192,6 +202,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 			why = fmt.Sprintf("machine %s: %s", u.Machine, text.FirstLine(m.Error))
 			failed = true
 		}
+
 		switch {
 		case failed:
 			now.failed = append(now.failed, name+" ("+why+")")
@@ -201,6 +212,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
 		}
 	}
+
 	if w.until == untilGone {
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 { // or else its relations wait for those
@@ -209,6 +221,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		}
 		return now, nil
 	}
+
 	return now, w.addOwed(v, units, &now)
 }
 
@@ -217,15 +230,18 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 	if len(now.pending)+len(now.failed) > 0 {
 		return nil
 	}
+
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		owed, err := w.o.parts.Owed(v, name)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
+
 		if owed != "" {
 			now.pending = append(now.pending, name+" (next: "+owed+")")
 		}
 	}
+
 	return nil
 }
 

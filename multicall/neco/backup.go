@@ -24,6 +24,7 @@ func (c backupCmd) Run(o *operator) error {
 			h, err = updater.Backup(o.ctx, k, w, o.parts.Version)
 			return err
 		}
+
 		var err error
 		if c.File == "-" {
 			err = write(o.streams.Out)

@@ -24,5 +24,6 @@ func (l lrnArgs) parse() (all []int, err error) {
 		}
 		all = append(all, n)
 	}
+
 	return record.SortServers(all), nil
 }

@@ -20,6 +20,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	o.setDetail("%s", record.ListServers(all))
 	var known []int
 	err = o.commitChanges(func(s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
@@ -31,11 +32,13 @@ func (c bootserverAddCmd) Run(o *operator) error {
 			}
 			changes = append(changes, updater.Change{Key: keys.BootServer(lrn), Value: struct{}{}})
 		}
+
 		return changes, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	if len(known) > 0 {
 		o.note("registered already: %s", record.ListServers(known))
 	}
@@ -45,5 +48,6 @@ func (c bootserverAddCmd) Run(o *operator) error {
 		o.note("no worker of server %s was ever seen; no update begins for it until one was",
 			record.ListServers(unseen))
 	}
+
 	return err
 }

@@ -17,6 +17,7 @@ func (c bootserverListCmd) Run(o *operator) error {
 	if c.Format != "text" {
 		return o.encode(c.Format, append([]int{}, s.Servers...))
 	}
+
 	var b strings.Builder
 	for _, lrn := range s.Servers {
 		fmt.Fprintln(&b, lrn)

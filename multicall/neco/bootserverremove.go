@@ -24,10 +24,13 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	o.setDetail("%s", record.ListServers(all))
 	var awaited, stopped bool
+
 	err = o.commitChangesIn(func(v *keyspace.View, s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
 		awaited, stopped = false, false
+
 		for _, lrn := range all {
 			if !slices.Contains(s.Servers, lrn) {
 				left, err := hasLeftovers(v, s, lrn)
@@ -39,14 +42,17 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 						"neco bootserver list")
 				}
 			}
+
 			changes = append(changes, decide.Unregister(s, lrn)...)
 			if r := s.Current; r != nil && slices.Contains(r.Servers, lrn) {
 				awaited = awaited || !r.Ended() && !r.Stop
 				stopped = stopped || r.Stop
 			}
 		}
+
 		return registrationsFirst(changes), nil
 	})
+
 	switch {
 	case err != nil:
 		return err
@@ -55,6 +61,7 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	case awaited:
 		o.note("the update that runs still waits for it; if it is dead: neco stop, and then neco recover")
 	}
+
 	return nil
 }
 
@@ -76,6 +83,7 @@ func registrationsFirst(changes []updater.Change) []updater.Change {
 		}
 		return 1
 	}
+
 	slices.SortStableFunc(changes, func(a, b updater.Change) int { return isLater(a) - isLater(b) })
 	return changes
 }

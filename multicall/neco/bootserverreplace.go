@@ -30,6 +30,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
+
 	o.setDetail("%d", lrn)
 	s, err := o.loadSnapshot()
 	if err == nil {
@@ -38,25 +39,30 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	members, err := c.findMembers(o, s.Servers, lrn)
 	if err != nil {
 		return err
 	}
+
 	var unread error // the next member is replaced all the same: half of them would help nobody
 	for _, url := range slices.Sorted(maps.Keys(members)) {
 		initial, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
 		if err != nil {
 			return err
 		}
+
 		o.note("start the new member with these flags, under the dead one's name and with an empty data folder")
 		if err := o.print("--initial-cluster=" + initial + " --initial-cluster-state=existing\n"); err != nil {
 			unread = err
 		}
 	}
+
 	if unread != nil {
 		return unread
 	}
 	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
+
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := keys.BootServer(lrn)
 		changes := slices.DeleteFunc(decide.Unregister(s, lrn), func(c updater.Change) bool {
@@ -75,6 +81,7 @@ func checkReplaceable(s decide.Snapshot, lrn int) error {
 		return console.Hint(fmt.Errorf("the update that runs waits for server %d; nothing was changed", lrn),
 			"neco stop, then this, then neco recover")
 	}
+
 	return nil
 }
 
@@ -83,6 +90,7 @@ func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (
 	if c.Member != "" {
 		return map[string]string{o.url: c.Member}, nil
 	}
+
 	found := map[string]string{}
 	for _, component := range o.parts.Manifest.Components {
 		host, options, _ := strings.Cut(strings.TrimPrefix(component.Etcd, "etcd://"), "?")
@@ -95,9 +103,11 @@ func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (
 			found["etcd://"+strings.Join(others, ",")+"?"+options] = at(lrn)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil, console.Hint(errors.New("no component of this plan says that it is an etcd, so that it is not known which member is the server's"),
 			"of the store's own etcd: --member NAME; of a component: etcd: \"etcd://10.0.{lrn}.3:2379\" in its manifest")
 	}
+
 	return found, nil
 }

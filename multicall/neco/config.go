@@ -31,6 +31,7 @@ func keyHelp() string {
 		}
 		fmt.Fprintf(&b, "  %-22s %s%s\n", s.Key, s.Help, def)
 	}
+
 	return b.String()
 }
 
@@ -42,6 +43,7 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 			all = append(all, component.Services...)
 		}
 	}
+
 	when := "as soon as a release is found"
 	if c.Window != nil && !now {
 		when = "in the update window, or at once with --now"
@@ -59,6 +61,7 @@ func previousValue(v *keyspace.View, key string) string {
 	case !ok:
 		return "not set"
 	}
+
 	return strconv.Quote(setting.Shown(value))
 }
 
@@ -69,6 +72,7 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 	if err != nil {
 		return err
 	}
+
 	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changesSetting(before, key, value) {
 		tx.Remove(keys.Release, keys.Published, keys.CheckFailure)
 	}
@@ -84,6 +88,7 @@ func changesSetting(before record.Config, key string, value *string) bool {
 		"github-url":          before.GitHubURL,
 		"minisign-public-key": before.MinisignKey,
 	}
+
 	setting, err := record.FindSetting(key)
 	to := setting.Default
 	if value != nil {
@@ -101,10 +106,12 @@ func (o *operator) readSettings() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		for _, fault := range config.Faults {
 			o.note("cannot read the configuration key %s; to remove it: neco config unset KEY", fault)
 		}
 		kvs, err := v.List(keys.AllConfig)
+
 		for _, kv := range kvs {
 			key := strings.TrimPrefix(kv.Key, keys.AllConfig)
 			value, notText := keyspace.Decode[string](kv)
@@ -116,6 +123,7 @@ func (o *operator) readSettings() (map[string]string, error) {
 				stored[key] = string(kv.Value)
 			}
 		}
+
 		return stored, err
 	})
 }

@@ -16,6 +16,7 @@ func (c configGetCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	setting, err := record.FindSetting(c.Key)
 	if value, kept := stored[c.Key]; kept && err != nil {
 		o.note("unknown to this version, and kept: %s", c.Key)
@@ -24,6 +25,7 @@ func (c configGetCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
+
 	value, ok := stored[setting.Key]
 	if !ok {
 		value = setting.Default
@@ -32,5 +34,6 @@ func (c configGetCmd) Run(o *operator) error {
 		return console.Hint(fmt.Errorf("%s is not set", setting.Key),
 			fmt.Sprintf("to set it (%s): neco config set %s VALUE", setting.Help, setting.Key))
 	}
+
 	return o.print(value + "\n")
 }

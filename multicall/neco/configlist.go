@@ -17,6 +17,7 @@ func (c configListCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
 	values := map[string]string{}
 	for _, s := range record.Settings() {
@@ -28,9 +29,11 @@ func (c configListCmd) Run(o *operator) error {
 		table.Add("", s.Key, value, mark, s.Help)
 		delete(stored, s.Key)
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
 		values[key] = "(not shown)" // it may be a secret
 		table.Add("", key, values[key], "yes", "unknown to this version, and kept")
 	}
+
 	return o.printTable(c.Format, values, table)
 }

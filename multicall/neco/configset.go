@@ -24,6 +24,7 @@ func (c configSetCmd) Run(o *operator) error {
 	if err != nil {
 		return console.Usage(err)
 	}
+
 	first, config := false, record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
 		// Else this may put right what cannot be read.
@@ -32,6 +33,7 @@ func (c configSetCmd) Run(o *operator) error {
 				s.LastVersion() == ""
 			config = s.Config
 		}
+
 		o.setDetail("%s to %q, was %s", setting.Key, setting.Shown(value), previousValue(tx.View, setting.Key))
 		if err := putSetting(tx, setting.Key, &value); err != nil {
 			return err
@@ -39,11 +41,13 @@ func (c configSetCmd) Run(o *operator) error {
 		if first && c.Now {
 			return tx.Put(keys.Hurry, o.audit.Who)
 		}
+
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+
 	if first {
 		o.noteFirstUpdate(config, c.Now)
 	}

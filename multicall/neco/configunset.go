@@ -26,6 +26,7 @@ func (c configUnsetCmd) Run(o *operator) error {
 			}
 			return errors.New(c.Key + " is not set")
 		}
+
 		o.setDetail("%s, was %s", c.Key, previousValue(tx.View, c.Key))
 		return putSetting(tx, c.Key, nil)
 	})

@@ -26,6 +26,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	if err != nil {
 		o.note("warning: the page does not show the environment: %v", err)
 	}
+
 	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
 }
 
@@ -43,12 +44,14 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	k, err := updater.OpenStore(ctx, url)
 	if err != nil {
 		return nil, err
 	}
+
 	read := func(ctx context.Context) (view dashboard.FleetView, revision int64, err error) {
 		err = k.View(ctx, func(v *keyspace.View) (err error) {
 			view, revision, err = o.readFleet(v)
@@ -56,6 +59,7 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 		})
 		return view, revision, err
 	}
+
 	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
 	return &dashboard.Fleet{Read: read, Await: await}, nil
 }
@@ -72,6 +76,7 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	if err != nil {
 		return view, 0, err
 	}
+
 	history, err := listNewest[record.History](v, keys.AllHistory, maxShownEntries)
 	if err != nil {
 		return view, 0, err
@@ -90,12 +95,14 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	if r := doc.Request; r != nil && !r.Ended() {
 		line("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
 	}
+
 	switch w := s.Config.Window; {
 	case w == nil || w.IsOpen(now):
 		line("window", "updates may start now")
 	default:
 		line("window", "updates may start from %s on", w.NextOpening(now).Format(time.RFC3339))
 	}
+
 	for _, step := range o.parts.Manifest.Steps() {
 		view.Steps = append(view.Steps, step.Name)
 	}

@@ -42,6 +42,7 @@ func (c diagnoseCmd) Run(o *operator) error {
 		return console.Hint(console.Usage(errors.New("it is not said which boot server: this is none")),
 			"neco diagnose LRN")
 	}
+
 	here := unknown == nil && own == lrn
 	var doc statusDoc
 	members := map[string]string{}
@@ -50,14 +51,17 @@ func (c diagnoseCmd) Run(o *operator) error {
 		doc, err = keyspace.Read(o.ctx, k, o.readStatus)
 		return err
 	})
+
 	registered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if err == nil && !registered && !here {
 		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 	}
+
 	text := c.describeServer(o, doc, lrn)
 	if err != nil { // that is a part of what is wrong; the server itself can be looked at
 		text = fmt.Sprintf("server    %d\nstore     %v\n", lrn, err)
 	}
+
 	text += formatHealth("store", members)
 	if here {
 		local, err := c.inspectLocal(o)
@@ -68,9 +72,11 @@ func (c diagnoseCmd) Run(o *operator) error {
 	} else {
 		text += fmt.Sprintf("\nIts units, disks and logs are shown by neco diagnose on server %d itself.\n", lrn)
 	}
+
 	if c.Bundle != "" {
 		return c.writeBundle(o, text, doc, here)
 	}
+
 	return o.print(text)
 }
 
@@ -79,6 +85,7 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 	if i < 0 {
 		return fmt.Sprintf("server    %d, which is not registered\n", lrn)
 	}
+
 	doc.Servers = doc.Servers[i : i+1]
 	if doc.MoreFindings > 0 {
 		doc.Findings = slices.DeleteFunc(slices.Clone(doc.all), func(f record.Finding) bool {
@@ -86,14 +93,17 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 		})
 		doc.MoreFindings = 0
 	}
+
 	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
 	if err != nil {
 		return err.Error() + "\n"
 	}
+
 	for _, r := range doc.Servers[0].Room {
 		shown += fmt.Sprintf("%-9s %s: %d MiB free for %s\n",
 			"room", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
 	}
+
 	return shown
 }
 
@@ -110,6 +120,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	table := console.NewTable("HERE", "IS")
 	for _, f := range found {
 		colour := console.Colour("")
@@ -118,6 +129,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 		}
 		table.Add(colour, f.What, f.How)
 	}
+
 	var b strings.Builder
 	b.WriteString("\n")
 	err = table.Write(&b, c.Bundle == "" && console.CanColour(o.streams.Out))
@@ -150,10 +162,12 @@ func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statu
 	if err := add("diagnose.txt", text, nil); err != nil {
 		return err
 	}
+
 	status, failed := encodeText("json", doc)
 	if err := add("status.json", status, failed); err != nil {
 		return err
 	}
+
 	for name, list := range map[string]historyCmd{"history.json": {Format: "json"}, "audit.json": {Format: "json", Audit: true}} {
 		var b strings.Builder
 		part := *o
@@ -163,13 +177,16 @@ func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statu
 			return err
 		}
 	}
+
 	if !here {
 		return nil
 	}
+
 	for _, unit := range []string{"neco-worker", "neco-updater"} {
 		if err := add(unit+".log", o.parts.Server.Journal(o.ctx, unit, maxBundleLines), nil); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

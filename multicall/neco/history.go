@@ -28,10 +28,12 @@ func (c historyCmd) Run(o *operator) error {
 		}
 		return o.printTable(c.Format, all, auditTable(all))
 	}
+
 	all, err := readNewest[record.History](o, keys.AllHistory, c.N)
 	if err != nil {
 		return err
 	}
+
 	return o.printTable(c.Format, all, historyTable(all, time.Now()))
 }
 
@@ -46,6 +48,7 @@ func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 	if n > 0 {
 		kvs = kvs[max(0, len(kvs)-n):]
 	}
+
 	for _, kv := range kvs {
 		one, err := keyspace.Decode[T](kv)
 		if err != nil {
@@ -53,6 +56,7 @@ func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 		}
 		all = append(all, one)
 	}
+
 	return all, err
 }
 
@@ -66,11 +70,13 @@ func auditTable(all []record.Audit) *console.Table {
 
 func historyTable(all []record.History, now time.Time) *console.Table {
 	table := console.NewTable("ID", "STARTED", "TOOK", "BY", "FROM", "TO", "SERVERS", "RESULT", "WHY")
+
 	for _, h := range all {
 		by := h.By
 		if h.Who != "" {
 			by += " (" + h.Who + ")"
 		}
+
 		line := func(id, by string, started time.Time, ended *time.Time, result, why string) {
 			end := now
 			if ended != nil {
@@ -80,15 +86,18 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 				record.Stopped: console.Red,
 				record.Running: console.Yellow,
 			}[result]
+
 			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by,
 				cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
+
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {
 			line(fmt.Sprintf("%d.%d", h.ID, a.Number), cmp.Or(a.Who, "-"), a.StartedAt, a.EndedAt, a.Result,
 				a.Why)
 		}
 		line(fmt.Sprint(h.ID), by, h.StartedAt, h.EndedAt, h.Result, h.Why)
 	}
+
 	return table
 }
 

@@ -9,6 +9,7 @@ func (initCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	switch made, err := updater.InitStore(o.ctx, url); {
 	case err != nil:
 		return err
@@ -17,5 +18,6 @@ func (initCmd) Run(o *operator) error {
 	default:
 		o.note("neco's keys are there already")
 	}
+
 	return nil
 }

@@ -37,6 +37,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if err != nil {
 		return err
 	}
+
 	o := &operator{ctx: ctx, streams: s, url: g.State, parts: parts, audit: record.Audit{Who: console.Caller()}}
 	o.audit.What, _, _ = strings.Cut(parsed.Command(), " <")
 	for _, flag := range parsed.Flags() {
@@ -44,5 +45,6 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 			o.audit.Why, _ = parsed.FlagValue(flag).(string)
 		}
 	}
+
 	return withHint(parsed.Run(o))
 }

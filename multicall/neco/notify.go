@@ -22,6 +22,7 @@ func (notifyTestCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	host, _ := os.Hostname()
 	a := record.Alert{
 		ID:      "test",
@@ -29,10 +30,12 @@ func (notifyTestCmd) Run(o *operator) error {
 		Message: "a test, sent by " + o.audit.Who + " on " + host,
 		At:      time.Now().UTC(),
 	}
+
 	names, err := o.parts.Server.Notify(o.ctx, config, a)
 	if errors.Is(err, updater.ErrNoReceiver) {
 		return console.Hint(err, "neco config set notify.slack URL, or neco config set notify.webhook URL")
 	}
+
 	if len(names) > 0 {
 		o.note("sent to %s", strings.Join(names, " and "))
 	}

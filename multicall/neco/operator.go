@@ -51,6 +51,7 @@ func withHint(err error) error {
 			"see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change",
 		)
 	}
+
 	return err
 }
 
@@ -70,12 +71,14 @@ func (o *operator) open(f func(k *keyspace.Space) error) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
 	k, err := updater.OpenStore(ctx, url)
 	if err != nil {
 		return err
 	}
+
 	err = f(k)
 	return errors.Join(err, k.Close())
 }
@@ -134,6 +137,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		if err != nil {
 			return err
 		}
+
 		if o.audit.Detail == "" && s.Current != nil {
 			o.setDetail("update %d to %s, attempt %d", s.Current.ID, s.Current.Version, s.Current.Attempt)
 		}
@@ -142,6 +146,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 	if err != nil || len(changes) <= maxBatch {
 		return err
 	}
+
 	return o.open(func(k *keyspace.Space) error {
 		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
 			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })
@@ -149,6 +154,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 				return console.Hint(fmt.Errorf("cannot finish what was begun: %w", err), "give the command again")
 			}
 		}
+
 		return nil
 	})
 }
@@ -186,14 +192,17 @@ func encodeText(format string, data any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("internal error: %w", err)
 	}
+
 	escaped := text.EscapeJSON(string(encoded))
 	if format == "json" {
 		return escaped + "\n", nil
 	}
+
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(escaped), &node); err != nil { // JSON is YAML; its order stays
 		return "", fmt.Errorf("internal error: %w", err)
 	}
+
 	clearStyle(&node)
 	out, err := text.MarshalYAML(&node)
 	return string(out), err

@@ -19,11 +19,13 @@ func (c pauseCmd) Run(o *operator) error {
 	if c.For < 0 {
 		return console.Usage(errors.New("--for is a time from now on, as in --for 2h"))
 	}
+
 	p := record.Pause{Why: c.Why}
 	if c.For > 0 {
 		until := time.Now().Add(c.For).UTC().Truncate(time.Second)
 		p.Until = &until
 		o.setDetail("until %s", until.Format(time.RFC3339))
 	}
+
 	return o.update(func(tx *keyspace.Tx) error { return tx.Put(keys.Pause, p) })
 }

@@ -36,6 +36,7 @@ func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)
 	}
+
 	m, version := o.parts.Manifest, o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
 		var err error
@@ -44,6 +45,7 @@ func (c planCmd) Run(o *operator) error {
 		}
 		version = c.Version
 	}
+
 	if c.Format == "text" {
 		o.note("release %s", version)
 	}
@@ -61,9 +63,11 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 			Services: strings.Join(s.Component.Services, " "),
 			Artifact: artifactName(s.Component.Artifact),
 		}
+
 		steps = append(steps, d)
 		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
 	}
+
 	return table, steps
 }
 
@@ -74,6 +78,7 @@ func artifactName(a *release.Artifact) string {
 	if a == nil {
 		return ""
 	}
+
 	return a.Image
 }
 
@@ -87,6 +92,7 @@ func (c planCmd) comparePlans(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
 		table.Add("", p.File, cmp.Or(p.Version, "-"),
@@ -95,13 +101,16 @@ func (c planCmd) comparePlans(o *operator) error {
 			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step",
 				p.File, plans[0].File)
 		}
+
 		if p.Version != "" && !release.Same(p.Version, c.Version) {
 			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)
 		}
 	}
+
 	if failed := table.Write(o.streams.Out, console.CanColour(o.streams.Out)); failed != nil {
 		return errors.Join(failed, err)
 	}
+
 	return err
 }
 
@@ -112,6 +121,7 @@ func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 		}
 		return err
 	})
+
 	return m, err
 }
 
@@ -123,15 +133,18 @@ func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) e
 	if err != nil {
 		return err
 	}
+
 	source, err := newSource(config)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
+
 	dir, err := os.MkdirTemp("", "neco-plan-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	return f(source, dir)
 }

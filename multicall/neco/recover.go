@@ -25,6 +25,7 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	if err := o.open(o.sweepLeftovers); err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func (recoverCmd) Run(o *operator) error {
 	if err != nil || s.Current != nil || s.Recovery == nil {
 		return err
 	}
+
 	if a := decide.Next(s, time.Now()); a.Verb == decide.Wait {
 		o.note("recovery waits: %s", a.Why)
 	}

@@ -24,6 +24,7 @@ func (c repairCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
 	nothing := false
 	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
@@ -33,6 +34,7 @@ func (c repairCmd) Run(o *operator) error {
 					"neco bootserver list")
 			}
 		}
+
 		switch r := s.Current; {
 		case r == nil:
 			return nil, errors.New("there was no update whose work could be repaired")
@@ -44,6 +46,7 @@ func (c repairCmd) Run(o *operator) error {
 		case s.Pause != nil && s.Pause.IsOn(now):
 			return nil, console.Hint(errors.New("updates are paused"), "neco resume")
 		}
+
 		found := s.Degraded.Findings
 		if s.Degraded.More > 0 { // the leader's record holds a part of them
 			found = s.Findings(now)
@@ -54,6 +57,7 @@ func (c repairCmd) Run(o *operator) error {
 		if nothing = len(found) == 0; nothing {
 			return nil, nil
 		}
+
 		for _, lrn := range s.Servers {
 			if _, alive := s.Present[lrn]; !alive {
 				return nil, console.Hint(fmt.Errorf(
@@ -66,11 +70,13 @@ func (c repairCmd) Run(o *operator) error {
 					))
 			}
 		}
+
 		return updater.Replace(keys.Repair, record.Repair{Servers: wanted, Who: o.audit.Who}), nil
 	})
 	if err != nil {
 		return err
 	}
+
 	if nothing {
 		o.note("there is nothing to repair: the leader sees nothing that is not as the last update left it")
 	}

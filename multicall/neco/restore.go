@@ -19,6 +19,7 @@ func (c restoreCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	return backupfile.OpenFile(c.File, backupfile.Keyspace, func(a *backupfile.Reader) error {
 		err := updater.Restore(o.ctx, url, a, c.Replace)
 		switch {
@@ -34,6 +35,7 @@ func (c restoreCmd) Run(o *operator) error {
 			o.note("%d keys of the backup of %s are restored; look at: neco status",
 				len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
 		}
+
 		return err
 	})
 }

@@ -19,6 +19,7 @@ func (resumeCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	if !paused {
 		o.note("updates were not paused")
 	}

@@ -97,6 +97,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	text, err := c.render(o, doc)
 	if err != nil {
 		return err
@@ -104,6 +105,7 @@ func (c statusCmd) Run(o *operator) error {
 	if err := o.print(text); err != nil {
 		return err
 	}
+
 	return console.Exit(
 		map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State],
 		nil,
@@ -114,6 +116,7 @@ func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	if c.Format != "text" {
 		return encodeText(c.Format, doc)
 	}
+
 	return statusText{
 		doc:   doc,
 		steps: len(o.parts.Manifest.Steps()),
@@ -128,6 +131,7 @@ func (c statusCmd) watch(o *operator) error {
 	if c.Format == "json" {
 		separator = ""
 	}
+
 	return o.open(func(k *keyspace.Space) error {
 		for ctx.Err() == nil {
 			text := ""
@@ -148,6 +152,7 @@ func (c statusCmd) watch(o *operator) error {
 				return err
 			}
 		}
+
 		return nil
 	})
 }
@@ -157,6 +162,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if err != nil {
 		return statusDoc{}, err
 	}
+
 	doc := statusDoc{
 		Cluster:      s.Config.Cluster,
 		ConfigFaults: s.Config.Faults,
@@ -169,10 +175,12 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		Request:      s.Current,
 		Servers:      newServerDocs(s),
 	}
+
 	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
+
 	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
 		return doc, err
 	}
@@ -182,6 +190,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if doc.revision, err = v.Revision(); err != nil {
 		return doc, err
 	}
+
 	doc.judgeFleet(s, time.Now().UTC())
 	if doc.State == upToDate && len(doc.Refused) > 0 {
 		doc.State = degraded
@@ -191,6 +200,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		doc.State = degraded
 		doc.Why = doc.NoRoom.String()
 	}
+
 	return doc, nil
 }
 
@@ -203,12 +213,14 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 	if err != nil {
 		return s, err
 	}
+
 	newest := ""
 	for _, p := range s.Present {
 		if release.Newer(p.Version, newest) {
 			newest = p.Version
 		}
 	}
+
 	s.OwnVersion = cmp.Or(newest, o.parts.Version)
 	return s, nil
 }
@@ -227,6 +239,7 @@ func overallState(s decide.Snapshot, now time.Time) (word, why string) {
 	case r == nil && s.Recovery != nil:
 		return stopped, "recovery waits: " + a.Why
 	}
+
 	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
 }
 
@@ -239,9 +252,11 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		}
 		return known[lrn]
 	}
+
 	for _, lrn := range s.Servers {
 		of(lrn).Registered = true
 	}
+
 	if s.Current != nil {
 		for _, lrn := range s.Current.Servers {
 			d := of(lrn)
@@ -254,6 +269,7 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 			}
 		}
 	}
+
 	all := []serverDoc{}
 	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
 		p, alive := s.Present[lrn]
@@ -262,6 +278,7 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		d.Room = s.Inventories[lrn].Room
 		all = append(all, *d)
 	}
+
 	return all
 }
 
@@ -278,12 +295,14 @@ func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 			d.Servers[i].Seen = &inventory.At
 		}
 	}
+
 	d.Findings = s.Degraded.Findings
 	d.MoreFindings = s.Degraded.More
 	if d.MoreFindings > 0 {
 		d.all = s.Findings(now)
 	}
 	runs := s.Current != nil && !s.Current.Ended()
+
 	switch {
 	case len(s.Servers) == 0 || d.Leader != nil && (runs || len(d.Findings) == 0):
 		d.Findings = nil
@@ -300,11 +319,13 @@ func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
 				s.Absent[lrn] = time.Time{}
 			}
 		}
+
 		d.Findings = s.Findings(now)
 		d.MoreFindings = 0
 		if d.Why = "no neco-updater leads: nothing begins, and no alert is sent"; alive == 0 {
 			d.Why = "no neco-updater and no neco-worker is alive"
 		}
 	}
+
 	d.State = degraded
 }

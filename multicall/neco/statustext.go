@@ -29,6 +29,7 @@ func (d statusText) render(coloured bool) (string, error) {
 	if table.Empty() {
 		return b.String(), nil
 	}
+
 	b.WriteString("\n")
 	err := table.Write(&b, coloured)
 	return b.String(), err
@@ -42,27 +43,32 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	line("state", "%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why))
 	line("version", "%s", cmp.Or(d.doc.Version, "none yet"))
 	line("release", "%s", cmp.Or(d.doc.Release, "none known"))
+
 	if d.doc.Replaced != "" {
 		line("replaced", "%s", d.doc.Replaced)
 	}
 	for _, r := range d.doc.Refused {
 		line("refused", "%s since %s: %s", r.Version, r.At.Format(time.RFC3339), r.Why)
 	}
+
 	if len(d.doc.Refused) > 0 {
 		line(
 			"",
 			"nothing of it begins; mend what is published or publish a newer one, and then: neco update --now",
 		)
 	}
+
 	if n := d.doc.NoRoom; n != nil {
 		line("no room", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
 		line("", "nothing of it begins; make room there, and it is taken by itself")
 	}
+
 	if l := d.doc.Leader; l != nil {
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	} else {
 		line("leader", "none: no neco-updater runs")
 	}
+
 	d.writeConditions(line)
 	d.writeUpdate(line)
 	for _, f := range d.doc.Findings {
@@ -80,6 +86,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	if t := d.doc.Target; t != nil {
 		line("asked for", "%s", t.Version)
 	}
+
 	if p := d.doc.Pause; p != nil && p.IsOn(d.now) {
 		until := "until neco resume"
 		if p.Until != nil {
@@ -87,6 +94,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 		}
 		line("paused", "%s%s", until, prefixIfSet(": ", p.Why))
 	}
+
 	if f := d.doc.CheckFail; f != nil {
 		line("check", "failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
 	}
@@ -97,6 +105,7 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	if r == nil {
 		return
 	}
+
 	end := "running"
 	switch {
 	case r.Stop:
@@ -104,10 +113,12 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	case r.Ended():
 		end = "succeeded"
 	}
+
 	until := d.now
 	if r.EndedAt != nil {
 		until = *r.EndedAt
 	}
+
 	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version,
 		record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
 	if r.Stop {
@@ -123,6 +134,7 @@ func (d statusText) serverTable() *console.Table {
 	if d.doc.State == degraded {
 		columns = append(columns, "SEEN")
 	}
+
 	table := console.NewTable(columns...)
 	steps := d.steps
 	for _, s := range d.doc.Servers {
@@ -130,12 +142,14 @@ func (d statusText) serverTable() *console.Table {
 			steps = s.Record.Steps
 		}
 	}
+
 	for _, s := range d.doc.Servers {
 		word, colour := d.serverState(s)
 		at := ""
 		if s.Record != nil && !s.Record.Finished {
 			at = fmt.Sprintf("%d %s", s.Record.Step, s.Record.StepName)
 		}
+
 		worker := s.Worker
 		if !s.Alive {
 			worker = "not alive"
@@ -146,11 +160,13 @@ func (d statusText) serverTable() *console.Table {
 		}
 		table.Add(colour, row...)
 	}
+
 	return table
 }
 
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
+
 	switch w := s.Record; {
 	case w != nil && w.Error && len(w.WaitedFor) > 0:
 		return "failed: " + w.Message, console.Yellow // not its own fault
@@ -173,6 +189,7 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	case !s.InUpdate && d.doc.Request != nil:
 		return "registered later", ""
 	}
+
 	return "", ""
 }
 
@@ -185,6 +202,7 @@ func stepBar(s serverDoc, steps int) string {
 	case w.Finished:
 		return strings.Repeat("#", max(steps, w.Step))
 	}
+
 	at, sign := max(w.Step, 1), ">"
 	if w.Error {
 		sign = "!"
@@ -192,6 +210,7 @@ func stepBar(s serverDoc, steps int) string {
 	if w.Step == 0 && !w.Error {
 		return strings.Repeat(".", steps)
 	}
+
 	return strings.Repeat("#", at-1) + sign + strings.Repeat(".", max(0, steps-at))
 }
 
@@ -209,5 +228,6 @@ func (d statusText) formatSeen(s serverDoc) string {
 	case s.Seen == nil:
 		return "never"
 	}
+
 	return formatDuration(d.now.Sub(*s.Seen)) + " ago"
 }

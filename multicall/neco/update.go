@@ -32,11 +32,13 @@ func (c updateCmd) Run(o *operator) error {
 	if _, err := release.ParseVersion(c.To); err != nil {
 		return console.Usage(err)
 	}
+
 	o.setDetail("to %s", c.To)
 	t, newest, err := c.findTarget(o)
 	if err != nil {
 		return err
 	}
+
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
 			s.Release = newest // the leader has not looked since
@@ -57,6 +59,7 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 		return console.Hint(errors.New("the environment is none: releases are not looked for"),
 			"neco config set env production")
 	}
+
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
@@ -72,10 +75,12 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 		return t, "", err
 	}
 	defer source.Close()
+
 	all, err := source.Releases(o.ctx)
 	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
 		newest = best.Version.String()
 	}
+
 	t.Version = c.To
 	var r release.Release
 	if err == nil {
@@ -108,12 +113,14 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 		}
 		return nil, nil
 	}
+
 	if s.Current != nil && s.Current.Stop {
 		o.note("an update is stopped; this one begins after: neco recover")
 	}
 	if lacks := s.Lacks(t.Version, time.Now()); len(lacks) > 0 {
 		o.note("this one begins once there is room for it: %s", record.JoinLacks(lacks))
 	}
+
 	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
 		o.note("updates are paused; this one begins after: neco resume")
 	}

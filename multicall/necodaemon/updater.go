@@ -37,6 +37,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		return err
 	}
 	measured := metrics.NewRegistry()
+
 	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
 		o := leader.Options{
@@ -46,6 +47,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 			Metrics: measured,
 			Ready:   d.Notifier.NotifyReady,
 		}
+
 		return daemon.RunRoles(ctx, []daemon.Role{
 			func(ctx context.Context) error { return leader.Run(ctx, o) },
 			func(ctx context.Context) error { return awaitReplacement(ctx, store) },
@@ -66,14 +68,17 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 	if err != nil {
 		return err
 	}
+
 	tick := time.NewTicker(executablePollInterval)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
+
 		if there := applet.IsSameFile(path, path); !there || applet.IsSameFile(path, "/proc/self/exe") {
 			continue
 		}
@@ -81,6 +86,7 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		if proven {
 			return errReplaced
 		}
+
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see if another version is to go on; looking again", "error", err)
 		}

@@ -54,6 +54,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
+
 	manifest, version, err := OwnManifest()
 	if err != nil {
 		return err
@@ -62,6 +63,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
+
 	own := host.Options{Dir: g.Dir, Program: binary}
 	if g.Services != "" {
 		own.Services = host.ServiceCommand{Path: g.Services}
@@ -70,6 +72,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	if err != nil {
 		return err
 	}
+
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
 		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
@@ -77,11 +80,13 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	measured := metrics.NewRegistry()
+
 	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		claimant, err := daemon.NewClaimant(g.Dir)
 		if err != nil {
 			return err
 		}
+
 		return worker.Run(ctx, worker.Options{
 			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Package: gets.String(), Manifest: manifest, Dir: g.Dir, Server: server,
 			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest,
@@ -98,16 +103,19 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 		return err
 	}
 	defer stop()
+
 	var store *keyspace.Space
 	err = daemon.RetryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
 	if err != nil {
 		return err
 	}
+
 	err = daemon.WhileAdvised(ctx, store, func() error { return f(store) })
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
 		return executableReexec{}
 	}
+
 	return err
 }
 
@@ -122,6 +130,7 @@ func newRepairer(server *host.Host, manifest release.Manifest, own string) func(
 		if err != nil {
 			return errors.Join(left, err)
 		}
+
 		if host.InstalledForm(binary) == release.Deb {
 			err = server.FinishInstallation(ctx, own)
 		}
@@ -148,11 +157,13 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 		}
 		return lrn, nil
 	}
+
 	lrn, err := host.LRN()
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")),
 			"give --lrn N, or write N to "+host.RackFile)
 	}
+
 	return lrn, err
 }
 
@@ -163,6 +174,7 @@ func OwnManifest() (release.Manifest, string, error) {
 	if err != nil {
 		return release.Manifest{}, "", err
 	}
+
 	file := filepath.Join(filepath.Dir(binary), "manifest.yaml")
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,6 +184,7 @@ func OwnManifest() (release.Manifest, string, error) {
 	if err != nil {
 		return release.Manifest{}, "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
+
 	m, err := release.ReadManifest(file, data)
 	if err != nil {
 		return m, cmp.Or(m.Version, applet.Version), err
@@ -187,6 +200,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err != nil {
 			return err
 		}
+
 		source, err := release.NewSource(c)
 		if err != nil {
 			return err
@@ -195,6 +209,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err := awaitSource(ctx, source); err != nil {
 			return err
 		}
+
 		form := host.InstalledForm(binary)
 		wanted := release.Wanted{
 			Version: r.Version,
@@ -203,6 +218,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			Arch:    runtime.GOARCH,
 			Dir:     releasesDir(dir),
 		}
+
 		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
@@ -210,6 +226,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err != nil {
 			return err
 		}
+
 		return server.InstallRelease(ctx,
 			host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
 	}
@@ -224,11 +241,13 @@ const (
 func awaitSource(ctx context.Context, source *release.Source) error {
 	doing := activity.Begin(ctx, "asks where releases are")
 	defer doing.End()
+
 	for n := 1; ; n++ {
 		_, err := source.Releases(ctx)
 		if err == nil || n == maxSourceTries {
 			return err
 		}
+
 		delay := release.Delay(err, n, maxSourceDelay, time.Now())
 		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
 		doing.Say("asks where releases are, again and again: %v", err)
@@ -260,5 +279,6 @@ func Server() neco.Server {
 		}
 		return h.Diagnose(ctx, m), nil
 	}
+
 	return neco.Server{LRN: host.LRN, Diagnose: diagnose, Journal: host.Journal, Notify: leader.Notify}
 }

@@ -41,6 +41,7 @@ func (All) Access(e home.Environment, env state.Environment, m state.Machine) (j
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: the provider %q has not said where it is",
 			m.ID, env.Provider)
 	}
+
 	return sshAccess(ssh.Client{Destination: m.Addresses.Public}, "."), nil
 }
 
@@ -49,6 +50,7 @@ func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its folder is not on this host: %w", m.ID, err)
 	}
+
 	return juju.Access{Dir: dir, Copy: []string{"cp"}, Run: func(dir, line string, _ bool) *exec.Cmd {
 		return exec.Command("sh", "-c", loginShell, "sh", dir, line)
 	}}, nil
@@ -74,6 +76,7 @@ func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (
 	if err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
+
 	return sshAccess(c, home.Environment{Dir: c.Dir}.MachineDir(m.ID)), nil
 }
 
@@ -84,6 +87,7 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 	} else {
 		host = c.Destination
 	}
+
 	return juju.Access{Dir: dir, Host: host, Copy: append([]string{"scp"}, c.Options...), Run: func(dir, line string, terminal bool) *exec.Cmd {
 		args := c.Options
 		if terminal {
@@ -92,10 +96,12 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 		if line == "" {
 			line = `exec "${SHELL:-/bin/sh}"`
 		}
+
 		if dir != "" {
 			// A line of its own, so that a comment at the command's end changes nothing.
 			line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 		}
+
 		return exec.Command("ssh", append(args, "--", c.Destination, line)...)
 	}}
 }
@@ -108,10 +114,12 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 			"call it by sudo, with BIJOU_HOME="+filepath.Dir(e.Dir),
 		)
 	}
+
 	pid, err := containerInitPID(m.InstanceID)
 	if err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
+
 	none := "files of a container are reached by what runs in it only, which nobody else may steer"
 	return juju.Access{Dir: e.MachineDir(m.ID), NoCopy: none, Run: func(dir, line string, _ bool) *exec.Cmd {
 		c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
@@ -134,6 +142,7 @@ func containerInitPID(name string) (int, error) {
 			return firstChild(filepath.Base(filepath.Dir(path)))
 		}
 	}
+
 	return 0, fmt.Errorf("the container %q does not run", name)
 }
 
@@ -142,11 +151,13 @@ func firstChild(pid string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	first, _, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
 	child, err := strconv.Atoi(first)
 	if err != nil {
 		return 0, errors.New("the container has no process")
 	}
+
 	return child, nil
 }
 
@@ -165,12 +176,14 @@ func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 		slog.Warn("the instances of the environment's provider stay", "provider", e.Provider, "error", err)
 		return nil
 	}
+
 	p := plugin.NewClient(plugin.Options{
 		Name: e.Provider, Sockets: providerFolder(e),
 		Find:   func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer p.Close()
+
 	return stopInstances(ctx, p, e.UUID)
 }
 
@@ -188,6 +201,7 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string) error 
 			return err
 		}
 	}
+
 	left, err := listInstances(ctx, p, uuid)
 	if err != nil {
 		return err
@@ -224,6 +238,7 @@ func stopConcurrently(ctx context.Context, p provider.Provider, instances []prov
 			}
 		})
 	}
+
 	stops.Wait()
 	return errors.Join(errs...)
 }
@@ -239,6 +254,7 @@ func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err e
 		env, err = state.Read(ctx, s, (*state.View).Environment)
 		err = errors.Join(err, s.Close())
 	}
+
 	if isBuiltin(e.Provider) {
 		err = nil
 	}
@@ -259,16 +275,19 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	if i < 0 {
 		return inspectPlugin(ctx, e, wanted)
 	}
+
 	b := builtinProviders()[i]
 	p, err := b.create(wanted.Environment)
 	if err != nil {
 		return juju.Provider{}, err
 	}
+
 	c, err := p.Capabilities(ctx)
 	found := jujuProvider(c)
 	if err != nil {
 		return found, err
 	}
+
 	if b.checkHost != nil {
 		found.Series, err = b.checkHost(wanted.Environment.Config)
 	}
@@ -295,6 +314,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	if err != nil {
 		return found, err
 	}
+
 	sum, err := plugin.Sum(path)
 	if err == nil {
 		err = plugin.CheckSum(path, wanted.SHA256)
@@ -303,12 +323,14 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 		return found, err
 	}
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
+
 	client := plugin.NewClient(plugin.Options{
 		Name: e.Provider, Sockets: providerFolder(e), Log: slog.New(slog.DiscardHandler), // the operator gets the error
 		Find:   func(string) (string, error) { return path, nil },
 		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer client.Close()
+
 	c, err := client.Capabilities(ctx)
 	found = jujuProvider(c)
 	found.SHA256 = sum
@@ -323,15 +345,18 @@ func findPlugin(e home.Environment) (string, error) {
 			return path, err
 		}
 	}
+
 	var found []string
 	for _, b := range builtinProviders() {
 		found = append(found, b.name)
 	}
+
 	for _, name := range plugin.Names(folders) {
 		if !isBuiltin(name) {
 			found = append(found, name)
 		}
 	}
+
 	return "", console.Hint(
 		console.Usage(fmt.Errorf("there is no provider %q; there are: %s",
 			e.Provider, strings.Join(found, ", "))),

@@ -114,6 +114,7 @@ func Applets() (applets []applet.Applet) {
 			Run:     func(c applet.Call) int { return serveProvider(c, b) },
 		})
 	}
+
 	return applets
 }
 
@@ -132,12 +133,14 @@ func serveProvider(c applet.Call, b builtinProvider) int {
 	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
+
 	applet.SetLogOutput(c.Streams.Err)
 	err := plugin.Serve(b.create)
 	if errors.Is(err, plugin.ErrByHand) {
 		err = console.Hint(console.Usage(err),
 			"juju bootstrap --provider "+b.name+" makes an environment with it")
 	}
+
 	return console.Report(c.Streams.Err, err)
 }
 
@@ -161,6 +164,7 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 	if err != nil {
 		return nil, err
 	}
+
 	name := env.Provider
 	return plugin.NewClient(plugin.Options{
 		Name: name, Sockets: providerFolder(e),
@@ -178,6 +182,7 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State,
 			"sqlite:"), Config: env.ProviderConfig(),
 	}}
+
 	if !isBuiltin(env.Provider) {
 		w.SHA256 = env.Config[state.ProviderSHA256]
 	}
@@ -189,6 +194,7 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 	if err != nil {
 		return "", err
 	}
+
 	made, err := v.NextMachine()
 	switch {
 	case len(machines) > 1:
@@ -196,6 +202,7 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 	case made > 1:
 		return plugin.Past, err
 	}
+
 	return plugin.Never, err
 }
 
@@ -208,11 +215,13 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	err = plugin.CheckSum(path, sum)
 	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
 		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s",
 			err, state.ProviderSHA256, other.Got)
 	}
+
 	return path, err
 }
 

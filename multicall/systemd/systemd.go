@@ -74,6 +74,7 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 			})
 		}
 	}
+
 	return units, err
 }
 
@@ -85,6 +86,7 @@ func appendUnit(units []Unit, name, file, folder string, values map[string]any) 
 			folder,
 		)
 	}
+
 	var text strings.Builder
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
 		templates,
@@ -116,10 +118,12 @@ func ownerOf(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the owner of %q: %w", dir, err)
 	}
+
 	id := strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid))
 	if u, err := user.LookupId(id); err == nil {
 		return u.Username, nil
 	}
+
 	return id, nil
 }
 
@@ -148,6 +152,7 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, fmt.Errorf("cannot read %q: %w", path, err)
 	}
+
 	err = osutil.WriteFile(path, []byte(u.Text), 0o644, osutil.ExactMode)
 	if err != nil {
 		return true, fmt.Errorf("cannot write %q: %w", path, err)
@@ -178,22 +183,27 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		if err != nil || !isMadeFor(string(text), owner) {
 			continue
 		}
+
 		if running {
 			// Of a template nothing is enabled, and nothing runs.
 			_, _ = systemctl("disable", "--now", "--quiet", u.Name)
 		}
+
 		if err := os.Remove(path); err != nil {
 			return removed, fmt.Errorf("cannot remove the unit file: %w", err)
 		}
 		removed = append(removed, u.Name)
 	}
+
 	if len(removed) == 0 || !running {
 		return removed, nil
 	}
+
 	// One that was started again in between found no environment, and failed.
 	for _, name := range removed {
 		_, _ = systemctl("reset-failed", name)
 	}
+
 	return removed, Reload()
 }
 
@@ -205,6 +215,7 @@ func ReadUnitFiles() string {
 		text, _ := os.ReadFile(f)
 		all.Write(text)
 	}
+
 	return all.String()
 }
 
@@ -227,6 +238,7 @@ func NecoUnits(bin string) (units []Unit, err error) {
 			return nil, err
 		}
 	}
+
 	return units, nil
 }
 
@@ -280,12 +292,14 @@ func ServiceOf(pid int) string {
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(data)) {
 		name := path.Base(strings.TrimSpace(line))
 		if strings.HasPrefix(name, "bijou-") && strings.HasSuffix(name, ".service") {
 			return name
 		}
 	}
+
 	return ""
 }
 
@@ -297,5 +311,6 @@ func systemctl(args ...string) (string, error) {
 	if err != nil {
 		return said, fmt.Errorf("cannot run systemctl %s: %w: %s", strings.Join(args, " "), err, said)
 	}
+
 	return said, nil
 }

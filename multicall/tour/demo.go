@@ -31,6 +31,7 @@ var demoScript string
 func Demo(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
+
 	// The servers end with the thread that has started them, so also if this
 	// process is killed: it must be one that stays.
 	runtime.LockOSThread()
@@ -39,6 +40,7 @@ func Demo(s console.Streams) (err error) {
 		return fmt.Errorf("cannot make a folder for the demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	d := &demo{dir: dir, presenter: presenter{
 		out: s.Out, coloured: console.CanColour(s.Out),
 		environ: append(childenv.New(os.Environ(), childenv.Tour),
@@ -48,12 +50,14 @@ func Demo(s console.Streams) (err error) {
 		return err
 	}
 	defer d.releases.close()
+
 	ctx, stopServers := context.WithCancel(ctx)
 	defer d.daemons.Wait()
 	defer stopServers()
 	if err = d.runSteps(ctx); ctx.Err() != nil {
 		return errors.New("the demo was interrupted")
 	}
+
 	return err
 }
 
@@ -116,6 +120,7 @@ func (d *demo) startServers(ctx context.Context, release ...string) error {
 		if err := d.installServer(lrn, release[0]); err != nil {
 			return fmt.Errorf("cannot make boot server %s: %w", lrn, err)
 		}
+
 		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
 		for _, args := range [][]string{
 			{"neco-updater"},
@@ -126,6 +131,7 @@ func (d *demo) startServers(ctx context.Context, release ...string) error {
 			}
 		}
 	}
+
 	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
 		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
 	})
@@ -140,11 +146,13 @@ func (d *demo) installServer(lrn, release string) error {
 	if err != nil {
 		return err
 	}
+
 	for name, data := range map[string][]byte{"bijou": binary, "systemctl": []byte(serverScript), "podman": []byte(serverScript)} {
 		if err := writeProgram(filepath.Join(bin, name), data); err != nil {
 			return err
 		}
 	}
+
 	return os.WriteFile(filepath.Join(bin, "manifest.yaml"), []byte(makeManifest(release)), 0o644)
 }
 
@@ -160,6 +168,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 		return err
 	}
 	defer log.Close()
+
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "bijou"))
 	cmd.Args = args
 	cmd.Stdout = log
@@ -171,6 +180,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+
 	d.daemons.Go(func() { _ = cmd.Wait() })
 	return nil
 }
@@ -213,17 +223,20 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 				seen[name] = line
 			}
 		}
+
 		switch {
 		case f.State == state && f.Version == version:
 			return true, nil
 		case f.State == stateStopped && f.Version == version:
 			return false, fmt.Errorf("the update to %s was stopped: %s", version, f.Why)
 		}
+
 		return false, nil
 	})
 	if err != nil {
 		return err
 	}
+
 	return d.showAlert(ctx)
 }
 
@@ -244,6 +257,7 @@ func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetSta
 			return err
 		}
 	}
+
 	return fmt.Errorf("%s within %s", late, demoTimeout)
 }
 
@@ -277,6 +291,7 @@ func (f fleetStatus) progressLines(version string) map[string]string {
 			lines[name] = fmt.Sprintf("step %d: %s", w.Step, w.StepName)
 		}
 	}
+
 	return lines
 }
 
@@ -287,5 +302,6 @@ func (d *demo) colourLine(line string) string {
 	case "done":
 		return d.paintText(console.Green, line)
 	}
+
 	return line
 }

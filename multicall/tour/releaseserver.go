@@ -46,6 +46,7 @@ func startReleaseServer(dir string) (*releaseServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve releases: %w", err)
 	}
+
 	r := &releaseServer{url: "http://" + l.Addr().String() + "/", dir: dir, alerts: make(chan string, 100)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServer(http.Dir(dir)))
@@ -82,8 +83,10 @@ func (r *releaseServer) publish(version string) error {
 	if err != nil {
 		return fmt.Errorf("cannot make a release: %w", err)
 	}
+
 	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
 	var assets []map[string]any
+
 	for name, data := range map[string][]byte{
 		name: tarball, "manifest.yaml": []byte(plan),
 		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
@@ -92,20 +95,24 @@ func (r *releaseServer) publish(version string) error {
 		if err := r.writeFile(path, data); err != nil {
 			return err
 		}
+
 		assets = append(assets, map[string]any{
 			"name":                 name,
 			"size":                 len(data),
 			"browser_download_url": r.url + path,
 		})
 	}
+
 	r.published = slices.Insert(r.published, 0, map[string]any{
 		"tag_name": "release-" + version,
 		"assets":   assets,
 	})
+
 	list, err := json.Marshal(r.published)
 	if err != nil {
 		return err
 	}
+
 	return r.writeFile("api/v3/repos/"+repository+"/releases", list)
 }
 
@@ -123,11 +130,13 @@ func packTarball(manifest string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
 	if err != nil {
 		return nil, err
 	}
+
 	t := tar.NewWriter(z)
 	for _, f := range []struct {
 		name string
@@ -141,6 +150,7 @@ func packTarball(manifest string) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	err = errors.Join(t.Close(), z.Close())
 	return b.Bytes(), err
 }

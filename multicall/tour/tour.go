@@ -39,11 +39,13 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot make a folder for the tour: %w", err)
 	}
+
 	environ := append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir)
 	t := &tour{presenter{out: s.Out, coloured: console.CanColour(s.Out), environ: environ}, dir}
 	if err = t.runSteps(ctx); err == nil && q.Keep {
 		return t.printNextSteps()
 	}
+
 	if ctx.Err() != nil {
 		err = errors.New("the tour was interrupted")
 	}
@@ -74,6 +76,7 @@ func (t *tour) settle(ctx context.Context, _ ...string) error {
 	if ctx.Err() != nil {
 		return err
 	}
+
 	logErr := t.runJuju(ctx, "debug-log", "-n", "20")
 	statusErr := t.runJuju(ctx, "status")
 	return errors.Join(err, logErr, statusErr)
@@ -96,10 +99,12 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 	if err != nil || path == "" {
 		return fmt.Errorf("cannot find %s below %q: %w", name, units, errors.Join(err, os.ErrNotExist))
 	}
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot show %s: %w", name, err)
 	}
+
 	fmt.Fprintf(t.out, "%s\n\n%s\n", path, strings.TrimSpace(string(text)))
 	return nil
 }
@@ -111,6 +116,7 @@ func (t *tour) printNextSteps() error {
 		return fmt.Errorf("cannot find the tools in %q: %w", t.home, errors.Join(err, os.ErrNotExist))
 	}
 	t.printHeading("It goes on running. To use it:")
+
 	fmt.Fprintf(t.out, `  export BIJOU_HOME=%s
   export PATH=%s:$PATH
 
@@ -119,6 +125,7 @@ func (t *tour) printNextSteps() error {
   juju set wordpress blog-title='My own title'
   juju debug-log -f
 `, t.home, filepath.Join(folder, tools[0].Name()))
+
 	t.printHeading("And to end it:")
 	fmt.Fprintf(t.out, "  juju destroy-environment -y %s && rm -r %s\n", environmentName, t.home)
 	return nil
@@ -128,6 +135,7 @@ func (t *tour) printNextSteps() error {
 func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
+
 	if _, err := os.Stat(filepath.Join(t.home, environmentName)); err == nil {
 		args := []string{"destroy-environment", "-y", environmentName}
 		if hurried {
@@ -137,6 +145,7 @@ func (t *tour) cleanUp(hurried bool) error {
 			return err
 		}
 	}
+
 	if err := os.RemoveAll(t.home); err != nil {
 		return fmt.Errorf("cannot remove the tour's folder: %w", err)
 	}
@@ -162,6 +171,7 @@ func (s presenter) play(ctx context.Context, script string, values *strings.Repl
 		for i := range words { // not the line: a folder may have a blank in its name
 			words[i] = values.Replace(words[i])
 		}
+
 		var err error
 		switch {
 		case len(words) == 0:
@@ -176,6 +186,7 @@ func (s presenter) play(ctx context.Context, script string, values *strings.Repl
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -208,6 +219,7 @@ func (s presenter) newCommand(ctx context.Context, applet string, args ...string
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Args[0] = applet
 	cmd.Env = s.environ
+
 	// A group of its own: an interruption is told by the tour alone, once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

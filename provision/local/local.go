@@ -67,6 +67,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 		}
 	}()
+
 	dir := filepath.Join(p.options.Dir, spec.Machine)
 	if err = p.checkFit(dir, spec); err == nil {
 		err = osutil.MkdirAll(dir, 0o755)
@@ -77,12 +78,14 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err != nil {
 		return provider.Instance{}, err
 	}
+
 	started := provider.Instance{
 		ID:          idPrefix + spec.Machine,
 		Environment: spec.Environment,
 		Machine:     spec.Machine,
 		Running:     true,
 	}
+
 	if _, err := process.Holder(dir); err == nil {
 		return started, nil
 	}
@@ -103,6 +106,7 @@ func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	return provider.CheckFit(host, spec)
 }
 
@@ -120,6 +124,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err := provider.CheckMachine(machine); err != nil {
 		return err
 	}
+
 	dir := filepath.Join(p.options.Dir, machine)
 	if _, err := provider.ReadRecord(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -127,6 +132,7 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	if err := Halt(ctx, dir, p.options.Grace); err != nil {
 		return fmt.Errorf("cannot stop machine %s: %w", machine, err)
 	}
+
 	err := unitdir.ReleaseMachine(dir)
 	if err == nil {
 		err = provider.RemoveFolder(dir)
@@ -146,6 +152,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 		return nil, fmt.Errorf("cannot list machines: %w", err)
 	}
 	var found []provider.Instance
+
 	for _, e := range entries {
 		dir := filepath.Join(p.options.Dir, e.Name())
 		record, err := provider.ReadRecord(dir)
@@ -154,6 +161,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 		} else if err != nil {
 			record.Environment = p.options.Environment
 		}
+
 		_, err = process.Holder(dir)
 		found = append(found, provider.Instance{
 			ID:          idPrefix + e.Name(),
@@ -162,6 +170,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 			Running:     err == nil,
 		})
 	}
+
 	return found, nil
 }
 
@@ -176,6 +185,7 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 		} else if !errors.Is(err, process.ErrGone) {
 			return err
 		}
+
 		free, err := process.IsFree(dir)
 		if err != nil || free {
 			return err

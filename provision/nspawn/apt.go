@@ -37,15 +37,18 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	if !filepath.IsAbs(from) {
 		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", from)
 	}
+
 	lock, err := lockFolder(ctx, filepath.Join(p.dir, indexFolder))
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+
 	packages, mark, err := listPackages(from)
 	if err != nil {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
+
 	folder := filepath.Join(p.dir, indexFolder)
 	if err := osutil.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
 		return err
@@ -56,6 +59,7 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	if old, err := os.ReadFile(filepath.Join(folder, "made-of")); err == nil && string(old) == mark {
 		return nil
 	}
+
 	fmt.Fprintf(boot, "indexing %d packages of %s\n", len(packages), from)
 	var index bytes.Buffer
 	for _, name := range packages {
@@ -63,9 +67,11 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 			return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 		}
 	}
+
 	if err := osutil.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
 		return err
 	}
+
 	return osutil.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
@@ -75,6 +81,7 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		return nil, "", err
 	}
 	var all strings.Builder
+
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".deb") {
 			continue
@@ -85,12 +92,15 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		} else if err != nil {
 			return nil, "", err
 		}
+
 		names = append(names, e.Name())
 		fmt.Fprintf(&all, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
 	}
+
 	if len(names) == 0 {
 		return nil, "", fmt.Errorf("the folder %q has no packages (*.deb)", folder)
 	}
+
 	return names, all.String(), nil
 }
 
@@ -105,6 +115,7 @@ func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string)
 	if err != nil {
 		return err
 	}
+
 	to.Write(bytes.TrimRight(control, "\n"))
 	fmt.Fprintf(to, "\nFilename: ./pool/%s\nSize: %d\nSHA256: %s\n\n", name, size, sum)
 	return nil

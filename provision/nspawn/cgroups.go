@@ -35,18 +35,21 @@ func newCgroupManager(name string) *cgroupManager {
 		one := filepath.Join(groupRoot, name)
 		return &cgroupManager{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
 	}
+
 	g := &cgroupManager{}
 	for _, hierarchy := range []string{"systemd", "unified"} {
 		if _, err := os.Stat(filepath.Join(groupRoot, hierarchy, "cgroup.procs")); err == nil {
 			g.folders = append(g.folders, filepath.Join(groupRoot, hierarchy, name))
 		}
 	}
+
 	old := func(controller, file string) *limiter {
 		if _, err := os.Stat(filepath.Join(groupRoot, controller, file)); err != nil {
 			return nil
 		}
 		return &limiter{folder: filepath.Join(groupRoot, controller, name), v1: true}
 	}
+
 	g.mem = old("memory", "memory.limit_in_bytes")
 	g.cpu = old("cpu", "cgroup.procs")
 	return g
@@ -57,6 +60,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
 			groupRoot)
 	}
+
 	var in []string
 	for _, f := range m.folders {
 		dir := filepath.Join(f, id)
@@ -65,15 +69,18 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 		}
 		in = append(in, dir)
 	}
+
 	limiting, unlimited := m.setLimits(id, c.limits)
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+
 	shell := exec.CommandContext(ctx, "/bin/sh", slices.Concat([]string{"-c", bootScript, "boot.sh"}, in,
 		limiting, []string{"--"}, c.args)...)
 	shell.Dir = "/"
+
 	// A container gets nothing of this process's environment.
 	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 	shell.Stdout = log
@@ -83,6 +90,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	if err := shell.Run(); err != nil { // it leaves the container behind
 		return nil, fmt.Errorf("cannot start the container: %w", err)
 	}
+
 	return unlimited, nil
 }
 
@@ -97,11 +105,13 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 			err = fmt.Errorf("cannot list the container's processes: %w", err)
 		}
 	}()
+
 	for _, f := range m.folders {
 		groups, err := listGroups(filepath.Join(f, id))
 		if err != nil {
 			return nil, err
 		}
+
 		for _, group := range groups {
 			in, err := readProcesses(group)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
@@ -110,6 +120,7 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 			pids = append(pids, in...) // a group that went meanwhile has none
 		}
 	}
+
 	return pids, nil
 }
 
@@ -122,8 +133,10 @@ func listGroups(dir string) (found []string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+
 		return err
 	})
+
 	return found, err
 }
 
@@ -137,6 +150,7 @@ func readProcesses(group string) ([]int, error) {
 			pids = append(pids, pid)
 		}
 	}
+
 	return pids, err
 }
 
@@ -146,6 +160,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
+
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is what is wanted
 		}
@@ -165,6 +180,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 			folders = append(folders, l.folder)
 		}
 	}
+
 	var errs []error
 	for _, f := range folders {
 		errs = append(errs, removeGroup(filepath.Join(f, id)))
@@ -179,11 +195,13 @@ func removeGroup(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, path := range slices.Backward(found) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove a control group: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -211,6 +229,7 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, un
 			unlimited = append(unlimited, part.what)
 			continue
 		}
+
 		dir := filepath.Join(part.by.folder, id)
 		if os.MkdirAll(dir, 0o755) != nil || part.set(dir, part.amount, part.by.v1) != nil {
 			unlimited = append(unlimited, part.what)
@@ -219,6 +238,7 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, un
 			in = append(in, dir)
 		}
 	}
+
 	return in, unlimited
 }
 
@@ -226,12 +246,14 @@ func (l *limiter) enableControllers() error {
 	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
 		return err
 	}
+
 	for _, dir := range []string{groupRoot, l.folder} {
 		for _, controller := range []string{"+memory", "+cpu"} {
 			// Without the one the other may still be had: the limit's own file tells.
 			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
 		}
 	}
+
 	return nil
 }
 
@@ -251,6 +273,7 @@ func limitCores(dir string, cores uint64, old bool) error {
 	if err := writeLimit(dir, "cpu.cfs_period_us", strconv.Itoa(period)); err != nil {
 		return err
 	}
+
 	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
 }
 

@@ -30,6 +30,7 @@ func HostSeries(config map[string]string) (series string, err error) {
 	if _, err := storageFolders(config); err != nil {
 		return "", err
 	}
+
 	return provider.SeriesOf(cmp.Or(config["tree"], "/"))
 }
 
@@ -44,6 +45,7 @@ func storageFolders(config map[string]string) ([]string, error) {
 			)
 		}
 	}
+
 	return folders, nil
 }
 
@@ -51,12 +53,14 @@ func checkHost() error {
 	if os.Geteuid() != 0 {
 		return errors.New("containers need root: call it by sudo")
 	}
+
 	for _, program := range []string{"systemd-nspawn", "unshare", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Errorf("this host has no %s: apt-get install systemd-container iproute2 util-linux",
 				program)
 		}
 	}
+
 	return nil
 }
 
@@ -70,6 +74,7 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	if err != nil {
 		return err
 	}
+
 	return checkHardware(host, free, spec)
 }
 
@@ -84,6 +89,7 @@ func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) e
 		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w",
 			free, minFreeDisk, syscall.ENOSPC)
 	}
+
 	return nil
 }
 
@@ -97,6 +103,7 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	if err := p.env.ReadRecord(&r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
+
 	if path, file := strings.CutPrefix(r.State, "sqlite:"); file && !filepath.IsAbs(path) {
 		r.State = "sqlite:" + filepath.Join(p.env.Dir, path)
 	}
@@ -114,12 +121,14 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 	case "etcd+unix":
 		return parentFolders(strings.Split(rest, ",")...), nil
 	}
+
 	hosts, _, _ := strings.Cut(rest, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
 		if !isLoopback(host) {
 			return nil, nil
 		}
 	}
+
 	return nil, fmt.Errorf("the environment's state is at %s, which is another place in a container: "+
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
@@ -151,10 +160,12 @@ func (l *launch) resolveAgent() error {
 	if l.hostFolders, err = r.stateFolders(); err != nil {
 		return err
 	}
+
 	storage, err := storageFolders(l.provider.env.Config)
 	if err != nil {
 		return err
 	}
+
 	l.hostFolders = append(l.hostFolders, storage...)
 	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))
 	return nil

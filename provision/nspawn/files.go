@@ -28,12 +28,14 @@ func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
+
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
 	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + unitFolder + "/multi-user.target.wants", "up/" + jujud} {
 		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
 	}
+
 	// Charm libraries look for Juju's version there.
 	// Whichever tools there are by then: those of the first start go with an upgrade.
 	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n",
@@ -41,6 +43,7 @@ func (l launch) prepareFiles() error {
 	if err := osutil.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, osutil.ExactMode); err != nil {
 		return err
 	}
+
 	// Which the machine's is mounted over.
 	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
@@ -48,6 +51,7 @@ func (l launch) prepareFiles() error {
 	if err := osutil.Symlink(l.tree, filepath.Join(l.dir(), "base")); err != nil {
 		return err
 	}
+
 	name := l.hostname()
 	for _, f := range []struct{ path, text string }{
 		{"etc/hostname", name + "\n"},
@@ -58,11 +62,13 @@ func (l launch) prepareFiles() error {
 			return err
 		}
 	}
+
 	if l.provider.aptRepository() != "" {
 		if err := l.writeOnce("etc/apt/sources.list", repositorySource); err != nil {
 			return err
 		}
 	}
+
 	return l.writeUnits()
 }
 
@@ -76,6 +82,7 @@ func (l launch) makeFolder(path string) error {
 		} else if err != nil {
 			return err
 		}
+
 		if err := os.Chmod(at, 0o755); err != nil {
 			return err
 		}
@@ -83,6 +90,7 @@ func (l launch) makeFolder(path string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -95,6 +103,7 @@ func (p *Provider) hostPrefix() string {
 		}
 		return -1
 	}, strings.ToLower(p.env.Name))
+
 	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
 }
 
@@ -110,6 +119,7 @@ func (l launch) writeOnce(path, text string) error {
 	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
 		return err
 	}
+
 	return osutil.WriteFile(file, []byte(text), 0o644, osutil.ExactMode)
 }
 
@@ -122,6 +132,7 @@ func (l launch) writeUnits() error {
 		return fmt.Errorf("internal error: %w", err)
 	}
 	folder := filepath.Join(l.dir(), "up", unitFolder)
+
 	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
@@ -131,6 +142,7 @@ func (l launch) writeUnits() error {
 		if err != nil {
 			return fmt.Errorf("cannot make unit file %q: %w", name, err)
 		}
+
 		if err := osutil.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, osutil.ExactMode); err != nil {
 			return err
 		}
@@ -138,6 +150,7 @@ func (l launch) writeUnits() error {
 			return err
 		}
 	}
+
 	// These units of Debian's do no good in a container: those of apt would keep the hooks from it
 	// at any moment.
 	var masked []string

@@ -56,6 +56,7 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	if err := os.RemoveAll(mark); err != nil {
 		return err
 	}
+
 	if err := p.endContainer(ctx, l.id()); err != nil {
 		return err
 	}
@@ -65,6 +66,7 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	if err := p.indexRepository(ctx, l.boot); err != nil {
 		return err
 	}
+
 	err := l.runContainer(ctx)
 	if err == nil {
 		err = osutil.WriteFile(mark, nil, 0o600)
@@ -72,6 +74,7 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	if err != nil {
 		return errors.Join(err, l.abort(ctx))
 	}
+
 	return nil
 }
 
@@ -95,17 +98,20 @@ func (l launch) runContainer(ctx context.Context) error {
 		return err
 	}
 	defer ready.Close()
+
 	console, err := l.openConsole()
 	if err != nil {
 		return err
 	}
 	defer console.close()
+
 	if !hostForwards() {
 		fmt.Fprintln(
 			l.boot,
 			"warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through",
 		)
 	}
+
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
 		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.commandArgs()...),
@@ -114,6 +120,7 @@ func (l launch) runContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	l.warnUnlimited(unlimited)
 	return l.awaitReady(ctx, ready, console)
 }
@@ -143,6 +150,7 @@ func (l launch) commandArgs() []string {
 		mountOption("--bind-ro=", env, env), mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
 		"--tmpfs=" + escapeMount(p.dir) + ":mode=0700,size=4k",
 	}
+
 	for _, folder := range l.hostFolders {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}
@@ -150,6 +158,7 @@ func (l launch) commandArgs() []string {
 		args = append(args, mountOption("--bind-ro=", filepath.Join(p.dir, indexFolder), repositoryRoot),
 			mountOption("--bind-ro=", from, repositoryPool))
 	}
+
 	return args
 }
 
@@ -172,17 +181,20 @@ func listenReady(id string) (*net.UnixConn, error) {
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
+
 	for message := make([]byte, 4096); ctx.Err() == nil; {
 		_ = ready.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		n, err := ready.Read(message)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
+
 		console.readOn()
 		if strings.Contains("\n"+string(message[:n]), "\nREADY=1") {
 			fmt.Fprintf(l.boot, "container %s is up\n", l.id())
 			return nil
 		}
+
 		runs, err := l.provider.manager.isRunning(l.id())
 		if err != nil {
 			return err
@@ -192,6 +204,7 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 			return fmt.Errorf("its container has ended at once, saying: %s", console.lastOutput())
 		}
 	}
+
 	return fmt.Errorf("its container does not come up: %w; it said: %s", ctx.Err(), console.lastOutput())
 }
 
@@ -221,6 +234,7 @@ func (l launch) openConsole() (*console, error) {
 		f.Close()
 		return nil, err
 	}
+
 	c := &console{path: path, f: f, lines: text.LineWriter{Max: maxConsoleLine}}
 	c.lines.Emit = func(line string) { c.addLine(l.boot, line) }
 	return c, nil

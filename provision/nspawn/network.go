@@ -53,16 +53,19 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 	if err != nil {
 		return err
 	}
+
 	if r.Address == "" {
 		if n.Last, err = p.nextAddress(n); err != nil {
 			return err
 		}
 		r.Address = n.Last.String()
 	}
+
 	// Written before the link is made: what is there is known.
 	if err := jsonfile.Write(path, n); err != nil {
 		return err
 	}
+
 	return p.createBridge(n)
 }
 
@@ -74,8 +77,10 @@ func (p *Provider) chooseNetwork() (network, error) {
 	if asked := p.env.Config["network"]; asked != "" {
 		return parseNetwork(asked, taken)
 	}
+
 	h := fnv.New32a()
 	h.Write([]byte(p.namePrefix)) // so that two that choose at once do not choose the same
+
 	for try := range uint32(networkCount) {
 		at := (h.Sum32() + try) % networkCount
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(64 + at>>8), byte(at), 0}), 24)
@@ -83,6 +88,7 @@ func (p *Provider) chooseNetwork() (network, error) {
 			return network{Subnet: subnet}, nil
 		}
 	}
+
 	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
 }
 
@@ -94,6 +100,7 @@ func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 	if other := findOverlap(subnet.Masked(), taken); other != nil {
 		return network{}, fmt.Errorf("nspawn.network is %q, but this host uses %s: choose another", asked, other)
 	}
+
 	return network{Subnet: subnet.Masked()}, nil
 }
 
@@ -111,20 +118,24 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	var all []netip.Prefix
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 8 || fields[0] == p.bridgeName() {
 			continue
 		}
+
 		if prefix, ok := parseRoute(fields[1], fields[7]); ok && prefix.Bits() > 0 {
 			all = append(all, prefix)
 		}
 	}
+
 	links, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
+
 	for _, l := range links { // also those that are down, which no route leads to
 		addresses, _ := l.Addrs()
 		for _, a := range addresses {
@@ -134,6 +145,7 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 			}
 		}
 	}
+
 	return all, nil
 }
 
@@ -144,6 +156,7 @@ func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	if errA != nil || errB != nil || len(d) != 4 || len(m) != 4 {
 		return netip.Prefix{}, false
 	}
+
 	slices.Reverse(d) // the number of a little-endian machine
 	slices.Reverse(m)
 	bits, _ := net.IPMask(m).Size()
@@ -155,6 +168,7 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
+
 	used := map[string]bool{}
 	for _, i := range all {
 		used[i.Private] = true
@@ -163,6 +177,7 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	if n.Last.IsValid() {
 		last = int(n.Last.As4()[3])
 	}
+
 	const all4 = lastHost - firstHost + 1
 	for i := range all4 {
 		a := n.addressAt(byte(firstHost + (last+1-firstHost+i)%all4))
@@ -170,6 +185,7 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 			return a, nil
 		}
 	}
+
 	return netip.Addr{}, fmt.Errorf(
 		"the network %s is full: %d machines are all that one environment can have on a host",
 		n.Subnet, all4,
@@ -194,13 +210,16 @@ func (p *Provider) createBridge(n network) error {
 				n.Subnet, other,
 			)
 		}
+
 		if err := runIP("link", "add", p.bridgeName(), "type", "bridge"); err != nil {
 			return err
 		}
 	}
+
 	if err := runIP("address", "replace", n.addressAt(gatewayHost).String()+"/24", "dev", p.bridgeName()); err != nil {
 		return err
 	}
+
 	return runIP("link", "set", p.bridgeName(), "up")
 }
 
@@ -222,6 +241,7 @@ func removeLink(ctx context.Context, id string) error {
 	if err := runIP("link", "delete", link); err != nil && there() {
 		return err
 	}
+
 	return nil
 }
 

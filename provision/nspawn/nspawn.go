@@ -56,6 +56,7 @@ func CheckSettings(config map[string]string) error {
 				Name, key, strings.Join(settings(), ", "))
 		}
 	}
+
 	return nil
 }
 
@@ -67,6 +68,7 @@ func New(e provider.Environment) (*Provider, error) {
 		dir:        filepath.Join(e.Dir, "nspawn"),
 		namePrefix: "bj" + osutil.Digest([]byte(e.UUID + "\x00" + e.Dir))[:6],
 	}
+
 	p.manager = newCgroupManager(p.namePrefix)
 	if _, err := os.Lstat("/run/systemd/system"); err == nil { // as sd_booted(3)
 		p.manager = systemdManager{}
@@ -87,9 +89,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, withAdvice(err))
 		}
 	}()
+
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
 	}
+
 	id := p.instanceID(spec.Machine)
 	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
@@ -97,6 +101,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if err := checkHost(); err != nil {
 		return provider.Instance{}, err
 	}
+
 	if err := p.checkNewMachine(spec); err != nil {
 		return provider.Instance{}, err
 	}
@@ -104,6 +109,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	if err != nil {
 		return provider.Instance{}, err
 	}
+
 	l := launch{provider: p, spec: spec, tree: tree, boot: boot}
 	if err := l.resolveAgent(); err != nil {
 		return provider.Instance{}, err
@@ -112,12 +118,14 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 	defer l.lock.Close()
+
 	if i, err := p.readInstance(id); err != nil || i.Running { // another Start was quicker
 		return i, err
 	}
 	if err := p.bootContainer(ctx, l); err != nil {
 		return provider.Instance{}, err
 	}
+
 	return p.readInstance(id)
 }
 
@@ -129,9 +137,11 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 			err = fmt.Errorf("cannot stop instance %q: %w", id, err)
 		}
 	}()
+
 	if !idForm().MatchString(id) {
 		return errors.New("that is no instance of this provider")
 	}
+
 	dir := filepath.Join(p.dir, id)
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return p.sweepShared(ctx) // of a Stop that was cut off
@@ -141,12 +151,14 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return err
 	}
 	defer lock.Close()
+
 	if err := p.endContainer(ctx, id); err != nil {
 		return err
 	}
 	if err := provider.RemoveFolder(dir); err != nil {
 		return err
 	}
+
 	return p.sweepShared(ctx)
 }
 
@@ -160,6 +172,7 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+
 	left, err := p.listInstances()
 	if err != nil || len(left) > 0 {
 		return err
@@ -170,6 +183,7 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 	if err := p.manager.close(); err != nil {
 		return err
 	}
+
 	return os.RemoveAll(p.dir)
 }
 
@@ -238,6 +252,7 @@ func tryLock(path string) (*os.File, error) {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, osutil.ErrLocked) {
 		return nil, nil
 	}
+
 	return f, err
 }
 
@@ -263,6 +278,7 @@ func (p *Provider) recordInstance(
 		return r, nil, err
 	}
 	defer all.Close()
+
 	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
 	r, _ = provider.ReadRecord(dir) // one that cannot be read is made anew
 	r.Environment = spec.Environment
@@ -271,12 +287,14 @@ func (p *Provider) recordInstance(
 	if err := p.ensureNetwork(&r); err != nil {
 		return r, nil, err
 	}
+
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return r, nil, err
 	}
 	if err := r.Write(dir); err != nil {
 		return r, nil, err
 	}
+
 	all.Close() // nobody waits for a boot but who wants the same machine
 	lock, err = lockFolder(ctx, dir)
 	return r, lock, err
@@ -290,14 +308,17 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return provider.Instance{}, err
 	}
+
 	if err != nil {
 		_, machine, _ := strings.Cut(id, "-")
 		r = provider.Record{Environment: p.env.UUID, Machine: machine}
 	}
+
 	runs, err := p.manager.isRunning(id)
 	if err != nil {
 		return provider.Instance{}, err
 	}
+
 	return provider.Instance{
 		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs &&
 			p.hasBooted(id), Private: r.Address, Public: r.Address,
@@ -309,11 +330,13 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+
 	var found []provider.Instance
 	for _, e := range entries {
 		if !idForm().MatchString(e.Name()) {
 			continue
 		}
+
 		i, err := p.readInstance(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // nothing of it has been made yet
@@ -322,6 +345,7 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 		}
 		found = append(found, i)
 	}
+
 	slices.SortFunc(found, func(a, b provider.Instance) int {
 		return len(a.Machine)*1000 + strings.Compare(a.Machine, b.Machine) - len(b.Machine)*1000
 	})

@@ -27,6 +27,7 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 		"--property=TasksMax=infinity", "--property=StandardOutput=append:" +
 			c.log, "--property=StandardError=append:" + c.log,
 	}
+
 	if c.limits.Mem > 0 {
 		args = append(args, fmt.Sprintf("--property=MemoryMax=%dM", c.limits.Mem))
 	}
@@ -34,10 +35,12 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 		args = append(args, fmt.Sprintf("--property=CPUQuota=%d00%%", c.limits.CPUCores))
 	}
 	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
+
 	// Expanded by systemd itself otherwise, where it knows --expand-environment.
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "$", "$$")
 	}
+
 	_, err = runProgram(ctx, "systemd-run", args...)
 	return nil, err
 }
@@ -53,6 +56,7 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 		return err
 	}
 	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id)) // it may have ended
+
 	for {
 		runs, err := m.isRunning(id)
 		if err != nil || !runs {
@@ -78,5 +82,6 @@ func runProgram(ctx context.Context, program string, args ...string) (string, er
 	if err != nil {
 		return said, fmt.Errorf("cannot run %s: %w: %s", program, err, strings.TrimSpace(warned.String()+said))
 	}
+
 	return said, nil
 }

@@ -41,6 +41,7 @@ func (p *Provider) extraPackages() ([]string, error) {
 			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, as in git,jq", name)
 		}
 	}
+
 	return slices.Compact(names), nil
 }
 
@@ -59,15 +60,18 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	if !nameForm().MatchString(series) {
 		return "", fmt.Errorf("%q is no series", series)
 	}
+
 	added, err := p.extraPackages()
 	if err != nil {
 		return "", err
 	}
+
 	trees := filepath.Join(cacheFolder(), "trees")
 	dir := filepath.Join(trees, series+treeVersion)
 	if len(added) > 0 {
 		dir += "-" + osutil.Digest([]byte(strings.Join(added, ",")))[:8]
 	}
+
 	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil &&
 		filepath.Dir(before) == trees && treeHas(before, ".") {
 		return before, checkTree(before, series)
@@ -75,6 +79,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	if treeHas(dir, ".") {
 		return dir, checkTree(dir, series)
 	}
+
 	own, err := provider.SeriesOf("/")
 	if err != nil {
 		return "", err
@@ -85,9 +90,11 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 		}
 		return "", refuseSeries(series, own)
 	}
+
 	if err := makeTree(ctx, dir, series, added, boot); err != nil {
 		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)
 	}
+
 	return dir, checkTree(dir, series)
 }
 
@@ -108,6 +115,7 @@ func checkTree(dir, series string) error {
 			)
 		}
 	}
+
 	own, err := provider.SeriesOf(dir)
 	if err != nil {
 		return err
@@ -125,6 +133,7 @@ func treeHas(dir, file string) bool {
 		return false
 	}
 	defer root.Close()
+
 	_, err = root.Lstat(file)
 	if err != nil { // by a link that begins at the tree's own root, as /lib may be
 		_, err = root.Lstat("usr/" + file)
@@ -144,6 +153,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		return errors.New("this host has no debootstrap: apt-get install debootstrap")
 	}
+
 	parent := filepath.Dir(dir)
 	lock, err := tryLock(parent)
 	if err == nil && lock == nil {
@@ -154,9 +164,11 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 		return err
 	}
 	defer lock.Close()
+
 	if _, err := os.Stat(dir); err == nil {
 		return osutil.SyncDir(parent) // who has put it there may have been killed before that
 	}
+
 	const draft = ".draft"
 	if err := osutil.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil &&
 		!errors.Is(err, os.ErrNotExist) {
@@ -165,6 +177,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	if err := runDebootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
+
 	// All of it is on the disk before it has its name: what is there counts as whole.
 	if err := osutil.SyncFileSystem(filepath.Join(parent, draft)); err != nil {
 		return err
@@ -172,6 +185,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
 		return err
 	}
+
 	return osutil.SyncDir(parent)
 }
 
@@ -179,15 +193,18 @@ func runDebootstrap(ctx context.Context, dir, series string, added []string, boo
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(
 		boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n",
 		series,
 	)
+
 	args := []string{"--variant=minbase", "--include=" +
 		strings.Join(append([]string{packages}, added...), ","), series, dir}
 	if m := aptMirror(ctx, series); m != "" {
 		args = append(args, m)
 	}
+
 	c := exec.CommandContext(ctx, "debootstrap", args...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
@@ -196,21 +213,25 @@ func runDebootstrap(ctx context.Context, dir, series string, added []string, boo
 	if proxy := aptProxy(ctx); proxy != "" {
 		c.Env = append(c.Env, "http_proxy="+proxy)
 	}
+
 	out, in, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer out.Close()
+
 	c.Stdout, c.Stderr = in, in
 	err = c.Start()
 	in.Close()
 	if err != nil {
 		return err
 	}
+
 	last := printProgress(out, boot)
 	if err := c.Wait(); err != nil {
 		return fmt.Errorf("debootstrap: %w: %s", err, last)
 	}
+
 	return cleanTree(dir)
 }
 
@@ -224,6 +245,7 @@ func printProgress(out io.Reader, boot io.Writer) (last string) {
 			fmt.Fprintf(boot, "tree, step %d: %s\n", steps, strings.TrimPrefix(last, "I: "))
 		}
 	}
+
 	return last
 }
 
@@ -233,14 +255,17 @@ func cleanTree(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, f := range packages {
 		if err := os.Remove(f); err != nil {
 			return err
 		}
 	}
+
 	if err := os.WriteFile(filepath.Join(dir, "etc/machine-id"), nil, 0o444); err != nil {
 		return err
 	}
+
 	return os.Chmod(dir, 0o755)
 }
 
@@ -251,11 +276,13 @@ func aptMirror(ctx context.Context, series string) string {
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(out)) {
 		if name, uri, _ := strings.Cut(strings.TrimSpace(line), " "); name == series {
 			return uri
 		}
 	}
+
 	return ""
 }
 

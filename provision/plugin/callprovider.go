@@ -26,12 +26,14 @@ func (c *Client) callProvider(
 		return err
 	}
 	defer s.calls.Done()
+
 	limited, cancel := limitCall(ctx, timeout)
 	defer cancel()
 	err = s.explainCall(ctx, limited, call(limited, s.client))
 	if err != nil && ctx.Err() == nil && s.hasEnded() {
 		return c.transientError(err.Error() + "; it is started again")
 	}
+
 	return err // what a provider itself says stands as it is
 }
 
@@ -44,6 +46,7 @@ func limitCall(ctx context.Context, timeout time.Duration) (context.Context, con
 	if timeout <= 0 {
 		return limited, func() { release(); cancel() }
 	}
+
 	timer := time.AfterFunc(timeout, cancel)
 	return limited, func() { timer.Stop(); release(); cancel() }
 }
@@ -59,10 +62,12 @@ func (c *Client) lock(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	if c.closing.Err() != nil {
 		c.unlock()
 		return errClosed
 	}
+
 	return nil
 }
 
@@ -78,6 +83,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	defer c.unlock()
+
 	c.knownEmpty = false
 	if s := c.current; s != nil && s.hasEnded() {
 		c.noteCrash(s)
@@ -85,11 +91,13 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	} else if s != nil && !s.wanted.equal(wanted) {
 		c.retireSession()
 	}
+
 	if c.current == nil {
 		if err := c.renewSession(ctx, wanted); err != nil {
 			return nil, err
 		}
 	}
+
 	c.current.calls.Add(1)
 	return c.current, nil
 }
@@ -104,6 +112,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	}
 	sockets, err := c.options.Sockets()
 	path := ""
+
 	if err == nil {
 		path, err = c.options.Find(wanted.SHA256)
 	}
@@ -119,6 +128,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
+
 	err = c.transientError("it does not start: " + err.Error())
 	c.options.Log.Warn("provider does not start", "error", err)
 	now := time.Now()
@@ -163,6 +173,7 @@ func (c *Client) noteEmpty(ctx context.Context) error {
 	if c.current != nil {
 		c.retireSession()
 	}
+
 	return nil
 }
 
@@ -205,5 +216,6 @@ func (b *restartBackoff) awaitRetry(ctx context.Context, now time.Time) error {
 	if left <= 0 {
 		return nil
 	}
+
 	return backoff.Sleep(ctx, left)
 }

@@ -49,6 +49,7 @@ func (p *childProcess) Start(context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot make a pipe: %w", err), outR.Close(), outW.Close())
 	}
+
 	p.stdout, p.stderr = outR, errR
 	begun := make(chan error)
 	p.waiter.Go(func() { p.runAndWait(begun, outW, errW) })
@@ -60,6 +61,7 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
+
 	cmd, err := p.startCommand(stdout, stderr)
 	stdout.Close()
 	stderr.Close()
@@ -69,6 +71,7 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 		p.expirePipes(0)
 		return
 	}
+
 	p.exitErr = cmd.Wait()
 	p.expirePipes(drainTimeout)
 }
@@ -81,6 +84,7 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err
 		}
 		return cmd.Start()
 	})
+
 	p.running.Store(cmd.Process)
 	if p.killed.Load() {
 		_ = p.Kill(context.Background())
@@ -108,6 +112,7 @@ func (p *childProcess) Kill(context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -189,11 +194,13 @@ func (l *stderrLog) logLine(line string) {
 	if line == "" {
 		return
 	}
+
 	// Go-plugin's own.
 	if strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`) {
 		l.log.Debug("provider says", "line", line)
 		return
 	}
+
 	l.log.Info("provider says", "line", line)
 	l.mu.Lock()
 	defer l.mu.Unlock()

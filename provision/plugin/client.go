@@ -77,6 +77,7 @@ func NewClient(o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+
 	o.Log = o.Log.With("provider", o.Name)
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 30 * time.Second // less than the provisioner's, so that what hangs is ended
@@ -121,6 +122,7 @@ func receiveStart(
 	if err != nil {
 		return provider.Instance{}, err
 	}
+
 	for {
 		r, err := stream.Recv()
 		switch {
@@ -131,6 +133,7 @@ func receiveStart(
 		case r.GetInstance() != nil:
 			return instanceFromProto(r.GetInstance()), nil
 		}
+
 		if _, err := fmt.Fprintln(boot, r.GetBoot()); err != nil {
 			return provider.Instance{}, fmt.Errorf("cannot tell what the instance prints: %w", err)
 		}
@@ -156,6 +159,7 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 	if err != nil || idle {
 		return nil, err
 	}
+
 	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Instances(ctx, &protocol.InstancesRequest{})
 		for _, i := range r.GetInstances() {
@@ -182,6 +186,7 @@ func (c *Client) Close() {
 		c.current = nil
 		s.close()
 	}
+
 	c.unlock()
 	c.retiring.Wait()
 }

@@ -22,6 +22,7 @@ func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {
 	for key, value := range e.Config {
 		config[toUTF8(key)] = toUTF8(value)
 	}
+
 	return &protocol.ConfigureRequest{
 		Uuid:   toUTF8(e.UUID),
 		Name:   toUTF8(e.Name),
@@ -62,6 +63,7 @@ func constraintsToProto(v constraints.Value) *protocol.Constraints {
 		Arch: v.Arch, Container: v.Container, CpuCores: v.CPUCores, CpuPower: v.CPUPower,
 		InstanceType: v.InstanceType, Mem: v.Mem, RootDisk: v.RootDisk,
 	}
+
 	if v.Tags != nil {
 		c.Tags = &protocol.Tags{Values: *v.Tags}
 	}
@@ -72,14 +74,17 @@ func constraintsFromProto(c *protocol.Constraints) constraints.Value {
 	if c == nil {
 		return constraints.Value{}
 	}
+
 	v := constraints.Value{
 		Arch: c.Arch, Container: c.Container, CPUCores: c.CpuCores, CPUPower: c.CpuPower,
 		InstanceType: c.InstanceType, Mem: c.Mem, RootDisk: c.RootDisk,
 	}
+
 	if c.Tags != nil {
 		tags := append([]string{}, c.Tags.Values...) // empty, not nil: explicitly none
 		v.Tags = &tags
 	}
+
 	return v
 }
 
@@ -111,6 +116,7 @@ func errorToStatus(err error) error {
 	if err == nil {
 		return nil
 	}
+
 	code := codes.Unknown
 	switch {
 	case errors.Is(err, provider.ErrTransient):
@@ -120,6 +126,7 @@ func errorToStatus(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
 	}
+
 	return status.Error(code, toUTF8(err.Error()))
 }
 
@@ -129,6 +136,7 @@ func statusToError(err error) error {
 	if err == nil || !ok {
 		return err
 	}
+
 	f := &providerError{text: s.Message()}
 	switch s.Code() {
 	case codes.Aborted, codes.Unavailable:
@@ -147,5 +155,6 @@ func statusToError(err error) error {
 	if f.text == "" {
 		f.text = "no reason was given (" + s.Code().String() + ")"
 	}
+
 	return f
 }

@@ -31,6 +31,7 @@ func Find(name string, folders []string) (string, error) {
 			return path, nil
 		}
 	}
+
 	return "", &NotFoundError{Name: name, Folders: folders}
 }
 
@@ -39,11 +40,13 @@ func Find(name string, folders []string) (string, error) {
 func Names(folders []string) []string {
 	var names []string
 	seen := map[string]bool{}
+
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
 			continue // most of the folders of a path are not there
 		}
+
 		for _, e := range entries {
 			name, ok := strings.CutPrefix(e.Name(), Prefix)
 			if ok && name != "" && !seen[name] && isExecutable(filepath.Join(folder, e.Name())) {
@@ -52,6 +55,7 @@ func Names(folders []string) []string {
 			}
 		}
 	}
+
 	return names
 }
 
@@ -74,6 +78,7 @@ func CheckSum(path, want string) error {
 	if want == "" {
 		return nil
 	}
+
 	got, err := Sum(path)
 	if err != nil {
 		return err
@@ -81,6 +86,7 @@ func CheckSum(path, want string) error {
 	if got != strings.ToLower(want) {
 		return &MismatchError{Path: path, Want: want, Got: got}
 	}
+
 	return nil
 }
 

@@ -44,11 +44,13 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	if s.provider != nil {
 		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider was configured before")
 	}
+
 	s.ready()
 	p, err := s.create(environmentFromProto(r))
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, toUTF8(err.Error()))
 	}
+
 	s.provider = p
 	return &protocol.ConfigureResponse{}, nil
 }
@@ -74,6 +76,7 @@ func (s *server) beginCall() (provider.Provider, error) {
 	if s.provider == nil {
 		return nil, errorToStatus(errors.New("internal error: the provider was not configured"))
 	}
+
 	s.calls.Add(1)
 	return s.provider, nil
 }
@@ -96,15 +99,18 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 		return err
 	}
 	defer s.calls.Done()
+
 	boot := &text.LineWriter{Max: maxLine, Emit: func(line string) {
 		// A client that is gone has cancelled the context, too.
 		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
 	}}
+
 	i, err := p.Start(stream.Context(), specFromProto(r), boot)
 	boot.Close()
 	if err != nil {
 		return errorToStatus(err)
 	}
+
 	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: instanceToProto(i)}})
 }
 
@@ -139,16 +145,19 @@ func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
 	}
+
 	stderr := os.Stderr
 	s := &server{create: create, ready: func() {
 		os.Stderr = stderr // go-plugin makes it a stream, in which last words would be lost
 		forgetHandshake()
 	}}
+
 	// The kernel sends SIGTERM when the client dies.
 	signalled, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer cancel()
+
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: handshake(),
 		Plugins:         goplugin.PluginSet{service: &grpcPlugin{server: s}},
@@ -162,6 +171,7 @@ func Serve(create New) error {
 		},
 		Logger: hclog.NewNullLogger(),
 	})
+
 	s.awaitCalls(shutdownTimeout)
 	return nil
 }
@@ -175,6 +185,7 @@ func (s *server) awaitCalls(limit time.Duration) {
 		s.calls.Wait()
 		close(done)
 	}()
+
 	select {
 	case <-done:
 	case <-time.After(limit):

@@ -55,8 +55,10 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 		startedAt: time.Now(),
 		stderr:    &stderrLog{LineWriter: text.LineWriter{Max: maxLine}, log: l.log},
 	}
+
 	s.stderr.Emit = s.stderr.logLine
 	s.process = &childProcess{path: l.path, exited: make(chan struct{}), stderrDone: make(chan struct{})}
+
 	s.plugin = goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig:  handshake(),
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
@@ -69,11 +71,13 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
 		RunnerFunc:      s.newRunner,
 	})
+
 	err := s.connect(ctx, l.timeout)
 	if err != nil {
 		s.close()
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -86,6 +90,7 @@ func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (run
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer release()
+
 	link, err := s.plugin.Client()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -93,17 +98,20 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return s.explainStart(err, limit)
 	}
+
 	s.conn = link.(*goplugin.GRPCClient)
 	raw, err := s.conn.Dispense(service)
 	if err != nil {
 		return err
 	}
+
 	s.client = raw.(protocol.ProviderClient)
 	limited, cancel := limitCall(ctx, limit)
 	defer cancel()
 	if _, err := s.client.Configure(limited, environmentToProto(s.wanted.Environment)); err != nil {
 		return s.explainCall(ctx, limited, err)
 	}
+
 	// Nobody else is to connect, and nothing is to be left when both are killed.
 	return os.RemoveAll(s.process.socketFolder)
 }
@@ -112,8 +120,10 @@ func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)
 	}
+
 	last := s.lastOutput()
 	why := strings.ToLower(strings.ReplaceAll(err.Error(), "\n", "; "))
+
 	switch {
 	case strings.Contains(why, "timeout while waiting"):
 		return fmt.Errorf("it did not begin within %s%s", limit, last)
@@ -126,6 +136,7 @@ func (s *session) explainStart(err error, limit time.Duration) error {
 		case <-time.After(drainTimeout): // it has closed its stdout, and lives
 		}
 	}
+
 	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
 }
 
@@ -138,6 +149,7 @@ func (s *session) exitReason() string {
 	case s.process.exitErr == nil:
 		return "exit status 0"
 	}
+
 	return s.process.exitErr.Error()
 }
 
@@ -155,14 +167,17 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	case status.Code(err) != codes.Unavailable: // which the connection itself says, too
 		return statusToError(err)
 	}
+
 	select {
 	case <-s.process.exited:
 		return s.transientError(fmt.Sprintf("it ended unexpectedly (%s)", s.exitReason()))
 	case <-time.After(drainTimeout):
 	}
+
 	if s.conn.Conn.GetState() == connectivity.Ready {
 		return statusToError(err)
 	}
+
 	_ = s.process.Kill(ctx)
 	return s.transientError("its connection broke")
 }

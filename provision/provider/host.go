@@ -23,6 +23,7 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return h, 0, fmt.Errorf("cannot look for free space in %q: %w", dir, err)
 	}
+
 	block := uint64(disk.Bsize)
 	h = constraints.Hardware{
 		Arch: constraints.HostArch(), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
@@ -42,6 +43,7 @@ func CheckFit(h constraints.Hardware, spec Spec) error {
 		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM of disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
 			strings.Join(unmet, " "), h.Arch, h.CPUCores, h.Mem, h.RootDisk, spec.Machine)
 	}
+
 	return nil
 }
 
@@ -52,12 +54,14 @@ func totalMemory() (uint64, error) {
 		return 0, err
 	}
 	defer f.Close()
+
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
 			kib, err := strconv.ParseUint(fields[1], 10, 64)
 			return kib >> 10, err
 		}
 	}
+
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
@@ -69,11 +73,13 @@ func SeriesOf(root string) (string, error) {
 		if err != nil {
 			continue
 		}
+
 		release := map[string]string{}
 		for line := range strings.Lines(string(data)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			release[name] = strings.Trim(value, `"'`)
 		}
+
 		if name := release["VERSION_CODENAME"]; name != "" {
 			return name, nil
 		}
@@ -81,6 +87,7 @@ func SeriesOf(root string) (string, error) {
 			return release["ID"] + release["VERSION_ID"], nil
 		}
 	}
+
 	return "", fmt.Errorf(
 		"cannot tell of which series the system in %q is: its os-release has neither VERSION_CODENAME nor ID",
 		root,

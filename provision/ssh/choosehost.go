@@ -21,6 +21,7 @@ func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if t, ok := instanceHost(spec); ok {
 		m, err := p.keepHost(spec, poolMember(pool, withSpecKey(t, spec, records)))
 		return []member{m}, err
@@ -33,6 +34,7 @@ func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 		t, err := parseTarget(spec.Placement)
 		return []member{poolMember(pool, t)}, err
 	}
+
 	return freeMembers(pool, records)
 }
 
@@ -49,6 +51,7 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 		named.Fingerprint != "" {
 		t.Fingerprint = named.Fingerprint
 	}
+
 	return t
 }
 
@@ -70,11 +73,13 @@ func poolMember(pool []member, t target) member {
 		if m.target.String() != t.String() {
 			continue
 		}
+
 		if m.target.Fingerprint == "" {
 			m.target.Fingerprint = t.Fingerprint
 		}
 		return m
 	}
+
 	return member{target: t}
 }
 
@@ -90,11 +95,13 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 		}
 		machines[t.address()] = machine
 	}
+
 	for _, m := range pool {
 		if machines[m.target.address()] == "" {
 			unused = append(unused, m)
 		}
 	}
+
 	switch {
 	case len(pool) == 0:
 		return nil, withHints(errors.New("there are no hosts to choose from"),
@@ -104,6 +111,7 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 			len(pool), provider.ErrTransient),
 			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
 	}
+
 	return unused, nil
 }
 
@@ -112,6 +120,7 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var reasons []error
 	for _, m := range candidates {
 		c, err := p.takeHost(ctx, s, m)
@@ -120,9 +129,11 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 		}
 		reasons = append(reasons, err)
 	}
+
 	if _, only := instanceHost(s.spec); only || s.spec.Placement != "" {
 		return nil, reasons[0]
 	}
+
 	return nil, joinReasons(reasons)
 }
 
@@ -135,6 +146,7 @@ func joinReasons(reasons []error) error {
 		text.WriteString("\n  " + strings.ReplaceAll(r.Error(), "\n", "\n    "))
 		transient = transient || errors.Is(r, provider.ErrTransient) || errors.Is(r, errTaken)
 	}
+
 	err := fmt.Errorf("of the pool's free hosts none will do:%s", text.String())
 	if len(reasons) == 1 {
 		err = reasons[0]
@@ -155,6 +167,7 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 		c.close()
 		return nil, err
 	}
+
 	return c, nil
 }
 
@@ -166,6 +179,7 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 	if err != nil {
 		return err
 	}
+
 	if !h.marked {
 		if err := p.checkFit(s, m, h); err != nil {
 			return errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
@@ -173,6 +187,7 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 		if err := p.writeRecord(c.target, s.spec.Machine, s.spec.Token); err != nil {
 			return err
 		}
+
 		said, err := c.run(ctx, "claim", nil, p.root, own.String())
 		if errors.As(err, &scriptError{}) {
 			err = errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
@@ -187,6 +202,7 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 	if h.mark != own { // somebody's, perhaps since just now
 		return errors.Join(p.takenError(c.target, h.mark), p.removeRecord(c.target, s.spec.Machine))
 	}
+
 	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token) // another process may have doubted it
 }
 
@@ -210,6 +226,7 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 			"make room there; then: juju resolved "+s.spec.Machine,
 		)
 	}
+
 	facts, err := m.findHardware(h)
 	if err != nil {
 		return err
@@ -217,6 +234,7 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	if unmet := s.spec.Constraints.Unmet(facts); len(unmet) > 0 {
 		return fmt.Errorf("host %q has not: %s", m.target, strings.Join(unmet, " "))
 	}
+
 	return nil
 }
 
@@ -227,6 +245,7 @@ func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 		return constraints.Hardware{}, fmt.Errorf("cannot read the hardware of host %q in ssh.pool: %w",
 			m.target, err)
 	}
+
 	facts := said.Hardware()
 	facts.Arch = cmp.Or(facts.Arch, h.arch)
 	facts.CPUCores = cmp.Or(facts.CPUCores, h.cores)
@@ -250,11 +269,13 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 
 		Unknown map[string]any `yaml:",inline"` // which would be passed over in silence
 	}{Host: node.Value}
+
 	if node.Kind != yaml.ScalarNode {
 		if err := node.Decode(&entry); err != nil {
 			return err
 		}
 	}
+
 	for key := range entry.Unknown {
 		return fmt.Errorf("unknown key %q of a host: there are host, fingerprint and hardware", key)
 	}
@@ -280,6 +301,7 @@ func (p *Provider) readPool() ([]member, error) {
 	if text == "" {
 		return nil, nil
 	}
+
 	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~/") {
 		path, err := expandPath(text)
 		if err != nil {
@@ -291,11 +313,13 @@ func (p *Provider) readPool() ([]member, error) {
 		}
 		text = string(data)
 	}
+
 	var members []member
 	if err := yaml.Unmarshal([]byte(text), &members); err != nil {
 		return nil, withHints(fmt.Errorf("cannot read ssh.pool: %w", err),
 			`want a list, or the absolute path of a file with one: [root@h1, {host: "ubuntu@h2:2222", fingerprint: "SHA256:...", hardware: "mem=8G cpu-cores=4 tags=ssd"}]`)
 	}
+
 	seen := map[string]bool{}
 	for _, m := range members {
 		if seen[m.target.address()] {
@@ -303,5 +327,6 @@ func (p *Provider) readPool() ([]member, error) {
 		}
 		seen[m.target.address()] = true
 	}
+
 	return members, nil
 }

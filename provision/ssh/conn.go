@@ -48,12 +48,14 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l, err := p.gatherLogin(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
 	var refused error // the host's key, the first time
+
 	for _, algorithms := range known.attempts {
 		var client *ssh.Client
 		client, err = p.connect(ctx, t, &ssh.ClientConfig{
@@ -64,6 +66,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 					refused = nil
 					return p.saveHostKey(t, key)
 				}
+
 				refused = cmp.Or(refused, verdict)
 				return verdict
 			},
@@ -71,11 +74,13 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		if err == nil {
 			return newConn(ctx, t, client), nil
 		}
+
 		if refused == nil && !strings.Contains(err.Error(), noCommonKeyText) ||
 			errors.Is(err, provider.ErrTransient) {
 			break
 		}
 	}
+
 	return nil, explainDial(t, l, cmp.Or(refused, err))
 }
 
@@ -91,6 +96,7 @@ func explainDial(t target, l loginMethods, err error) error {
 	case strings.Contains(err.Error(), "no common algorithm"):
 		return fmt.Errorf("cannot log in to %q: %w", t, err)
 	}
+
 	return err
 }
 
@@ -101,6 +107,7 @@ func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConf
 	if err != nil {
 		return nil, unreachableError(t, err)
 	}
+
 	stop := context.AfterFunc(ctx, func() { _ = wire.Close() })
 	defer stop()
 	c, channels, requests, err := ssh.NewClientConn(wire, t.address(), config)
@@ -108,6 +115,7 @@ func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConf
 		_ = wire.Close()
 		return nil, explainHandshake(ctx, t, err)
 	}
+
 	return ssh.NewClient(c, channels, requests), nil
 }
 
@@ -121,6 +129,7 @@ func explainHandshake(ctx context.Context, t target, err error) error {
 	case errors.As(err, &network), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "disconnect"):
 		return unreachableError(t, err)
 	}
+
 	return fmt.Errorf("cannot log in to %q: %w", t, err)
 }
 
@@ -138,6 +147,7 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 		}
 		_ = client.Close()
 	})
+
 	return c
 }
 
@@ -146,6 +156,7 @@ func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	if err := backoff.Sleep(ctx, keepaliveInterval); err != nil {
 		return err
 	}
+
 	silent := time.AfterFunc(keepaliveTimeout, func() { _ = client.Close() })
 	defer silent.Stop()
 	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
@@ -182,11 +193,13 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	if err != nil {
 		return "", fmt.Errorf("internal error: %w", err)
 	}
+
 	words := []string{"sh", "-c", asRoot, string(text)}
 	if c.target.User == "root" {
 		words = []string{"sh", "-c", string(text), "bijou"}
 	}
 	out, err := c.execCommand(ctx, quoteWords(append(words, args...)), stdin)
+
 	var code scriptError
 	switch {
 	case err == nil:
@@ -198,6 +211,7 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 			c.target.User, c.target, err),
 			"let that user use sudo without a password, or name root@"+c.target.Host)
 	}
+
 	return "", err
 }
 
@@ -208,11 +222,13 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 	}
 	defer session.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.client.Close() })()
+
 	var stdout, stderr boundedBuffer
 	session.Stdin = stdin
 	session.Stdout = &stdout
 	session.Stderr = &stderr
 	err = session.Run(command)
+
 	var exit *ssh.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -220,6 +236,7 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 	case errors.As(err, &exit):
 		return "", scriptError{exit.ExitStatus(), stripUnprintable(string(stderr))}
 	}
+
 	return string(stdout), err
 }
 

@@ -29,6 +29,7 @@ func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if err != nil {
 		return hostKeyPolicy{}, err
 	}
+
 	known, err := knownhosts.New(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		known, err = knownhosts.New()
@@ -36,6 +37,7 @@ func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if err != nil {
 		return hostKeyPolicy{}, fmt.Errorf("cannot read the known hosts: %w", err)
 	}
+
 	check := func(_ string, remote net.Addr, key ssh.PublicKey) error {
 		return explainVerdict(t, file, key, known(t.address(), remote, key))
 	}
@@ -70,17 +72,20 @@ func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) 
 	if !errors.As(known(t.address(), &net.TCPAddr{}, noKey{}), &mismatch) {
 		return nil
 	}
+
 	for _, k := range mismatch.Want {
 		offered := []string{k.Key.Type()}
 		if k.Key.Type() == ssh.KeyAlgoRSA {
 			offered = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 		}
+
 		for _, a := range offered {
 			if !slices.Contains(algorithms, a) {
 				algorithms = append(algorithms, a)
 			}
 		}
 	}
+
 	return algorithms
 }
 
@@ -105,6 +110,7 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 	case errors.As(verdict, &mismatch):
 		return unknownKeyError(t, key, file)
 	}
+
 	return fmt.Errorf("cannot check the key of host %q: %w", t, verdict)
 }
 
@@ -131,11 +137,13 @@ func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	if t.Fingerprint == "" {
 		return nil
 	}
+
 	line := knownhosts.Line([]string{t.address()}, key) + "\n"
 	path := p.keyPath(t)
 	if old, err := os.ReadFile(path); err == nil && string(old) == line {
 		return nil
 	}
+
 	return writeFile(path, []byte(line))
 }
 

@@ -31,6 +31,7 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 		return l, err
 	}
 	var held agent.ExtendedAgent
+
 	if p.env.Config["identity"] == "" {
 		held = l.dialAgent(ctx)
 	}
@@ -43,9 +44,11 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 			if err != nil {
 				return signers, nil // the agent is gone, or hangs; the files' keys may do
 			}
+
 			return append(signers[:len(signers):len(signers)], more...), nil
 		}))
 	}
+
 	if err := p.addPassword(&l); err != nil {
 		l.close()
 		return l, err
@@ -56,6 +59,7 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 			loginAdvice,
 		)
 	}
+
 	return l, nil
 }
 
@@ -72,19 +76,23 @@ func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err er
 		if err != nil {
 			return nil, fmt.Errorf("cannot use ssh.identity: %w", err)
 		}
+
 		l.tried = append(l.tried, "the key of "+path)
 		return []ssh.Signer{signer}, nil
 	}
+
 	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
 		path, err := expandPath("~/.ssh/" + name)
 		if err != nil {
 			continue
 		}
+
 		if signer, err := readIdentity(path); err == nil {
 			signers = append(signers, signer)
 			l.tried = append(l.tried, "the key of "+path)
 		}
 	}
+
 	return signers, nil
 }
 
@@ -94,6 +102,7 @@ func readIdentity(path string) (ssh.Signer, error) {
 		return nil, err
 	}
 	signer, err := ssh.ParsePrivateKey(data)
+
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
@@ -102,6 +111,7 @@ func readIdentity(path string) (ssh.Signer, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%q holds no private key: %w", path, err)
 	}
+
 	return signer, nil
 }
 
@@ -115,17 +125,20 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	if socket == "" {
 		return nil
 	}
+
 	limit := time.Now().Add(agentTimeout)
 	conn, err := (&net.Dialer{Deadline: limit}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil
 	}
+
 	_ = conn.SetDeadline(limit)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l.close = func() {
 		stop()
 		_ = conn.Close()
 	}
+
 	l.tried = append(l.tried, "the ssh-agent's keys")
 	return agent.NewClient(conn)
 }
@@ -135,6 +148,7 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	if named == "" {
 		return nil
 	}
+
 	path, err := expandPath(named)
 	if err != nil {
 		return err
@@ -143,10 +157,12 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	if err != nil {
 		return fmt.Errorf("cannot use ssh.password-file: %w", err)
 	}
+
 	password := string(bytes.TrimRight(data, "\r\n"))
 	if password == "" {
 		return fmt.Errorf("cannot use ssh.password-file: %q holds no password", path)
 	}
+
 	l.tried = append(l.tried, "the password of "+path)
 	l.methods = append(l.methods, ssh.Password(password), ssh.KeyboardInteractive(
 		func(_, _ string, questions []string, echos []bool) ([]string, error) {
@@ -156,8 +172,10 @@ func (p *Provider) addPassword(l *loginMethods) error {
 					answers[i] = password
 				}
 			}
+
 			return answers, nil
 		}))
+
 	return nil
 }
 
@@ -169,6 +187,7 @@ func readPrivate(path string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("file %q may be read by others: chmod 600 it", path)
 	}
+
 	return os.ReadFile(path)
 }
 
@@ -181,6 +200,7 @@ func expandPath(path string) (string, error) {
 	if !own {
 		return "", fmt.Errorf("cannot use file %q: want an absolute path, or ~/FILE", path)
 	}
+
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return filepath.Join(home, rest), fmt.Errorf("cannot find %q: %w", path, err)

@@ -62,6 +62,7 @@ func (p *Provider) takenError(t target, m mark) error {
 		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
 			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
 	}
+
 	return withHints(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w",
 		t, m.Machine, m.Name, m.Environment, errTaken),
 		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
@@ -87,6 +88,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 		return h, fmt.Errorf("cannot look at host %q: %w", c.target, err)
 	}
 	numbers := map[string]*uint64{"cores": &h.cores, "memory": &h.memory, "disk": &h.disk, "free": &h.free}
+
 	for line := range strings.Lines(said) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
@@ -100,10 +102,12 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 		case "runs":
 			h.running = true
 		}
+
 		if n := numbers[key]; n != nil {
 			*n, _ = strconv.ParseUint(value, 10, 64) // what is no number stays unknown
 		}
 	}
+
 	return h, nil
 }
 
@@ -147,11 +151,13 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 		return nil, fmt.Errorf("cannot read which hosts are machines: %w", err)
 	}
 	all := map[string]hostRecord{}
+
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || provider.CheckMachine(machine) != nil {
 			continue // renameio's, of a write that was cut off
 		}
+
 		data, err := os.ReadFile(p.ledgerPath(machine))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -159,6 +165,7 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 		if err == nil && len(data) == 0 {
 			continue // given up
 		}
+
 		var r hostRecord
 		if err == nil {
 			err = json.Unmarshal(data, &r)
@@ -172,6 +179,7 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 		}
 		all[machine] = r
 	}
+
 	return all, nil
 }
 

@@ -30,11 +30,13 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	round, cancel := context.WithTimeout(ctx, p.pollTimeout)
 	defer cancel()
 	answers := make([]*provider.Instance, len(hosts))
 	seats := make(chan struct{}, maxParallelPolls) // one slot a host that is asked
 	var asking sync.WaitGroup
+
 	for i, h := range hosts {
 		asking.Go(func() {
 			select {
@@ -46,21 +48,25 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 			}
 		})
 	}
+
 	asking.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+
 	var found []provider.Instance
 	for _, a := range answers {
 		if a != nil {
 			found = append(found, *a)
 		}
 	}
+
 	slices.SortFunc(found, func(a, b provider.Instance) int {
 		n, _ := strconv.Atoi(a.Machine)
 		m, _ := strconv.Atoi(b.Machine)
 		return cmp.Or(cmp.Compare(n, m), cmp.Compare(a.ID, b.ID))
 	})
+
 	return found, nil
 }
 
@@ -69,6 +75,7 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, r := range records {
 		if r.unreadable != nil {
 			continue // its host, if it is of the pool, is asked, and writes it anew
@@ -79,11 +86,13 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 		}
 		hosts = append(hosts, polledHost{poolMember(pool, t).target, r})
 	}
+
 	for _, m := range pool {
 		if !slices.ContainsFunc(hosts, func(h polledHost) bool { return h.target.String() == m.target.String() }) {
 			hosts = append(hosts, polledHost{target: m.target})
 		}
 	}
+
 	return hosts, nil
 }
 
@@ -96,10 +105,12 @@ func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instanc
 			p.noteAnswer(a.target)
 			return p.readAnswer(a, h)
 		}
+
 		if ctx.Err() == nil {
 			p.noteSilence(a, err)
 		}
 	}
+
 	return p.presumeRunning(a)
 }
 
@@ -118,6 +129,7 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 		return hostFacts{}, err
 	}
 	defer c.close()
+
 	return p.inspectHost(ctx, c)
 }
 
@@ -126,11 +138,13 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 		p.forgetUnmarked(a)
 		return nil
 	}
+
 	if a.record.Machine != h.mark.Machine {
 		if err := p.writeRecord(a.target, h.mark.Machine, h.mark.Token); err != nil {
 			p.log.Warn("cannot write down which host is the machine", "machine", h.mark.Machine, "error", err)
 		}
 	}
+
 	return new(p.newInstance(a.target, h.mark.Machine, h.running))
 }
 
@@ -164,6 +178,7 @@ func (p *Provider) noteAnswer(t target) {
 func (p *Provider) noteSilence(a polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if _, was := p.silentSince[a.target.String()]; !was {
 		p.log.Warn("a host does not answer: its machine, if it is one, counts as running and is not started elsewhere",
 			"host", a.target.String(), "machine", a.record.Machine, "error", err)

@@ -114,10 +114,12 @@ func (p *Provider) Client(instance string) (Client, error) {
 	if t, err = p.withKnownKey(t, machine); err != nil {
 		return Client{}, err
 	}
+
 	known, err := p.knownHostsFile()
 	if err != nil {
 		return Client{}, err
 	}
+
 	kept := p.keyPath(t)
 	if _, err := os.Stat(kept); err == nil && t.Fingerprint != "" {
 		known = kept
@@ -126,6 +128,7 @@ func (p *Provider) Client(instance string) (Client, error) {
 		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" +
 			known, "-o", "ServerAliveInterval=10",
 	}}
+
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
 		if err != nil {
@@ -133,6 +136,7 @@ func (p *Provider) Client(instance string) (Client, error) {
 		}
 		c.Options = append(c.Options, "-o", "IdentityFile="+path)
 	}
+
 	return c, nil
 }
 
@@ -153,10 +157,12 @@ func parseTarget(text string) (target, error) {
 	if host, port, err := net.SplitHostPort(address); err == nil {
 		t.Host, t.Port = host, port
 	}
+
 	port, err := strconv.ParseUint(t.Port, 10, 16)
 	odd := strings.ContainsFunc(where, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`/'"\`, r)
 	})
+
 	switch {
 	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0,
 		user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
@@ -167,6 +173,7 @@ func parseTarget(text string) (target, error) {
 			fingerprint, where,
 		)
 	}
+
 	return t, nil
 }
 

@@ -42,23 +42,28 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 			err = fmt.Errorf("cannot start machine %s: %w", spec.Machine, err)
 		}
 	}()
+
 	l, err := p.newBundle(spec)
 	if err != nil {
 		return provider.Instance{}, err
 	}
+
 	s := &startRun{spec: spec, bundle: l, boot: boot}
 	c, err := p.chooseHost(ctx, s)
 	if err != nil {
 		return provider.Instance{}, err
 	}
 	defer c.close()
+
 	if err := p.copyBundle(ctx, s, c); err != nil {
 		return provider.Instance{}, err
 	}
+
 	s.printf("starting the agent")
 	if _, err := c.run(ctx, "begin", nil, p.remoteDir(), l.tools, spec.Machine, p.unitName(spec.Machine), p.systemdFolder); err != nil {
 		return provider.Instance{}, hostError("start the agent on", c.target, err)
 	}
+
 	p.noteAnswer(c.target)
 	return p.newInstance(c.target, spec.Machine, true), nil
 }
@@ -68,21 +73,25 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	if _, err := c.run(ctx, "prepare", nil, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
 		return hostError("prepare", c.target, err)
 	}
+
 	path := p.remoteDir() + "/tools/" + l.tools + "/bijou"
 	has, err := c.run(ctx, "holds", nil, path, l.sum)
 	if err != nil {
 		return hostError("look at the binary on", c.target, err)
 	}
+
 	if strings.TrimSpace(has) != "yes" {
 		if err := p.copyBinary(ctx, s, c, path); err != nil {
 			return err
 		}
 	}
+
 	for _, f := range l.files {
 		if _, err := c.run(ctx, "receive", bytes.NewReader(f.data), p.remoteDir()+"/"+f.path, f.mode, osutil.Digest(f.data)); err != nil {
 			return hostError("copy "+f.path+" to", c.target, err)
 		}
 	}
+
 	return nil
 }
 
@@ -92,11 +101,13 @@ func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path st
 		return fmt.Errorf("cannot read the binary for the host: %w", err)
 	}
 	defer binary.Close()
+
 	s.printf("copying the binary, %d MB", s.bundle.size>>20)
 	began := time.Now()
 	if _, err := c.run(ctx, "receive", binary, path, "755", s.bundle.sum); err != nil {
 		return hostError("copy the binary to", c.target, err)
 	}
+
 	s.printf("copied in %s, and its sha256 is right", time.Since(began).Round(time.Millisecond))
 	return nil
 }
@@ -110,6 +121,7 @@ func hostError(verb string, t target, err error) error {
 			"its disk is full, and nothing of what was copied half was left there; make room, then: juju resolved MACHINE",
 		)
 	}
+
 	return err
 }
 
@@ -127,6 +139,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 			err = fmt.Errorf("cannot stop machine %s: %w", machine, err)
 		}
 	}()
+
 	if t, err = p.withKnownKey(t, machine); err != nil {
 		return err
 	}
@@ -134,25 +147,30 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if err != nil && p.isGivenUp(machine) {
 		return p.removeRecord(t, machine)
 	}
+
 	if err != nil {
 		err = withHints(
 			err,
 			fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
 				p.ledgerPath(machine)),
 		)
+
 		unnoted := p.recordDoubt(t, machine)
 		return errors.Join(err, unnoted)
 	}
 	defer c.close()
+
 	h, err := p.inspectHost(ctx, c)
 	if err != nil {
 		return err
 	}
+
 	if h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine {
 		if _, err := c.run(ctx, "end", nil, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
 			return hostError("clean up", t, err)
 		}
 	}
+
 	return p.removeRecord(t, machine)
 }
 
@@ -195,6 +213,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	if err := p.env.ReadRecord(&record); err != nil {
 		return l, err
 	}
+
 	if spec.Tools != "" {
 		record["tools"] = spec.Tools
 	}
@@ -202,10 +221,12 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	if l.tools == "" || filepath.Base(l.tools) != l.tools {
 		return l, fmt.Errorf("the environment's record names no tools, but %q", l.tools)
 	}
+
 	at, _ := record["state"].(string)
 	if record["state"], l.files, err = p.packCredentials(at); err != nil {
 		return l, err
 	}
+
 	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
 	switch {
 	case err == nil:
@@ -213,6 +234,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
 		return l, fmt.Errorf("cannot take along the keys for secrets: %w", err)
 	}
+
 	text, err := yaml.Marshal(record)
 	if err != nil {
 		return l, fmt.Errorf("cannot write the environment's record: %w", err)
@@ -221,6 +243,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	if err != nil {
 		return l, fmt.Errorf("internal error: %w", err)
 	}
+
 	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
 	l.sum, l.size, err = osutil.DigestFile(l.binary)
@@ -239,6 +262,7 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 		return "", nil, withHints(errors.New("the environment's state is on this host only, and other hosts cannot reach it"),
 			"take the state to an etcd that they reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
 	}
+
 	base, query, asks := strings.Cut(at, "?")
 	if !asks {
 		return at, nil, nil
@@ -247,10 +271,12 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 	if err != nil {
 		return "", nil, errors.New("the options of the state's URL are no query")
 	}
+
 	for _, option := range []string{"ca", "cert", "key", "password-file"} {
 		if options.Get(option) == "" {
 			continue
 		}
+
 		path := options.Get(option)
 		if !filepath.IsAbs(path) { // the record names what the environment keeps from its folder
 			path = filepath.Join(p.env.Dir, path)
@@ -259,9 +285,11 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 		if err != nil {
 			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
 		}
+
 		f := bundleFile{"credentials/" + option, "600", data}
 		files = append(files, f)
 		options.Set(option, p.remoteDir()+"/"+f.path)
 	}
+
 	return base + "?" + strings.ReplaceAll(options.Encode(), "%2F", "/"), files, nil
 }

@@ -125,10 +125,12 @@ func (w *Writer) addFile(name string, content func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("cannot back up %q: %w", name, err)
 	}
+
 	hash := sha256.New()
 	if err := content(io.MultiWriter(file, hash)); err != nil {
 		return fmt.Errorf("cannot back up %q: %w", name, err)
 	}
+
 	w.sums = fmt.Appendf(w.sums, "%x  %s\n", hash.Sum(nil), name)
 	return nil
 }
@@ -143,6 +145,7 @@ func (w *Writer) AddKeys(keys []Key) error {
 				return fmt.Errorf("cannot encode %q: %w", k.Key, err)
 			}
 		}
+
 		return nil
 	})
 }
@@ -158,6 +161,7 @@ func (w *Writer) Close(h Header) error {
 	if err != nil {
 		return err
 	}
+
 	sums := w.sums
 	err = w.addFile(sumsFile, func(to io.Writer) error {
 		_, err := to.Write(sums)
@@ -166,6 +170,7 @@ func (w *Writer) Close(h Header) error {
 	if err != nil {
 		return err
 	}
+
 	return w.zip.Close()
 }
 
@@ -180,6 +185,7 @@ func WriteFile(path string, force bool, f func(io.Writer) error) error {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	defer file.Discard()
+
 	if err := f(file); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return r, r.EachKey(func(k Key) error {
 		r.Keys = append(r.Keys, k)
 		return nil
@@ -51,6 +52,7 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	if err != nil {
 		return nil, damagedError("%w", err)
 	}
+
 	r := &Reader{files: map[string]*zip.File{}}
 	for _, f := range z.File {
 		if _, twice := r.files[f.Name]; twice {
@@ -58,12 +60,14 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 		}
 		r.files[f.Name] = f
 	}
+
 	if err := r.readHeader(kind); err != nil {
 		return nil, err
 	}
 	if err := r.checkSums(); err != nil {
 		return nil, err
 	}
+
 	return r, nil
 }
 
@@ -96,10 +100,12 @@ func withFile(path string, f func(file *os.File, size int64) error) error {
 		return fmt.Errorf("cannot open the backup: %w", err)
 	}
 	defer file.Close()
+
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("cannot open the backup: %w", err)
 	}
+
 	return f(file, info.Size())
 }
 
@@ -130,6 +136,7 @@ func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, damagedError("%q: %w", name, err)
 	}
+
 	return content, nil
 }
 
@@ -140,6 +147,7 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer content.Close()
+
 	data, err := io.ReadAll(io.LimitReader(content, limit+1))
 	switch {
 	case err != nil:
@@ -147,6 +155,7 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	case int64(len(data)) > limit:
 		return nil, damagedError("%q has more than %d bytes", name, limit)
 	}
+
 	return data, nil
 }
 
@@ -158,6 +167,7 @@ func (r *Reader) readHeader(kind string) error {
 	if err := json.Unmarshal(data, &r.Header); err != nil {
 		return damagedError("%q: %w", headerFile, err)
 	}
+
 	switch {
 	case r.Format != Format:
 		return fmt.Errorf(
@@ -167,6 +177,7 @@ func (r *Reader) readHeader(kind string) error {
 	case r.Kind != kind:
 		return fmt.Errorf("it is a backup of the kind %q, and not %q", r.Kind, kind)
 	}
+
 	return nil
 }
 
@@ -176,6 +187,7 @@ func (r *Reader) checkSums() error {
 	if err != nil {
 		return err
 	}
+
 	r.Sum = osutil.Digest(data)
 	wanted := map[string]string{}
 	for line := range strings.Lines(string(data)) {
@@ -185,14 +197,17 @@ func (r *Reader) checkSums() error {
 		}
 		wanted[name] = sum
 	}
+
 	if len(wanted) != len(r.files)-1 {
 		return damagedError("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if err := r.checkSum(name, wanted[name]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -202,6 +217,7 @@ func (r *Reader) checkSum(name, want string) error {
 		return err
 	}
 	defer content.Close()
+
 	got, _, err := osutil.DigestReader(content)
 	if err != nil {
 		return damagedError("%q: %w", name, err)
@@ -209,6 +225,7 @@ func (r *Reader) checkSum(name, want string) error {
 	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
 		return damagedError("%q has the sum %s, and not %s", name, got, want)
 	}
+
 	return nil
 }
 
@@ -223,12 +240,14 @@ func (r *Reader) EachKey(take func(Key) error) error {
 
 	n, last := 0, ""
 	bounded := &keyReader{Reader: bufio.NewReader(content)}
+
 	for d := json.NewDecoder(bounded); ; n++ {
 		var k Key
 		err := d.Decode(&k)
 		if errors.Is(err, io.EOF) {
 			break
 		}
+
 		if err != nil {
 			return damagedError("%s: after the key %q: %w", keysFile, last, err)
 		}
@@ -241,12 +260,15 @@ func (r *Reader) EachKey(take func(Key) error) error {
 		if err := take(k); err != nil {
 			return err
 		}
+
 		last = k.Key
 		bounded.decoded = d.InputOffset()
 	}
+
 	if n != r.Header.Keys {
 		return damagedError("it has %d keys, and not %d", n, r.Header.Keys)
 	}
+
 	return nil
 }
 

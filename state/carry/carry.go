@@ -46,6 +46,7 @@ func Same(a, b []byte) bool {
 	if len(a) != len(b) || sumBytes(a) != sumBytes(b) { // the order changes neither
 		return false
 	}
+
 	av, aok := parse(a)
 	bv, bok := parse(b)
 	return aok && bok && reflect.DeepEqual(av, bv)
@@ -70,12 +71,14 @@ func holdsStructs(t reflect.Type) bool {
 	if t == nil {
 		return false
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		return true
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Array:
 		return holdsStructs(t.Elem())
 	}
+
 	return false
 }
 
@@ -93,6 +96,7 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	if hasOwnJSON(t) || isOther(old, next, t) {
 		return next
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		fields := map[string]reflect.Type{}
@@ -107,6 +111,7 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	case reflect.Slice, reflect.Array:
 		return mergeList(old, next, t.Elem())
 	}
+
 	return next
 }
 
@@ -120,6 +125,7 @@ func hasOwnJSON(t reflect.Type) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -128,6 +134,7 @@ func hasOwnJSON(t reflect.Type) bool {
 // a struct's own are nearer.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	var embedded []reflect.Type
+
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
@@ -136,6 +143,7 @@ func addFields(fields map[string]reflect.Type, t reflect.Type) {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
+
 		if tag == "-" {
 			continue
 		}
@@ -143,6 +151,7 @@ func addFields(fields map[string]reflect.Type, t reflect.Type) {
 			embedded = append(embedded, inner)
 			continue
 		}
+
 		if name == "" {
 			name = f.Name
 		}
@@ -150,6 +159,7 @@ func addFields(fields map[string]reflect.Type, t reflect.Type) {
 			fields[strings.ToLower(name)] = f.Type
 		}
 	}
+
 	for _, inner := range embedded {
 		addFields(fields, inner)
 	}
@@ -168,10 +178,12 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 	if !ok || !okAfter {
 		return next
 	}
+
 	at := make(map[string]int, len(after))
 	for i, m := range after {
 		at[m.name] = i
 	}
+
 	for _, m := range before {
 		i, there := at[m.name]
 		t, known := field(m.name)
@@ -194,9 +206,11 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 		b.WriteByte(':')
 		b.Write(m.value)
 	}
+
 	if len(after) == 0 {
 		return next
 	}
+
 	b.WriteByte('}')
 	return b.Bytes()
 }
@@ -207,18 +221,21 @@ func members(object json.RawMessage) (all []member, ok bool) {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return nil, false
 	}
+
 	for d.More() {
 		var m member
 		token, err := d.Token()
 		if err != nil {
 			return nil, false
 		}
+
 		m.name, _ = token.(string)
 		if err := d.Decode(&m.value); err != nil {
 			return nil, false
 		}
 		all = append(all, m)
 	}
+
 	return all, true
 }
 
@@ -228,12 +245,14 @@ func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 		len(after) == 0 {
 		return next
 	}
+
 	left := map[any][]json.RawMessage{}
 	for _, element := range before {
 		if id, ok := identify(element, t); ok {
 			left[id] = append(left[id], element)
 		}
 	}
+
 	for i, element := range after {
 		id, ok := identify(element, t)
 		if same := left[id]; ok && len(same) > 0 {
@@ -241,6 +260,7 @@ func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 			left[id] = same[1:]
 		}
 	}
+
 	return append(append([]byte{'['}, bytes.Join(rawBytes(after), []byte{','})...), ']')
 }
 
@@ -258,10 +278,12 @@ func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if id, identified := identity(element, t); identified {
 		return id, true
 	}
+
 	doc := reflect.New(t).Interface()
 	if json.Unmarshal(element, doc) != nil {
 		return nil, false
 	}
+
 	known := encode(doc)
 	return string(known), known != nil
 }
@@ -280,10 +302,12 @@ func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Identified]()) {
 		return nil, false
 	}
+
 	doc := reflect.New(t).Interface()
 	if json.Unmarshal(raw, doc) != nil {
 		return nil, false
 	}
+
 	return doc.(Identified).Identity(), true
 }
 
@@ -295,5 +319,6 @@ func encode(value any) []byte {
 	if e.Encode(value) != nil {
 		return nil
 	}
+
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

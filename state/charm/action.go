@@ -51,6 +51,7 @@ func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if w, ok := known[n]; ok {
 		return w
 	}
+
 	known[n] = maxActionValues + 1 // for an alias inside of it, which would never end
 	w := 1
 	if n.Kind == yaml.AliasNode {
@@ -72,8 +73,10 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 	if err := unmarshalPart(data, key, &raw); err != nil {
 		return nil, err
 	}
+
 	actions := map[string]Action{}
 	total, known := 0, map[*yaml.Node]int{}
+
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		node := raw[name]
 		if total += countValues(&node, known); total > maxActionValues {
@@ -83,6 +86,7 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
 			continue // what some write at the top, meaning all actions
 		}
+
 		if err := CheckAction(name); err != nil {
 			return nil, err
 		}
@@ -92,6 +96,7 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 		}
 		actions[name] = a
 	}
+
 	return actions, nil
 }
 
@@ -100,12 +105,14 @@ func decodeAction(node *yaml.Node) (Action, error) {
 	if err := DecodeYAML(node, &raw); err != nil {
 		return Action{}, err
 	}
+
 	a := Action{Description: raw.Description, Params: Schema{
 		Types: Strings{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
 	}}
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)
 	maps.Copy(params, raw.Params)
+
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if name == "" || strings.Contains(name, ".") {
 			return Action{}, fmt.Errorf(
@@ -113,6 +120,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 				name,
 			)
 		}
+
 		var p Schema
 		node := params[name]
 		if err := DecodeYAML(&node, &p); err != nil {
@@ -120,6 +128,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 		}
 		a.Params.Properties[name] = p
 	}
+
 	return a, a.Params.checkSchema("", 0)
 }
 
@@ -130,12 +139,14 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	if !ok && len(parameters) > 0 {
 		return nil, errors.New("the parameters hold what JSON cannot say")
 	}
+
 	if given == nil {
 		given = map[string]any{}
 	}
 	if err := a.Params.checkValue("", given); err != nil {
 		return nil, err
 	}
+
 	return a.Params.addDefaults(given), nil
 }
 
@@ -160,6 +171,7 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 	if slices.Contains(s.Types, "string") {
 		return text, checkText(text)
 	}
+
 	var value any
 	err := unmarshalStrict([]byte(text), &value)
 	return value, err
@@ -178,5 +190,6 @@ func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 			return err
 		}
 	}
+
 	return nil
 }

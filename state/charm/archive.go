@@ -60,11 +60,13 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 	defer root.Close()
+
 	made := []item{{name: revisionName, mode: 0o644, text: string(revisionText(cmp.Or(opts.Revision, c.Revision)))}}
 	items, err := listItems(root, append(made, c.made...), opts.Tools, l)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
+
 	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
 	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize)}
 	for _, it := range items {
@@ -72,9 +74,11 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
 		}
 	}
+
 	if err := a.zip.Close(); err != nil {
 		return ArchiveInfo{}, err
 	}
+
 	return ArchiveInfo{
 		SHA256:   hex.EncodeToString(out.sum.Sum(nil)),
 		Size:     out.n,
@@ -111,10 +115,12 @@ func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, e
 		case isIgnored(d.Name()):
 			return nil
 		}
+
 		it, err := newItem(root, name, d)
 		if err != nil {
 			return err
 		}
+
 		if it.mode.Type() == fs.ModeSymlink {
 			links[name] = it.target
 		}
@@ -122,12 +128,14 @@ func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, e
 		if err := l.checkUnpacked(total); err != nil {
 			return fmt.Errorf("file %q: %w", name, err)
 		}
+
 		items = append(items, it)
 		return l.checkFiles(len(items))
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	return items, newLinkResolver(links, tools).checkLinks()
 }
@@ -140,6 +148,7 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
+
 	it := item{name: name, mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
 	switch it.mode.Type() {
 	case fs.ModeDir:
@@ -150,6 +159,7 @@ func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
 	default:
 		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, describeType(it.mode))
 	}
+
 	return it, err
 }
 
@@ -168,10 +178,12 @@ func (a *archiver) addItem(it item) error {
 	if it.mode.IsRegular() && it.text == "" {
 		return a.addFile(it)
 	}
+
 	h := newHeader(it)
 	if it.mode.IsDir() {
 		h.Name, h.Method = it.name+"/", zip.Store
 	}
+
 	w, err := a.zip.CreateHeader(h)
 	switch {
 	case err != nil:
@@ -180,6 +192,7 @@ func (a *archiver) addItem(it item) error {
 	case it.mode.Type() == fs.ModeSymlink:
 		_, err = io.WriteString(w, it.target)
 	}
+
 	return err
 }
 
@@ -197,11 +210,13 @@ func (a *archiver) addFile(it item) error {
 		return err
 	}
 	defer f.Close()
+
 	a.content.Reset(f)
 	begin, err := a.content.Peek(sampleSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+
 	h := newHeader(it)
 	if len(begin) == sampleSize && !isCompressible(begin) {
 		h.Method = zip.Store
@@ -210,6 +225,7 @@ func (a *archiver) addFile(it item) error {
 	if err != nil {
 		return err
 	}
+
 	return a.copyContent(w)
 }
 

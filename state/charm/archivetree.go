@@ -31,6 +31,7 @@ func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	if err := l.checkPacked(size); err != nil {
 		return nil, err
 	}
+
 	// Reads during NewReader are of the list, later ones of the files.
 	budget := &budgetReader{r: r, left: maxDirectory}
 	zr, err := zip.NewReader(budget, size)
@@ -38,6 +39,7 @@ func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // newArchiveTree reports such a name, and why
 		return nil, err
 	}
+
 	return newArchiveTree(zr, l)
 }
 
@@ -46,6 +48,7 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	if err := l.checkFiles(len(zr.File)); err != nil {
 		return nil, err
 	}
+
 	var total int64
 	for _, f := range zr.File {
 		total += int64(min(f.UncompressedSize64, uint64(l.unpacked)+1)) // cannot overflow
@@ -56,6 +59,7 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 			return nil, err
 		}
 	}
+
 	return t, t.addParents()
 }
 
@@ -67,12 +71,14 @@ func (t *archiveTree) addFile(f *zip.File) error {
 	if _, twice := t.entries[name]; twice {
 		return fmt.Errorf("file %q is in the archive twice", name)
 	}
+
 	mode := f.Mode()
 	switch mode.Type() {
 	case 0, fs.ModeDir, fs.ModeSymlink:
 	default:
 		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, describeType(mode))
 	}
+
 	if system := f.CreatorVersion >> 8; system != 3 && system != 19 {
 		mode &^= 0o022 // written without permissions: zip's guess is writable by everybody
 	}
@@ -103,10 +109,12 @@ func (t *archiveTree) addParents() error {
 			}
 			t.entries[dir] = entry{name: dir, mode: fs.ModeDir | 0o755}
 		}
+
 		if err := t.limits.checkFiles(len(t.entries)); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -124,6 +132,7 @@ func (t *archiveTree) fileModes() map[string]fs.FileMode {
 			modes[name] = e.mode.Type()
 		}
 	}
+
 	return modes
 }
 
@@ -136,10 +145,12 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e, ok := t.entries[resolved]
 	if !ok || !e.mode.IsRegular() {
 		return nil, fmt.Errorf("%q is not a file: %w", resolved, fs.ErrNotExist)
 	}
+
 	return readZip(e.zip)
 }
 
@@ -153,12 +164,14 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 			return nil, fmt.Errorf("link %q: its target has %d bytes, at most %d",
 				name, e.zip.UncompressedSize64, maxPath)
 		}
+
 		target, err := readZip(e.zip)
 		if err != nil {
 			return nil, fmt.Errorf("link %q: %w", name, err)
 		}
 		links[name] = string(target)
 	}
+
 	return links, nil
 }
 
@@ -194,11 +207,13 @@ func checkPath(name string) error {
 	case name == "." || !fs.ValidPath(name):
 		return errors.New("its name is empty or has empty parts")
 	}
+
 	for part := range strings.SplitSeq(name, "/") {
 		if len(part) > maxPathPart {
 			return fmt.Errorf("a part of its name has %d bytes, at most %d", len(part), maxPathPart)
 		}
 	}
+
 	return nil
 }
 
@@ -211,6 +226,7 @@ func describeType(mode fs.FileMode) string {
 	case mode&fs.ModeDevice != 0:
 		return "a device"
 	}
+
 	return "of type " + mode.Type().String()
 }
 

@@ -22,14 +22,17 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 	if len(bases) == 0 {
 		bases = raw.platformBases()
 	}
+
 	for _, written := range bases {
 		for _, b := range append(slices.Clone(written.RunOn), written) {
 			if b.Name == "" {
 				continue
 			}
+
 			if m.Archs == nil {
 				m.Series, m.Archs = nil, map[string][]string{}
 			}
+
 			series := b.series()
 			if m.Archs[series] == nil {
 				m.Series = append(m.Series, series)
@@ -50,12 +53,14 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 		if len(targets) == 0 {
 			targets = Strings{name}
 		}
+
 		for _, target := range targets { // "arm64", "ubuntu@24.04:arm64"
 			i := strings.LastIndexByte(target, ':')
 			os, version, _ := strings.Cut(cmp.Or(target[:max(i, 0)], raw.Base), "@")
 			bases = append(bases, baseYAML{Name: os, Channel: version, Architectures: []string{target[i+1:]}})
 		}
 	}
+
 	return bases
 }
 

@@ -50,10 +50,12 @@ func readDir(path string) (*Charm, error) {
 		return nil, err
 	}
 	defer root.Close()
+
 	files, err := listDir(root)
 	if err != nil {
 		return nil, err
 	}
+
 	return newCharm(files, func(name string) ([]byte, error) {
 		f, err := root.Open(name)
 		if err != nil {
@@ -81,8 +83,10 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 		case name != "." && !isIgnored(d.Name()):
 			files[name] = d.Type()
 		}
+
 		return nil
 	})
+
 	return files, err
 }
 
@@ -94,10 +98,12 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 			err = fmt.Errorf("cannot read charm archive: %w", err)
 		}
 	}()
+
 	tree, err := openArchive(r, size, defaultLimits())
 	if err != nil {
 		return nil, err
 	}
+
 	return newCharm(tree.fileModes(), tree.readFile)
 }
 
@@ -108,6 +114,7 @@ func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, erro
 			return nil, err
 		}
 	}
+
 	return c, nil
 }
 
@@ -125,10 +132,12 @@ func (c *Charm) parseFile(
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}()
+
 	data, err := read(name)
 	if err != nil {
 		return true, err
 	}
+
 	return true, parse(data)
 }
 
@@ -142,10 +151,12 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 		if err != nil {
 			return err
 		}
+
 		if found && name != "manifest.yaml" {
 			last = name
 		}
 	}
+
 	if last == "" {
 		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
@@ -168,6 +179,7 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 		c.Config, err = parseConfig(data, key)
 		return err
 	})
+
 	return err
 }
 
@@ -201,6 +213,7 @@ func (c *Charm) Hooks() []string {
 			names = append(names, base)
 		}
 	}
+
 	slices.Sort(names)
 	return names
 }
@@ -224,6 +237,7 @@ func isIgnored(name string) bool {
 	case ".git", ".bzr", ".svn", ".hg":
 		return true
 	}
+
 	swap, _ := path.Match(".*.sw?", name)
 	return swap || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".#") ||
 		len(name) > 1 && strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
@@ -239,13 +253,16 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 			c.made = append(c.made, item{name: name, mode: mode, text: text})
 		}
 	}
+
 	if c.hasFile("src/charm.py") && (len(c.Hooks()) == 0 || c.hasFile("charmcraft.yaml")) {
 		add("dispatch", dispatchText, 0o755)
 	}
+
 	_, err := c.parseFile("charmcraft.yaml", read, func(data []byte) error {
 		var parts map[string]yaml.Node
 		err := unmarshalCharm(data, &parts)
 		add("metadata.yaml", string(data), 0o644)
+
 		for _, key := range []string{"config", "actions"} {
 			if part, there := parts[key]; there {
 				text, merr := yaml.Marshal(&part)
@@ -253,7 +270,9 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 				add(key+".yaml", string(text), 0o644)
 			}
 		}
+
 		return err
 	})
+
 	return err
 }

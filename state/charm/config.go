@@ -54,6 +54,7 @@ func parseConfig(data []byte, key string) (*Config, error) {
 	if err := unmarshalPart(data, key, &raw); err != nil {
 		return nil, err
 	}
+
 	c := &Config{Options: make(map[string]Option)}
 	for _, name := range slices.Sorted(maps.Keys(raw.Options)) {
 		opt, err := raw.Options[name].toOption(name)
@@ -62,6 +63,7 @@ func parseConfig(data []byte, key string) (*Config, error) {
 		}
 		c.Options[name] = opt
 	}
+
 	return c, nil
 }
 
@@ -69,6 +71,7 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 	if name == "" {
 		return Option{}, errors.New("an option has no name")
 	}
+
 	opt := Option{Type: OptionType(raw.Type), Description: raw.Description, Secret: raw.Type == "secret"}
 	switch opt.Type {
 	case "", "str", "secret":
@@ -81,10 +84,12 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 		return Option{}, fmt.Errorf("option %q: unknown type %q: want string, int, float or boolean",
 			name, raw.Type)
 	}
+
 	value, err := opt.fromNode(&raw.Default)
 	if err != nil {
 		return Option{}, fmt.Errorf("default of option %q: %w", name, err)
 	}
+
 	opt.Default = value
 	return opt, nil
 }
@@ -114,6 +119,7 @@ func (c *Config) Effective(set map[string]any) map[string]any {
 			values[name] = value
 		}
 	}
+
 	return values
 }
 
@@ -125,5 +131,6 @@ func (c *Config) findOption(name string) (Option, error) {
 	if len(c.Options) == 0 {
 		return Option{}, fmt.Errorf("unknown option %q: the charm has none", name)
 	}
+
 	return Option{}, fmt.Errorf("unknown option %q: the charm has %q", name, c.Names())
 }

@@ -40,6 +40,7 @@ func (c *Charm) Dialect() (d Dialect, mark string) {
 	if name := c.modernFile(); name != "" {
 		return Modern, "it has " + name
 	}
+
 	return Classic, "it has no mark of the modern one"
 }
 
@@ -51,6 +52,7 @@ func modernKey(keys map[string]yaml.Node) string {
 			return key
 		}
 	}
+
 	series := keys["series"]
 	if series.Kind == yaml.AliasNode {
 		series = *series.Alias
@@ -58,6 +60,7 @@ func modernKey(keys map[string]yaml.Node) string {
 	if series.Kind == yaml.SequenceNode {
 		return "a list of series"
 	}
+
 	return ""
 }
 
@@ -69,6 +72,7 @@ func (c *Charm) modernFile() string {
 			return name
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(c.files)) {
 		mode := c.files[name]
 		packed := strings.HasPrefix(path.Base(name), "charmhelpers-") // in a wheelhouse
@@ -77,5 +81,6 @@ func (c *Charm) modernFile() string {
 			return name
 		}
 	}
+
 	return ""
 }

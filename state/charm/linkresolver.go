@@ -34,6 +34,7 @@ func (r *linkResolver) checkLinks() error {
 			return fmt.Errorf("link %q to %.200q: %w", name, r.links[name], err)
 		}
 	}
+
 	return nil
 }
 
@@ -51,12 +52,15 @@ func (r *linkResolver) resolve(name string) (string, error) {
 	at := "."
 	todo := strings.Split(name, "/")
 	hops := 0
+
 	for len(todo) > 0 {
 		if r.steps--; r.steps < 0 {
 			return "", errors.New("the charm's links are too long-winded")
 		}
+
 		part := todo[0]
 		todo = todo[1:]
+
 		if part == "" || part == "." {
 			continue
 		}
@@ -67,8 +71,10 @@ func (r *linkResolver) resolve(name string) (string, error) {
 			at = path.Dir(at)
 			continue
 		}
+
 		next := path.Join(at, part)
 		target, isLink := r.links[next]
+
 		switch {
 		case len(next) >= maxPath:
 			return "", fmt.Errorf("its path grows longer than %d bytes", maxPath-1)
@@ -82,10 +88,12 @@ func (r *linkResolver) resolve(name string) (string, error) {
 		case target == "" || strings.ContainsRune(target, 0):
 			return "", errors.New("its target is no path")
 		}
+
 		if hops++; hops > maxHops {
 			return "", errLoop
 		}
 		todo = append(strings.Split(target, "/"), todo...)
 	}
+
 	return at, nil
 }

@@ -62,10 +62,12 @@ func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
 	}
+
 	var keys map[string]yaml.Node
 	if err := unmarshalCharm(data, &keys); err != nil {
 		return err
 	}
+
 	raw.modern = cmp.Or(raw.modern, modernKey(keys))
 	return nil
 }
@@ -79,6 +81,7 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	if raw.MinJujuVersion != "" {
 		m.Assumes = append(m.Assumes, Assumption{Text: "juju >= " + raw.MinJujuVersion})
 	}
+
 	m.setPlatforms(raw)
 	if err := m.checkKubernetes(raw); err != nil {
 		return nil, err
@@ -86,6 +89,7 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	if err := m.checkFields(raw.HookDialect); err != nil {
 		return nil, err
 	}
+
 	return m, m.addRelations(raw)
 }
 
@@ -97,6 +101,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 			signs = append(signs, "assumes "+text)
 		}
 	}
+
 	if len(raw.Containers) > 0 {
 		signs = append(signs, "containers")
 	}
@@ -107,6 +112,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 	if len(signs) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf("the charm is for Kubernetes (%s): bijou runs charms on machines",
 		strings.Join(signs, ", "))
 }
@@ -118,11 +124,13 @@ func (m *Meta) checkFields(dialect string) (err error) {
 	if err := CheckName(m.Name); err != nil {
 		return err
 	}
+
 	for _, s := range m.Series {
 		if err := CheckSeries(s); err != nil {
 			return err
 		}
 	}
+
 	if dialect != "" {
 		if m.HookDialect, err = ParseDialect(dialect); err != nil {
 			return fmt.Errorf("hook-dialect: %w", err)
@@ -134,12 +142,14 @@ func (m *Meta) checkFields(dialect string) (err error) {
 	if m.revision != nil {
 		return checkRevision(*m.revision)
 	}
+
 	return nil
 }
 
 // addRelations goes by name, so that the first error is always the same.
 func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
+
 	for _, part := range []struct {
 		role  Role
 		items map[string]relationYAML
@@ -158,6 +168,7 @@ func (m *Meta) addRelations(raw *metaYAML) error {
 			m.Declared[name] = rel
 		}
 	}
+
 	return m.checkSubordinate()
 }
 
@@ -165,11 +176,13 @@ func (m *Meta) checkSubordinate() error {
 	if !m.Subordinate {
 		return nil
 	}
+
 	for _, rel := range m.Declared {
 		if rel.Role == Consumes && rel.Scope == Container {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
 }
 
@@ -181,6 +194,7 @@ func (m *Meta) Relation(name string) (Relation, bool) {
 	if name == JujuInfo {
 		return ImpliedRelation(), true
 	}
+
 	return Relation{}, false
 }
 
@@ -236,6 +250,7 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 	case r.Filename == "":
 		return name, nil
 	}
+
 	return path.Base(r.Filename), nil
 }
 
@@ -244,11 +259,13 @@ func (m *Meta) checkResources() error {
 		if err := checkName("resource", name, resourceName().MatchString, `letters, digits, dots, dashes and underscores`); err != nil {
 			return err
 		}
+
 		file := m.Resources[name].Filename
 		if file != "" && (path.Base(file) == ".." || path.Base(file) == "." || path.Base(file) == "/" ||
 			len(file) > 2*maxName || strings.ContainsRune(file, 0)) {
 			return fmt.Errorf("resource %q: invalid file name %.60q", name, file)
 		}
 	}
+
 	return nil
 }

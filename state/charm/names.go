@@ -63,6 +63,7 @@ func isWords(name, separators string) bool {
 			return false
 		}
 	}
+
 	return inWord
 }
 
@@ -113,6 +114,7 @@ func checkName(kind, name string, isValid func(string) bool, want string) error 
 	if !isValid(name) {
 		return fmt.Errorf("invalid %s name %q: want %s", kind, name, want)
 	}
+
 	return nil
 }
 
@@ -130,6 +132,7 @@ func ParseUnit(name string) (service string, n int, err error) {
 	if err != nil || n < 0 || n > 1<<31-1 || strconv.Itoa(n) != digits {
 		return "", 0, invalidUnitError(name)
 	}
+
 	return service, n, nil
 }
 
@@ -165,6 +168,7 @@ func ParseUnitTag(tag string) (name string, err error) {
 	if !IsUnit(name) {
 		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
 	}
+
 	return name, nil
 }
 
@@ -204,6 +208,7 @@ func (u parsedUnit) compare(o parsedUnit) int {
 	case !o.isUnit:
 		return -1
 	}
+
 	return cmp.Or(cmp.Compare(u.service, o.service), cmp.Compare(u.number, o.number))
 }
 
@@ -235,6 +240,7 @@ func WriteRevision(dir string, n int) error {
 	if err := checkRevision(n); err != nil {
 		return err
 	}
+
 	name := filepath.Join(dir, "revision")
 	err := osutil.WriteFile(name, revisionText(n), 0o644)
 	if err != nil {

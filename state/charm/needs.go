@@ -24,6 +24,7 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 			optional = append(optional, fmt.Sprintf("storage %q (%s)", name, why))
 		}
 	}
+
 	return append(required, Assumption{AllOf: m.Assumes}.unmet(jujuVersion)...), optional
 }
 
@@ -54,6 +55,7 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	if assumptionPattern().MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
 		return nil
 	}
+
 	return fmt.Errorf(
 		"line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some",
 		n.Line, n.Value,
@@ -71,6 +73,7 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 		a.Text != "" && !isFeatureMet(a.Text, jujuVersion) {
 		texts = append(texts, a.String())
 	}
+
 	return texts
 }
 
@@ -89,12 +92,14 @@ func (a Assumption) String() string {
 	for _, one := range append(a.AnyOf, a.AllOf...) {
 		texts = append(texts, one.String())
 	}
+
 	switch {
 	case len(a.AnyOf) > 0:
 		return "(" + strings.Join(texts, " or ") + ")"
 	case len(a.AllOf) > 0:
 		return "(" + strings.Join(texts, " and ") + ")"
 	}
+
 	return a.Text
 }
 
@@ -129,19 +134,23 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 		Size     string `yaml:"minimum-size"`
 		Multiple *struct{ Range string }
 	}{Type: "filesystem"}
+
 	if err := n.Decode(&raw); err != nil {
 		return err
 	}
+
 	*s = Storage{
 		Type: raw.Type, Shared: bool(raw.Shared), ReadOnly: bool(raw.ReadOnly),
 		Multiple: raw.Multiple != nil && raw.Multiple.Range != "", Minimum: 1, Maximum: 1,
 	}
+
 	if raw.Location != "" {
 		if s.Location = path.Clean(raw.Location); !path.IsAbs(s.Location) || s.Location == "/" {
 			return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /",
 				n.Line, raw.Location)
 		}
 	}
+
 	if raw.Size != "" {
 		var err error
 		if s.Size, err = parseSize(raw.Size); err != nil {
@@ -151,9 +160,11 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	if !s.Multiple {
 		return nil
 	}
+
 	text := strings.TrimSuffix(raw.Multiple.Range, "+")
 	first, last, isRange := strings.Cut(text, "-")
 	var err, lastErr error
+
 	s.Minimum, err = strconv.Atoi(first)
 	switch {
 	case isRange && last != "":
@@ -166,6 +177,7 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	if err != nil || lastErr != nil || s.Minimum < 0 || s.Maximum != 0 && s.Maximum < s.Minimum {
 		return fmt.Errorf("storage has the range %q: want one like 0-, 1-3 or 2", raw.Multiple.Range)
 	}
+
 	return nil
 }
 
@@ -179,6 +191,7 @@ func (s Storage) unsupported() string {
 	case s.ReadOnly && s.Location == "":
 		return "read-only without a location"
 	}
+
 	return ""
 }
 
@@ -207,6 +220,7 @@ func (s Storage) CheckCount(name string, n int) error {
 	case s.Maximum > 0 && n > s.Maximum:
 		return fmt.Errorf("a unit can have %d of storage %q at most, and would have %d", s.Maximum, name, n)
 	}
+
 	return nil
 }
 
@@ -240,8 +254,10 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	if !given {
 		return name, d, nil
 	}
+
 	for word := range strings.SplitSeq(rest, ",") {
 		size, sizeErr := parseSize(word)
+
 		switch kind, folder, _ := strings.Cut(word, ":"); {
 		case countPattern().MatchString(word) && d.Count == 0 && word != "0":
 			d.Count, _ = strconv.Atoi(word)
@@ -260,10 +276,12 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 			)
 		}
 	}
+
 	if d.Count > maxDirectiveCount {
 		return "", d, Invalidf("storage %q: %d at once are too many, at most %d", name, d.Count,
 			maxDirectiveCount)
 	}
+
 	return name, d, nil
 }
 
@@ -273,6 +291,7 @@ func (d Directive) String() string {
 	if d.Pool != "" {
 		words = append(words, d.Pool)
 	}
+
 	if d.Size > 0 {
 		words = append(words, strconv.FormatInt(d.Size, 10)+"M")
 	}

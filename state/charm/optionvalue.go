@@ -48,6 +48,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	values := make(map[string]any, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[name]
@@ -55,6 +56,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 			return nil, err
 		}
 	}
+
 	return values, nil
 }
 
@@ -69,16 +71,19 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	if !ok || service == "" {
 		return nodes, nil
 	}
+
 	if node.Kind == yaml.AliasNode {
 		node = *node.Alias
 	}
 	if node.Kind != yaml.MappingNode {
 		return nodes, nil
 	}
+
 	var part map[string]yaml.Node
 	if err := node.Decode(&part); err != nil {
 		return nil, shortenError(err)
 	}
+
 	return part, nil
 }
 
@@ -127,6 +132,7 @@ func (o Option) coerce(value any) (any, error) {
 	case float64:
 		return o.fromFloat(v)
 	}
+
 	return nil, o.typeError(fmt.Sprintf("%.60q", fmt.Sprint(value)))
 }
 
@@ -137,6 +143,7 @@ func (o Option) fromInt(v int64) (any, error) {
 	case Float:
 		return float64(v), nil
 	}
+
 	return nil, o.typeError(strconv.FormatInt(v, 10))
 }
 
@@ -150,6 +157,7 @@ func (o Option) fromFloat(v float64) (any, error) {
 	case o.Type == Int && v == math.Trunc(v) && math.Abs(v) <= 1<<53:
 		return int64(v), nil
 	}
+
 	return nil, o.typeError(strconv.FormatFloat(v, 'g', -1, 64))
 }
 
@@ -159,6 +167,7 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
+
 	switch {
 	case n.IsZero() || n.ShortTag() == "!!null" || n.Value == "" && n.Kind == yaml.ScalarNode && o.Type != String:
 		return nil, nil
@@ -169,12 +178,14 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	case n.ShortTag() == "!!binary":
 		return nil, o.typeError("binary data")
 	}
+
 	if n.ShortTag() == "!!int" && (o.Type == Int || o.Type == Float) {
 		var whole int64 // YAML knows octal and hexadecimal numbers, too
 		if err := n.Decode(&whole); err == nil {
 			return o.fromInt(whole)
 		}
 	}
+
 	return o.fromText(n.Value)
 }
 
@@ -198,6 +209,7 @@ func (o Option) fromText(text string) (any, error) {
 	case String:
 		return text, checkText(text)
 	}
+
 	return nil, o.typeError(fmt.Sprintf("%.60q", text))
 }
 
@@ -209,6 +221,7 @@ func checkText(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return errors.New("the value has a NUL byte: encode it, as with base64")
 	}
+
 	return nil
 }
 

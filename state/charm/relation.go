@@ -69,6 +69,7 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 		}
 		return nil
 	}
+
 	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
 }
 
@@ -83,6 +84,7 @@ func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	case "limit":
 		return value.Decode(&r.Limit)
 	}
+
 	return nil
 }
 
@@ -95,6 +97,7 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 		Optional:  bool(r.Optional),
 		Limit:     int(r.Limit),
 	}
+
 	if err := CheckRelation(name); err != nil {
 		return Relation{}, err
 	}
@@ -104,6 +107,7 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	if rel.Limit < 0 {
 		return Relation{}, fmt.Errorf("relation %q: limit %d is below 0", name, rel.Limit)
 	}
+
 	switch rel.Scope {
 	case "":
 		rel.Scope = Global
@@ -111,6 +115,7 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	default:
 		return Relation{}, fmt.Errorf("relation %q: scope is %q: want global or container", name, r.Scope)
 	}
+
 	return rel, nil
 }
 
@@ -121,6 +126,7 @@ func (r Relation) checkReserved(m *Meta) error {
 	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
 		return nil
 	}
+
 	ofPrincipal := m.Subordinate && r.Role == Consumes && r.Scope == Container
 	if isReserved(r.Name) && !ofPrincipal {
 		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
@@ -128,6 +134,7 @@ func (r Relation) checkReserved(m *Meta) error {
 	if isReserved(r.Interface) && r.Role != Consumes {
 		return fmt.Errorf("relation %q: interface %q is reserved: it can be required only", r.Name, r.Interface)
 	}
+
 	return nil
 }
 

@@ -40,6 +40,7 @@ func (r Repository) Find(ref Ref) (Found, error) {
 		err := fmt.Errorf("charm %q in %q: %w", ref, r.Dir, ErrNotInRepository)
 		return Found{}, errors.Join(append([]error{err}, broken...)...)
 	}
+
 	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil
 }
 
@@ -47,16 +48,19 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err
 	}
+
 	for _, pattern := range []string{"*", "*/*"} {
 		dirs, err := fs.Glob(os.DirFS(r.Dir), pattern)
 		if err != nil {
 			return nil, nil, err
 		}
+
 		for _, dir := range dirs {
 			path := filepath.Join(r.Dir, dir)
 			if !isCharm(path) {
 				continue
 			}
+
 			f, err := r.readFound(path, dir)
 			switch {
 			case err != nil:
@@ -66,6 +70,7 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 			}
 		}
 	}
+
 	return found, broken, nil
 }
 
@@ -74,6 +79,7 @@ func (r Repository) readFound(path, dir string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+
 	f := Found{Charm: c, Path: path}
 	if series := filepath.Dir(dir); series != "." && CheckSeries(series) == nil {
 		f.Series = series
@@ -88,6 +94,7 @@ func (f Found) matchesRef(ref Ref) bool {
 	if ref.Series == "" || f.Series == ref.Series {
 		return true
 	}
+
 	return f.Series == "" && f.Meta.Supports(ref.Series)
 }
 
@@ -130,6 +137,7 @@ func ParseURL(s string) (URL, error) {
 	if !strings.HasPrefix(s, "local:") || ref.Series == "" || ref.Revision < 0 {
 		return URL{}, fmt.Errorf("invalid charm URL %q: want local:SERIES/NAME-REVISION", s)
 	}
+
 	return URL(ref), nil
 }
 
@@ -178,6 +186,7 @@ func ParseRef(s string) (_ Ref, err error) {
 			err = fmt.Errorf("invalid charm URL %q: %w", s, err)
 		}
 	}()
+
 	var ref Ref
 	if series, name, ok := strings.Cut(rest, "/"); ok {
 		if err := CheckSeries(series); err != nil {
@@ -185,6 +194,7 @@ func ParseRef(s string) (_ Ref, err error) {
 		}
 		ref.Series, rest = series, name
 	}
+
 	ref.Name, ref.Revision = cutRevision(rest)
 	return ref, CheckName(ref.Name)
 }
@@ -199,5 +209,6 @@ func cutRevision(s string) (name string, revision int) {
 	if err != nil || n < 0 || n > maxRevision || strconv.Itoa(n) != s[dash+1:] {
 		return s, -1
 	}
+
 	return s[:dash], n
 }

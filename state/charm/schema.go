@@ -48,6 +48,7 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return nil
 	}
+
 	var open bool
 	err := n.Decode(&open)
 	*c = closedYAML(!open)
@@ -58,28 +59,33 @@ func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
 	}
+
 	known := []string{"string", "integer", "number", "boolean", "array", "object", "null"}
 	for _, t := range s.Types {
 		if !slices.Contains(known, t) {
 			return fmt.Errorf("%s: unknown type %q: want one of %s", at, t, strings.Join(known, ", "))
 		}
 	}
+
 	if err, bad := normalizeJSON([]any{s.Default, s.Enum}).(error); bad {
 		return fmt.Errorf("%s: default or enum: %w", at, err)
 	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
 		return fmt.Errorf("%s: pattern %q: %w", at, s.Pattern, err)
 	}
+
 	if s.Items != nil {
 		if err := s.Items.checkSchema(at+"[]", depth+1); err != nil {
 			return err
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if err := s.Properties[name].checkSchema(joinPath(at, name), depth+1); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -88,10 +94,12 @@ func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
 	}
+
 	same := func(other any) bool { return reflect.DeepEqual(normalizeJSON(other), value) }
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
 		return fmt.Errorf("%s: %s is none of %s", at, formatValue(value), formatValue(s.Enum))
 	}
+
 	switch v := value.(type) {
 	case string:
 		return s.checkText(at, v)
@@ -102,6 +110,7 @@ func (s Schema) checkValue(at string, value any) error {
 	case map[string]any:
 		return s.checkDictionary(at, v)
 	}
+
 	return nil
 }
 
@@ -130,6 +139,7 @@ func isType(name string, value any) (is bool) {
 	case "object":
 		_, is = value.(map[string]any)
 	}
+
 	return is
 }
 
@@ -141,9 +151,11 @@ func (s Schema) checkText(at, v string) error {
 	case s.MaxLength != nil && n > *s.MaxLength:
 		return fmt.Errorf("%s: %s is too long: %d characters, at most %d", at, formatValue(v), n, *s.MaxLength)
 	}
+
 	if match, err := regexp.MatchString(s.Pattern, v); err != nil || !match {
 		return fmt.Errorf("%s: %s does not match %q", at, formatValue(v), s.Pattern)
 	}
+
 	return nil
 }
 
@@ -154,6 +166,7 @@ func (s Schema) checkNumber(at string, v float64) error {
 	case s.Maximum != nil && v > *s.Maximum:
 		return fmt.Errorf("%s: %s is too large: at most %v", at, formatValue(v), *s.Maximum)
 	}
+
 	return nil
 }
 
@@ -161,11 +174,13 @@ func (s Schema) checkList(at string, v []any) error {
 	if s.Items == nil {
 		return nil
 	}
+
 	for i, item := range v {
 		if err := s.Items.checkValue(fmt.Sprintf("%s[%d]", at, i), item); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -175,24 +190,28 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 			return fmt.Errorf("%s is required", joinPath(at, name))
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, known := s.Properties[name]
 		if !known && bool(s.Closed) {
 			return fmt.Errorf("unknown parameter %s: known are %s",
 				joinPath(at, name), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "), "none"))
 		}
+
 		if known {
 			if err := p.checkValue(joinPath(at, name), v[name]); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
 func (s Schema) addDefaults(v map[string]any) map[string]any {
 	full := map[string]any{}
 	maps.Copy(full, v)
+
 	for name, p := range s.Properties {
 		given, is := full[name]
 		inner, isDictionary := given.(map[string]any)
@@ -203,6 +222,7 @@ func (s Schema) addDefaults(v map[string]any) map[string]any {
 			full[name] = p.addDefaults(inner)
 		}
 	}
+
 	return full
 }
 
@@ -243,5 +263,6 @@ func formatValue(value any) string {
 	if len(data) > 60 {
 		return strings.ToValidUTF8(string(data[:60]), "") + "..."
 	}
+
 	return string(data)
 }

@@ -47,6 +47,7 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 			err = fmt.Errorf("cannot use charm archive: %w", err)
 		}
 	}()
+
 	_, _, err = checkArchive(r, size, tools, defaultLimits())
 	return err
 }
@@ -60,6 +61,7 @@ func Verify(r io.ReaderAt, size int64, want string) error {
 	if got != want {
 		return fmt.Errorf("archive has sha256 %s, want %s: %w", got, want, ErrChecksum)
 	}
+
 	return nil
 }
 
@@ -73,6 +75,7 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 	if err != nil {
 		return nil, nil, err
 	}
+
 	res := newLinkResolver(links, tools)
 	return t, res, res.checkLinks()
 }
@@ -83,6 +86,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 			return err
 		}
 	}
+
 	t, res, err := checkArchive(r, size, opts.Tools, l)
 	if err != nil {
 		return err
@@ -93,6 +97,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 	if err := unpackInto(dir, t, res, opts); err != nil {
 		return errors.Join(osutil.InFolder(err, dir), os.RemoveAll(dir))
 	}
+
 	return nil
 }
 
@@ -102,6 +107,7 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 		return err
 	}
 	defer root.Close()
+
 	u := &unpacker{root: root, links: res, toolsDir: opts.ToolsDir, limits: t.limits}
 	entries := t.sortedEntries()
 	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
@@ -110,12 +116,14 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
+
 	slices.Reverse(entries) // a folder is finished after what is in it
 	for _, e := range append(entries, entry{name: ".", mode: fs.ModeDir | 0o755}) {
 		if err := u.finishEntry(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
 		}
 	}
+
 	if opts.Scratch || u.syncEach {
 		return nil
 	}
@@ -151,6 +159,7 @@ func (u *unpacker) createEntry(e entry) error {
 		}
 		return u.root.Symlink(target, e.name)
 	}
+
 	return u.writeFile(e)
 }
 
@@ -160,6 +169,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 		return err
 	}
 	defer r.Close()
+
 	if e.mode&0o111 != 0 {
 		defer osutil.BlockForks()()
 	}
@@ -168,11 +178,13 @@ func (u *unpacker) writeFile(e entry) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+
 	n, err := io.Copy(f, io.LimitReader(r, u.limits.unpacked-u.written+1))
 	u.written += n
 	if err != nil {
 		return err
 	}
+
 	return u.limits.checkUnpacked(u.written)
 }
 
@@ -182,6 +194,7 @@ func (u *unpacker) finishEntry(e entry) error {
 	if e.mode.Type() == fs.ModeSymlink {
 		return nil
 	}
+
 	if e.mode.IsDir() {
 		perm |= 0o700 // so that the charm can be replaced and removed
 	}
@@ -190,9 +203,11 @@ func (u *unpacker) finishEntry(e entry) error {
 		return err
 	}
 	defer f.Close()
+
 	if err := f.Chmod(perm); err != nil || !u.syncEach {
 		return err
 	}
+
 	return f.Sync()
 }
 
@@ -248,5 +263,6 @@ func formatSize(n int64) string {
 			return fmt.Sprintf("%d %s", n/unit.size, unit.name)
 		}
 	}
+
 	return fmt.Sprintf("%d bytes", n)
 }

@@ -25,10 +25,12 @@ func unmarshalPart(data []byte, key string, into any) error {
 	if key == "" {
 		return unmarshalCharm(data, into)
 	}
+
 	var parts map[string]yaml.Node
 	if err := unmarshalCharm(data, &parts); err != nil {
 		return err
 	}
+
 	part := parts[key]
 	return DecodeYAML(&part, into)
 }
@@ -47,6 +49,7 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err erro
 	if len(docs) > 1 {
 		return fmt.Errorf("line %d: a second document begins; there may be one", docs[1].Line)
 	}
+
 	if change != nil {
 		change(docs[0])
 	}
@@ -73,18 +76,21 @@ func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 	}
 	defer recoverParser(&err)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
+
 	for {
 		var doc yaml.Node
 		err := decoder.Decode(&doc)
 		if errors.Is(err, io.EOF) {
 			return docs, nil
 		}
+
 		if err == nil {
 			err = checkKeys(&doc)
 		}
 		if err != nil {
 			return nil, err
 		}
+
 		if len(doc.Content) == 1 && doc.Content[0].ShortTag() != "!!null" {
 			docs = append(docs, &doc)
 		}
@@ -99,11 +105,13 @@ func checkKeys(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > maxKeys {
 		return fmt.Errorf("line %d: a dictionary has %d keys, at most %d", n.Line, len(n.Content)/2, maxKeys)
 	}
+
 	for _, child := range n.Content {
 		if err := checkKeys(child); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -114,12 +122,14 @@ func dropDuplicateKeys(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
+
 	last := map[string]int{} // by key, where it stands
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; isPlainKey(key) {
 			last[key.Value] = i
 		}
 	}
+
 	kept := n.Content[:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !isPlainKey(key) || last[key.Value] == i {
@@ -144,6 +154,7 @@ func shortenError(err error) error {
 	if !ok {
 		return err
 	}
+
 	text := typeMismatch().ReplaceAllStringFunc(strings.Join(wrong.Errors, "; "), describeMismatch)
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "..."
@@ -167,6 +178,7 @@ func describeMismatch(complaint string) string {
 	case "map":
 		given = "a dictionary"
 	}
+
 	wanted := map[string]string{"string": "a string", "bool": "a boolean (true or false)"}[goType]
 	switch {
 	case wanted != "":
@@ -177,6 +189,7 @@ func describeMismatch(complaint string) string {
 	default:
 		wanted = "a dictionary"
 	}
+
 	return given + " is not " + wanted
 }
 
@@ -196,6 +209,7 @@ func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, into *T) error {
 	if err != nil {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, err)}}
 	}
+
 	if v, ok := value.(T); ok {
 		*into = v
 	}

@@ -74,6 +74,7 @@ func New(environ []string, child Child) []string {
 		}
 		env = append(env, word)
 	}
+
 	return env
 }
 

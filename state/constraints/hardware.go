@@ -122,6 +122,7 @@ func parseSize(text string) (uint64, error) {
 	if err != nil || n*scale > maxSize {
 		return 0, fmt.Errorf("%.40q is too much", text)
 	}
+
 	return uint64(math.Ceil(n * scale)), nil
 }
 

@@ -25,9 +25,11 @@ func Parse(text string) (Value, error) {
 			return Value{}, err
 		}
 	}
+
 	if name := v.firstSize(); isWanted(v.InstanceType) && name != "" {
 		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", name)
 	}
+
 	return v, nil
 }
 
@@ -36,6 +38,7 @@ func (v *Value) parsePair(part string) error {
 	if !ok || name == "" {
 		return fmt.Errorf("malformed constraint %q", part)
 	}
+
 	f, ok := v.findField(name)
 	if !ok {
 		return fmt.Errorf("unknown constraint %q", name)
@@ -61,6 +64,7 @@ func (v *Value) firstSize() string {
 			return size.name
 		}
 	}
+
 	return ""
 }
 
@@ -109,9 +113,11 @@ func (v Value) Over(base Value) Value {
 		base.CPUPower = nil
 		base.RootDisk = nil
 	}
+
 	if v.firstSize() != "" {
 		base.InstanceType = nil
 	}
+
 	return Value{
 		Arch: cmp.Or(v.Arch, base.Arch), Container: cmp.Or(v.Container, base.Container),
 		CPUCores: cmp.Or(v.CPUCores, base.CPUCores), CPUPower: cmp.Or(v.CPUPower, base.CPUPower),
@@ -152,6 +158,7 @@ func (v *Value) findField(name string) (field, bool) {
 	if i < 0 {
 		return field{}, false
 	}
+
 	return fields[i], true
 }
 
@@ -225,6 +232,7 @@ func parseTags(text string) ([]string, error) {
 			return nil, fmt.Errorf("%q is both wanted and excluded", name)
 		}
 	}
+
 	return tags, nil
 }
 

@@ -29,6 +29,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 		if err != nil {
 			return err
 		}
+
 		h.Name = env.Name
 		h.UUID = env.UUID
 		h.Provider = env.Provider
@@ -43,6 +44,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 	if err != nil {
 		return h, fmt.Errorf("cannot read the environment: %w", err)
 	}
+
 	list := make([]backupfile.Key, len(all))
 	for i, kv := range all {
 		list[i] = backupfile.Key{Key: kv.Key, Value: kv.Value}
@@ -50,6 +52,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 	if err := w.AddKeys(list); err != nil {
 		return h, err
 	}
+
 	h.Keys = len(list)
 	h.Blobs, err = backUpBlobs(ctx, s, w, all)
 	return h, err
@@ -65,10 +68,12 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	unused := func(kv keyspace.KeyValue) bool {
 		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		return ok && !used[sum]
 	}
+
 	return slices.DeleteFunc(all, unused), nil
 }
 
@@ -79,11 +84,13 @@ func backUpBlobs(
 	all []keyspace.KeyValue,
 ) (n int, err error) {
 	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
+
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
 		if !ok {
 			continue
 		}
+
 		err := w.Add(backupfile.BlobName(sum), func(to io.Writer) error {
 			blob, err := s.OpenBlob(ctx, sum)
 			if err != nil {
@@ -95,10 +102,12 @@ func backUpBlobs(
 		if err != nil {
 			return n, err
 		}
+
 		n++
 		p.Done += chunks
 		progress.Report(ctx, p)
 	}
+
 	return n, nil
 }
 
@@ -119,12 +128,14 @@ func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 	if err := c.checkFormat(); err != nil {
 		return nil, err
 	}
+
 	for _, k := range a.Keys {
 		if err := c.take(k); err != nil {
 			return nil, err
 		}
 		b.keys = append(b.keys, keyspace.KeyValue{Key: k.Key, Value: k.Value})
 	}
+
 	return b, c.checkEnvironment()
 }
 
@@ -139,9 +150,11 @@ func CheckBackup(path string) (h backupfile.Header, err error) {
 		if err := a.EachKey(c.take); err != nil {
 			return err
 		}
+
 		h = a.Header
 		return c.checkEnvironment()
 	})
+
 	return h, err
 }
 
@@ -173,6 +186,7 @@ func (c *backupCheck) take(k backupfile.Key) error {
 			return fmt.Errorf("%w: its blob %q is not whole", backupfile.ErrDamaged, sum)
 		}
 	}
+
 	if k.Key == keys.Environment {
 		c.environment = &kv
 	}
@@ -184,6 +198,7 @@ func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
 		return fmt.Errorf("%w: it has no environment", backupfile.ErrDamaged)
 	}
+
 	record, err := keyspace.Decode[state.Environment](*c.environment)
 	if err != nil {
 		return err
@@ -191,6 +206,7 @@ func (c *backupCheck) checkEnvironment() error {
 	if record.UUID != c.archive.UUID || record.Name != c.archive.Name {
 		return fmt.Errorf("%w: its header is of another environment", backupfile.ErrDamaged)
 	}
+
 	return nil
 }
 
@@ -221,6 +237,7 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 		}
 		b.sum = sum
 	}
+
 	value = make([]byte, keyspace.ChunkSize)
 	read, err := io.ReadFull(b.blob, value)
 	if errors.Is(err, io.ErrUnexpectedEOF) {

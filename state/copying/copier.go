@@ -45,6 +45,7 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 	if err := c.makeAlike(ctx, all); err != nil {
 		return CopySummary{}, err
 	}
+
 	back, err := sumStore(ctx, c.to)
 	if err != nil {
 		return CopySummary{}, err
@@ -53,6 +54,7 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
 			back.Keys, back.Bytes, want.Keys, want.Bytes, back.SHA256, want.SHA256)
 	}
+
 	return back, nil
 }
 
@@ -61,10 +63,12 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	if err != nil {
 		return err
 	}
+
 	progress.Report(ctx, c.progress)
 	if err := c.removeOthers(ctx, all, there); err != nil {
 		return err
 	}
+
 	for _, kv := range all {
 		c.sum.add(kv.Key, kv.Value)
 		if old, ok := findKey(there, kv.Key); !ok || string(old.Value) != string(kv.Value) {
@@ -74,11 +78,13 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 		}
 		c.reportStep(ctx)
 	}
+
 	for _, kv := range all {
 		if err := c.copyBlob(ctx, kv); err != nil {
 			return err
 		}
 	}
+
 	return c.flush(ctx)
 }
 
@@ -88,22 +94,26 @@ func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValu
 		if _, wanted := findKey(all, kv.Key); wanted {
 			continue
 		}
+
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
 			if err := c.put(ctx, store.Op{Key: keyspace.ChunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
 				return err
 			}
 		}
+
 		if err := c.put(ctx, store.Op{Key: kv.Key, Delete: true}); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
 // copyBlob does nothing for a key that is no blob's head.
 func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	sum, chunks, _ := blobOf(kv)
+
 	for n := range chunks {
 		key := keyspace.ChunkKey(sum, n)
 		chunk, ok, err := c.chunk(ctx, sum, n)
@@ -114,6 +124,7 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
+
 		if ok {
 			c.sum.add(key, chunk)
 		}
@@ -125,6 +136,7 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 		}
 		c.reportStep(ctx)
 	}
+
 	return nil
 }
 
@@ -140,6 +152,7 @@ func (c *copier) put(ctx context.Context, op store.Op) error {
 			return err
 		}
 	}
+
 	c.batch, c.size = append(c.batch, op), c.size+size
 	return nil
 }
@@ -148,12 +161,14 @@ func (c *copier) flush(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil
 	}
+
 	callFault(c.fault, "migrate-batch")
 	select {
 	case <-c.lockLost:
 		return errCopyLockLost
 	default:
 	}
+
 	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})
 	c.batch, c.size = nil, 0
 	return err
@@ -164,6 +179,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 	if err != nil {
 		return CopySummary{}, err
 	}
+
 	p := progress.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
 	s := newContentSum()
 	for _, kv := range all {
@@ -171,6 +187,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 		p.Done++
 	}
 	progress.Report(ctx, p)
+
 	for _, kv := range all {
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
@@ -179,6 +196,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 			if err != nil {
 				return CopySummary{}, err
 			}
+
 			if ok {
 				s.add(key, chunk)
 			}
@@ -186,6 +204,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 			progress.Report(ctx, p)
 		}
 	}
+
 	return s.result(), nil
 }
 

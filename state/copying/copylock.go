@@ -29,6 +29,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
+
 	l := &copyLock{
 		state:   s,
 		session: session,
@@ -37,6 +38,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 	if err := l.acquire(ctx, unless); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}
+
 	return l, nil
 }
 
@@ -44,6 +46,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
+
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
 			for _, key := range []string{keys.Moved, keys.CopyLock} { // they may be there
@@ -51,9 +54,11 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 					return err
 				}
 			}
+
 			if err := checkNobodyRuns(tx, unless); err != nil {
 				return err
 			}
+
 			return tx.Keys().PutLeased(keys.CopyLock, l.record, l.session)
 		})
 		if !errors.Is(err, errOtherCopyRuns) || l.state.AwaitAbsent(limit, keys.CopyLock) != nil {
@@ -88,6 +93,7 @@ func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range kvs {
 			p, err := keyspace.Decode[keyspace.Presence](kv)
 			if err != nil {
@@ -97,12 +103,14 @@ func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
 				fmt.Sprintf("%s (process %d on host %q)", describeWorker(kv.Key), p.PID, p.Host))
 		}
 	}
+
 	if len(running) == 0 {
 		return nil
 	}
 	if len(running) == 1 && strings.HasPrefix(running[0], otherCopy) {
 		return keyspace.Refuse(errOtherCopyRuns, "there still runs: %s", running[0])
 	}
+
 	const shown = 10
 	text := strings.Join(running[:min(shown, len(running))], ", ")
 	if more := len(running) - shown; more > 0 {
@@ -118,6 +126,7 @@ func describeWorker(key string) string {
 	if what, ok := strings.CutPrefix(key, keys.Leaders); ok {
 		return "the leader of " + what
 	}
+
 	return otherCopy
 }
 
@@ -154,15 +163,18 @@ func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) err
 	if prefix == keyspace.BlobsPrefix {
 		return nil
 	}
+
 	if prefix != "" {
 		kv, err := v.Keys().GetKV(prefix)
 		if err != nil {
 			return err
 		}
+
 		if kv.Revision != 0 {
 			*all = append(*all, kv)
 		}
 	}
+
 	for c := byte(' '); c < 0x7f; c++ {
 		next := prefix + string(c)
 		if strings.HasPrefix(keyspace.BlobsPrefix, next) {
@@ -171,12 +183,14 @@ func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) err
 			}
 			continue
 		}
+
 		kvs, err := v.Keys().List(next)
 		if err != nil {
 			return err
 		}
 		*all = append(*all, kvs...)
 	}
+
 	return nil
 }
 
@@ -198,6 +212,7 @@ func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	if err != nil {
 		return "", 0, false
 	}
+
 	return sum, head.Chunks(), true
 }
 
@@ -235,6 +250,7 @@ func beginCopy(
 	check func(tx *state.Tx, empty bool) error,
 ) error {
 	draft.Since = time.Now().UTC()
+
 	return to.Update(ctx, func(tx *state.Tx) (err error) {
 		still := empty
 		if empty {
@@ -244,9 +260,11 @@ func beginCopy(
 			}
 			still = !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) })
 		}
+
 		if err := check(tx, still); err != nil {
 			return err
 		}
+
 		tx.Keys().Remove(keys.Format)
 		tx.Keys().Remove(keys.Moved)
 		return tx.Keys().Put(keys.PartialCopy, draft)

@@ -48,6 +48,7 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 		return c, fmt.Errorf("cannot open %q: %w", m.From, err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
+
 	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
 		return c, err
@@ -73,6 +74,7 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+
 	draft, ok, err := readRecord[state.PartialCopy](ctx, state.OpenIn(to), keys.PartialCopy)
 	if err != nil {
 		return err
@@ -80,6 +82,7 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 	if !ok {
 		return keyspace.Refuse(state.ErrNotFound, "there is no migration to %q under way", url)
 	}
+
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
 	return m.finishMove(ctx, to)
 }
@@ -97,23 +100,28 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
 	}
+
 	for range maxCopyRounds {
 		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) &&
 			!errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}
+
 	if err != nil {
 		return c, fmt.Errorf("cannot copy the environment: %w", err)
 	}
+
 	callFault(m.Fault, "migrate-moved")
 	if _, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: s.format}}}); err != nil {
 		return c, fmt.Errorf("cannot make the copy an environment: %w", err)
 	}
+
 	callFault(m.Fault, "migrate-founded")
 	if err := m.Switch(); err != nil {
 		return c, err
 	}
+
 	callFault(m.Fault, "migrate-switched")
 	return c, nil
 }
@@ -124,6 +132,7 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 			return err
 		}
 	}
+
 	_, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.PartialCopy, Delete: true}}})
 	return err
 }
@@ -136,10 +145,12 @@ func removeMovedStore(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
+
 	_, left, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
 	if err = errors.Join(err, st.Close()); err != nil || !left {
 		return err // somebody else's by now
 	}
+
 	return storeurl.Remove(ctx, url)
 }
 
@@ -177,6 +188,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	if s.copyLock, err = acquireCopyLock(ctx, from, to, occupantPrefixes()); err != nil {
 		return nil, err
 	}
+
 	return s, nil
 }
 
@@ -192,10 +204,12 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 		return keyspace.Refuse(state.ErrStoreExists,
 			"cannot migrate to %q: the environment lies there already", m.To)
 	}
+
 	there, err := readContents(ctx, to)
 	if err != nil {
 		return err
 	}
+
 	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
 	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
 		return s.checkTarget(tx, m.To, empty)
@@ -207,6 +221,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	if err != nil {
 		return err
 	}
+
 	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
 	if err != nil {
 		return err
@@ -228,6 +243,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url,
 			env.Name)
 	}
+
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
@@ -244,6 +260,7 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 		revision, err = v.Revision()
 		return err
 	})
+
 	return revision, err
 }
 
@@ -253,10 +270,12 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 	if err != nil {
 		return err
 	}
+
 	_, err = s.state.Store().Commit(ctx, store.Txn{
 		Conds: []store.Cond{{Prefix: "", Revision: revision}},
 		Ops:   []store.Op{{Key: keys.Moved, Value: value}},
 	})
+
 	return err
 }
 
@@ -271,6 +290,7 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return CopySummary{}, err
 	}
+
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
 		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
@@ -279,5 +299,6 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return back, err
 	}
+
 	return back, s.markMoved(ctx, m.To, revision)
 }

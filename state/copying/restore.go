@@ -49,16 +49,19 @@ func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySu
 	if err != nil {
 		return c, err
 	}
+
 	if r.Replace {
 		if err := r.setAsideReplaced(); err != nil {
 			return c, err
 		}
 	}
+
 	to, err := storeurl.Create(ctx, r.URL)
 	if err != nil {
 		return c, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+
 	return r.restoreTo(ctx, from, to)
 }
 
@@ -72,6 +75,7 @@ func (r Restoration) setAsideReplaced() error {
 	if err != nil {
 		return err
 	}
+
 	if folder != "" && r.SetAside != nil {
 		r.SetAside(folder)
 	}
@@ -88,10 +92,12 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		return c, err
 	}
 	defer func() { err = errors.Join(err, lock.release(ctx)) }()
+
 	there, err := readContents(ctx, to)
 	if err != nil {
 		return c, err
 	}
+
 	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
 	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
 		return r.checkTarget(tx, from, empty)
@@ -99,6 +105,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	if err != nil {
 		return c, err
 	}
+
 	if r.Begun != nil {
 		r.Begun()
 	}
@@ -107,19 +114,23 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
+
 	if r.Replace {
 		if err := endAgents(ctx, lock.state, all); err != nil {
 			return c, err
 		}
 	}
+
 	copier := &copier{chunk: from.readChunk, to: to, fault: r.Fault, lockLost: lock.session.Done()}
 	if c, err = copier.copyAll(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}
+
 	callFault(r.Fault, "restore-copied")
 	if err := r.finishTarget(ctx, lock.state); err != nil {
 		return c, err
 	}
+
 	callFault(r.Fault, "restore-founded")
 	return c, nil
 }
@@ -152,6 +163,7 @@ func FindRestored(
 		found = env.Restored == source.String() && !held
 		return err
 	})
+
 	return env, found && err == nil, err
 }
 
@@ -164,6 +176,7 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 		return err
 	}
 	env, err := tx.Environment()
+
 	switch {
 	case err != nil && !errors.Is(err, state.ErrNotFound):
 		return err
@@ -176,6 +189,7 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 		return keyspace.Refuse(state.ErrStoreExists,
 			"cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
 	}
+
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
@@ -190,6 +204,7 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 			}
 		}
 	}
+
 	for _, prefix := range []string{keys.Presences, keys.Leaders} {
 		kvs, err := state.Read(ctx, s, func(v *state.View) ([]keyspace.KeyValue, error) {
 			return v.Keys().List(prefix)
@@ -197,12 +212,14 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range kvs {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Delete: true}); err != nil {
 				return err
 			}
 		}
 	}
+
 	return c.flush(ctx)
 }
 
@@ -215,6 +232,7 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 			return fmt.Errorf("cannot have storage made again: %w", err)
 		}
 	}
+
 	return s.Update(ctx, func(tx *state.Tx) error {
 		tx.Keys().Remove(keys.PartialCopy)
 		return tx.Keys().Put(keys.Format, state.FormatRecord{Format: state.FormatVersion})
@@ -251,6 +269,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		if a.Status != state.ActionRunning {
 			continue
 		}
+
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			return tx.EndAction(a.ID, state.ActionFailed, end, time.Now())
 		})
@@ -258,6 +277,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -268,6 +288,7 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	for _, one := range all {
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			if slices.Contains(r.Storage, one.ID) {
@@ -279,6 +300,7 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -294,6 +316,7 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, old.Close()) }()
+
 	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
 		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // it may be there
 			return err
@@ -302,7 +325,9 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 		if err != nil || env.UUID != uuid {
 			return err
 		}
+
 		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	})
+
 	return state.IgnoreNotFound(err)
 }

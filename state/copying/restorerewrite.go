@@ -21,6 +21,7 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 	if err := w.sortUnits(); err != nil {
 		return nil, err
 	}
+
 	for _, kv := range from.keys {
 		if isClaimKey(kv.Key) || r.Replace && isCounterKey(kv.Key) || !w.keepsKey(kv.Key) {
 			continue
@@ -30,6 +31,7 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 		}
 		all = append(all, kv)
 	}
+
 	all = append(all, w.marks...)
 	if r.Replace {
 		ids, err := raiseCounters(from.keys, there)
@@ -42,6 +44,7 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 		}
 		all = slices.Concat(all, ids, claims)
 	}
+
 	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
 	return all, nil
 }
@@ -67,11 +70,13 @@ func (w *rewriter) sortUnits() error {
 		if err != nil {
 			return err
 		}
+
 		folder := backupfile.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
 		if !w.Replace && !w.from.archive.Has(folder) {
 			w.unitsAnew[unit] = true
 			continue
 		}
+
 		_, hasStorage := findKey(w.from.keys, keys.UnitStorage(unit))
 		if w.Adopt && !hasStorage {
 			continue
@@ -82,6 +87,7 @@ func (w *rewriter) sortUnits() error {
 		}
 		w.marks = append(w.marks, keyspace.KeyValue{Key: keys.Restored(unit), Value: value})
 	}
+
 	return nil
 }
 
@@ -100,6 +106,7 @@ func (w *rewriter) keepsKey(key string) bool {
 		parts[2] == "members" {
 		return !w.unitsAnew[parts[3]]
 	}
+
 	return w.Replace || key != keys.Provisioner
 }
 
@@ -118,6 +125,7 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 			u.Resolved, u.ResolvedRelations = state.Unresolved, nil
 		})
 	}
+
 	return kv.Value, nil
 }
 
@@ -126,11 +134,13 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	f(&doc)
 	value, err := keyspace.Encode(kv.Key, doc)
 	if err != nil {
 		return nil, err
 	}
+
 	return carry.Over(kv.Value, value, doc), nil
 }
 
@@ -144,6 +154,7 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 			return nil, err
 		}
 	}
+
 	return rewriteRecord(kv, func(e *state.Environment) {
 		e.Restored = w.from.String()
 		if w.Replace {
@@ -155,6 +166,7 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 		} else {
 			e.Incarnation = 0
 		}
+
 		if w.Change != nil {
 			w.Change(e)
 		}
@@ -167,6 +179,7 @@ func holdWithoutInstance(id string, m *state.Machine) {
 		m.Status, m.Message = state.MachinePending, ""
 		return
 	}
+
 	why := fmt.Sprintf("restored: its instance is the old environment's; juju resolved %s starts another", id)
 	m.InstanceID = ""
 	m.Status = state.MachineError
@@ -195,6 +208,7 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 			epochs[kv.Key] = max(epochs[kv.Key], c.Epoch, time.Now().Unix())
 		}
 	}
+
 	return encodeAll(epochs, func(n int64) any { return keyspace.ClaimRecord{Epoch: n + 1} })
 }
 
@@ -215,12 +229,14 @@ func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, erro
 			if err != nil {
 				return nil, err
 			}
+
 			if _, known := findKey(there, kv.Key); i == 0 && !known {
 				n += skippedIDs
 			}
 			next[kv.Key] = max(next[kv.Key], n)
 		}
 	}
+
 	return encodeAll(next, func(n int) any { return n })
 }
 
@@ -232,5 +248,6 @@ func encodeAll[T any](docs map[string]T, doc func(T) any) (all []keyspace.KeyVal
 		}
 		all = append(all, kv)
 	}
+
 	return all, nil
 }

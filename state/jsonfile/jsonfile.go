@@ -36,6 +36,7 @@ func readRegular(path string) []byte {
 	if err != nil {
 		return nil
 	}
+
 	return bytes.TrimSpace(data)
 }
 
@@ -51,5 +52,6 @@ func Read(path string, doc any) (there bool, err error) {
 	if err := json.Unmarshal(data, doc); err != nil {
 		return true, fmt.Errorf("cannot read %q: %w", path, err)
 	}
+
 	return true, nil
 }

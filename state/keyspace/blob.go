@@ -71,6 +71,7 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 	if len(data) > MaxBlob {
 		return nil, "", fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
 	}
+
 	return data, osutil.Digest(data), nil
 }
 
@@ -93,25 +94,30 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	if err != nil {
 		return BlobHead{}, err
 	}
+
 	stale := time.Since(head.Touched) > MinBlobGrace/4
 	if head.Complete && !stale {
 		return head, nil
 	}
+
 	if head.Revision == 0 || stale {
 		if head, err = s.putBlobHead(ctx, sum, c.size, head); err != nil || head.Complete {
 			return head, err
 		}
 	}
+
 	for n := range head.Chunks() {
 		chunk, err := c.chunk(n)
 		if err != nil {
 			return BlobHead{}, err
 		}
+
 		op := store.Op{Key: ChunkKey(sum, n), Value: chunk, Quiet: true}
 		if _, err := s.store.Commit(ctx, store.Txn{Ops: []store.Op{op}}); err != nil {
 			return BlobHead{}, err
 		}
 	}
+
 	head.Complete = true
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
@@ -123,6 +129,7 @@ func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old Blo
 	if err != nil {
 		return BlobHead{}, err
 	}
+
 	cond := store.Cond{Key: op.Key, Revision: old.Revision}
 	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: []store.Op{op}})
 	return head, err
@@ -134,6 +141,7 @@ func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	if err != nil {
 		return store.Op{}, err
 	}
+
 	value = carry.Over([]byte(head.stored), value, head)
 	return store.Op{Key: key, Value: value, Quiet: true}, nil
 }
@@ -200,14 +208,17 @@ func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 		if err != nil {
 			return err
 		}
+
 		head.Touched = time.Now().UTC()
 		op, err := blobHeadOp(sum, head)
 		if err != nil {
 			return err
 		}
+
 		t.Conds = append(t.Conds, store.Cond{Key: op.Key, Revision: head.Revision})
 		t.Ops = append(t.Ops, op)
 	}
+
 	return nil
 }
 

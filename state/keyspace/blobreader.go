@@ -27,6 +27,7 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	if !head.Complete {
 		return nil, Refuse(ErrNotFound, "blob %q not found", sum)
 	}
+
 	next := func(n int) ([]byte, error) {
 		return Read(ctx, s, func(v *View) ([]byte, error) { return v.readChunk(sum, n) })
 	}
@@ -42,6 +43,7 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	next := func(n int) ([]byte, error) { return v.readChunk(sum, n) }
 	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
 }
@@ -79,6 +81,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	if r.rest.Len() == 0 {
 		return 0, r.err
 	}
+
 	return r.rest.Read(p)
 }
 
@@ -90,6 +93,7 @@ func (r *blobReader) nextChunk() error {
 	if err != nil {
 		return fmt.Errorf("cannot read blob: %w", err)
 	}
+
 	r.index++
 	r.read += int64(len(chunk))
 	r.hash.Write(chunk)
@@ -113,19 +117,23 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 	if err != nil {
 		return err
 	}
+
 	unchanged := func() []store.Cond { return []store.Cond{{Key: op.Key, Revision: head.Revision}} }
 	if head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: []store.Op{op}}); err != nil {
 		return err
 	}
+
 	var chunks []store.Op
 	for n := range head.Chunks() {
 		chunks = append(chunks, store.Op{Key: ChunkKey(sum, n), Delete: true, Quiet: true})
 	}
+
 	for ops := range slices.Chunk(chunks, MaxRemovedKeys) {
 		if _, err := s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: ops}); err != nil {
 			return err
 		}
 	}
+
 	last := []store.Op{{Key: op.Key, Delete: true, Quiet: true}}
 	_, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: last})
 	return err
@@ -154,6 +162,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err
 	}
+
 	tell := func(n int) {
 		progress.Report(ctx, progress.Steps{
 			What:  "MiB stored",
@@ -161,6 +170,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 			Total: int(size >> 20),
 		})
 	}
+
 	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
 	if err != nil {
 		return sum, size, fmt.Errorf("cannot store blob: %w", err)
@@ -177,6 +187,7 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	if size > MaxFile {
 		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxFile>>20)
 	}
+
 	return sum, size, nil
 }
 
@@ -184,6 +195,7 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 // has not the sum.
 func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
 	var seen hash.Hash
+
 	return blobContent{size: size, chunk: func(n int) ([]byte, error) {
 		if n == 0 {
 			seen = sha256.New()
@@ -193,11 +205,13 @@ func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobCo
 		if _, err := r.ReadAt(chunk, from); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
+
 		seen.Write(chunk)
 		tell(n)
 		if last := from+int64(len(chunk)) == size; last && hex.EncodeToString(seen.Sum(nil)) != sum {
 			return nil, errFileChanged
 		}
+
 		return chunk, nil
 	}}
 }

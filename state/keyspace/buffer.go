@@ -42,6 +42,7 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
 	}
+
 	kv, ok := b.memory.recall(key)
 	if ok {
 		b.recalled[key] = true
@@ -77,6 +78,7 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 			b.reads[op.Key] = store.KV{}
 		}
 	}
+
 	for key, kv := range b.reads {
 		switch {
 		case s.isOwn == nil || !s.isOwn(key):
@@ -109,14 +111,17 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if kv, ok := b.reads[key]; ok {
 		return kv, true
 	}
+
 	prefix, ok := coveringPrefix(key, b.lists)
 	if !ok {
 		return store.KV{}, false
 	}
+
 	i, found := slices.BinarySearchFunc(b.lists[prefix], key, CompareKey)
 	if !found {
 		return store.KV{Key: key}, true
 	}
+
 	return b.lists[prefix][i], true
 }
 
@@ -150,15 +155,18 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	if len(b.writes) == 0 {
 		return kvs
 	}
+
 	out := slices.DeleteFunc(slices.Clone(kvs), func(kv store.KV) bool {
 		_, written := b.writes[kv.Key]
 		return written
 	})
+
 	for key, op := range b.writes {
 		if !op.Delete && strings.HasPrefix(key, prefix) {
 			out = append(out, store.KV{Key: key, Value: op.Value})
 		}
 	}
+
 	slices.SortFunc(out, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }
@@ -172,11 +180,13 @@ func (b *txBuffer) buildTxn(revision int64) store.Txn {
 			t.Ops = append(t.Ops, op)
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(b.reads)) {
 		if _, covered := coveringPrefix(key, b.lists); !covered || b.recalled[key] {
 			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: b.reads[key].Revision})
 		}
 	}
+
 	for _, prefix := range slices.Sorted(maps.Keys(b.lists)) {
 		t.Conds = append(t.Conds, store.Cond{Prefix: prefix, Revision: revision})
 	}
@@ -192,6 +202,7 @@ func (b *txBuffer) isNoop(op store.Op) bool {
 	case op.Delete:
 		return kv.Revision == 0
 	}
+
 	return kv.Revision != 0 && carry.Same(kv.Value, op.Value)
 }
 
@@ -235,6 +246,7 @@ func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc a
 	if errors.Is(err, store.ErrConflict) {
 		return 0, nil
 	}
+
 	return revision, err
 }
 
@@ -266,6 +278,7 @@ func (l *Leadership) PutIf(
 			return 0, err
 		}
 	}
+
 	return l.session.space.putIf(ctx,
 		[]store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
 }
@@ -282,6 +295,7 @@ func (l *Leadership) readRevision(ctx context.Context) (int64, error) {
 		if err != nil || !l.session.Wrote(p) {
 			return 0, err
 		}
+
 		return kv.Revision, nil
 	})
 }

@@ -84,6 +84,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		by.PID = 0
 		by.Start = ""
 	}
+
 	err = c.space.Update(ctx, func(tx *Tx) error {
 		doubt = false
 		if check := c.target.CheckExists; check != nil {
@@ -91,6 +92,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 				return err
 			}
 		}
+
 		d, _, err := Load[ClaimRecord](tx, c.target.Key)
 		if err != nil {
 			return err
@@ -98,6 +100,7 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		if c.joining && d.Holder != nil && d.Holder.SamePlace(by) {
 			return nil
 		}
+
 		v, why := d.decide(c.claimant)
 		if v == claimDoubtful {
 			if v, why, err = c.settleDoubt(tx, *d.Holder, waited); err != nil {
@@ -110,11 +113,13 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		if doubt = v == claimDoubtful; doubt {
 			return nil
 		}
+
 		return tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
 	})
 	if err != nil || doubt {
 		return doubt, err
 	}
+
 	return false, c.adoptRevision(ctx)
 }
 
@@ -126,6 +131,7 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 	if lives {
 		return claimRefused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
 	}
+
 	return claimGranted, "", err
 }
 
@@ -148,6 +154,7 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 	if !c.isOwner(d) {
 		return c.markLost(d)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.epoch, c.state.revision = d.Epoch, kv.Revision
@@ -169,6 +176,7 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 		d, err = Decode[ClaimRecord](kv)
 		return err
 	})
+
 	return kv, d, err
 }
 
@@ -179,6 +187,7 @@ func (c *Claim) markLost(d ClaimRecord) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.state.lostErr == nil {
 		c.state.lostErr = Refuse(ErrClaimLost, "the claim was lost: %s", why)
 	}
@@ -192,6 +201,7 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 		if err := c.current().lostErr; err != nil {
 			return err
 		}
+
 		fence := c.fenceCond()
 		err := c.space.Update(ctx, func(tx *Tx) error {
 			tx.buffer.fence = fence
@@ -215,6 +225,7 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case kv.Revision == c.fenceCond().Revision:
 		return nil
@@ -227,6 +238,7 @@ func (c *Claim) reconcile(ctx context.Context) error {
 		}
 		return err
 	}
+
 	return c.markLost(d)
 }
 
@@ -238,6 +250,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 		if err == nil {
 			err = c.reconcile(ctx)
 		}
+
 		switch {
 		case errors.Is(err, ErrClaimLost):
 			return err
@@ -247,6 +260,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}
+
 	return nil
 }
 
@@ -258,9 +272,11 @@ func (c *Claim) awaitChange(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	fence := c.fenceCond()
 	if kv.Revision != fence.Revision {
 		return nil
 	}
+
 	return c.space.Await(ctx, fence.Revision, Scope{Keys: []string{fence.Key}})
 }

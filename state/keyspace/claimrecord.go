@@ -75,6 +75,7 @@ const (
 
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
+
 	switch {
 	case h == nil:
 		return claimGranted, ""
@@ -93,6 +94,7 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives",
 			h, h.Since.Format(time.DateTime+" MST"))
 	}
+
 	return claimGranted, ""
 }
 
@@ -102,11 +104,13 @@ func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	if r.Holder == nil || by == nil || !r.Holder.SamePlace(*by) {
 		return n
 	}
+
 	n.FormerBoots = r.FormerBoots
 	if old := r.Holder.Boot; old != "" && old != by.Boot {
 		n.FormerBoots = append(slices.Clone(r.FormerBoots), old)
 		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
 	}
+
 	return n
 }
 
@@ -126,6 +130,7 @@ func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	if err != nil {
 		return err
 	}
+
 	n := d.nextRecord(to, 0)
 	n.FormerBoots = nil
 	return tx.Put(key, n)

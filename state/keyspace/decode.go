@@ -71,6 +71,7 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 	if err != nil {
 		return nil, err
 	}
+
 	var all []T
 	for _, kv := range kvs {
 		rest := kv.Key[len(prefix):]
@@ -81,9 +82,11 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 		if err != nil {
 			return nil, err
 		}
+
 		name(&doc, rest)
 		all = append(all, doc)
 	}
+
 	return all, nil
 }
 

@@ -17,6 +17,7 @@ func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 			if err := b.forget(nil); err != nil {
 				return err
 			}
+
 			return s.explainConflict(ctx, b)
 		})
 	})

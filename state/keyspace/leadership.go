@@ -23,8 +23,10 @@ func (s *Session) Campaign(ctx context.Context, key, unit string) (*Leadership, 
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
 	}
+
 	ctx, cancel := s.withSession(ctx)
 	defer cancel()
+
 	err := s.acquireLeaderKey(ctx, key, unit)
 	if err != nil {
 		s.unregisterCampaign(key)
@@ -33,6 +35,7 @@ func (s *Session) Campaign(ctx context.Context, key, unit string) (*Leadership, 
 		}
 		return nil, fmt.Errorf("cannot campaign for %q: %w", key, err)
 	}
+
 	l := &Leadership{session: s, key: key, resigned: make(chan struct{}), done: make(chan struct{})}
 	if !s.startTask(l.awaitEnd) {
 		l.awaitEnd() // it ends at once
@@ -51,6 +54,7 @@ func (s *Session) withSession(ctx context.Context) (context.Context, context.Can
 		case <-ctx.Done():
 		}
 	})
+
 	if !begun {
 		cancel(ErrSessionLost)
 	}
@@ -63,6 +67,7 @@ func (s *Session) registerCampaign(key string) bool {
 	if s.campaigns[key] {
 		return false
 	}
+
 	s.campaigns[key] = true
 	return true
 }
@@ -82,12 +87,14 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key, unit string) error 
 			if leader = old; err != nil || stands {
 				return err
 			}
+
 			leader = s.NewPresence(unit)
 			return tx.PutLeased(key, leader, s)
 		})
 		if err != nil {
 			return err
 		}
+
 		if s.Wrote(leader) {
 			return nil
 		}
@@ -125,6 +132,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 		tx.Remove(l.key)
 		return nil
 	})
+
 	close(l.resigned)
 	<-l.done
 	l.session.unregisterCampaign(l.key)

@@ -48,6 +48,7 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot begin session: %w", err)
 	}
+
 	return &Session{
 		space:     s,
 		lease:     lease,
@@ -87,6 +88,7 @@ func (s *Session) startTask(f func()) (begun bool) {
 	if isClosed(s.closed) {
 		return false
 	}
+
 	s.tasks.Go(f)
 	return true
 }
@@ -119,6 +121,7 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 		if !ok || !s.Wrote(p) {
 			return Refuse(ErrSessionLost, "session lost: %s is not held by it any more", key)
 		}
+
 		return f(tx)
 	})
 }
@@ -156,6 +159,7 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	if s, _, ok := p.liveSession(); ok {
 		return s, nil
 	}
@@ -163,6 +167,7 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.session, p.announced = s, make(chan struct{})
@@ -205,10 +210,12 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 		if _, err := p.Session(ctx); err != nil {
 			return nil, err
 		}
+
 		s, announced, ok := p.liveSession()
 		if !ok {
 			continue // lost meanwhile
 		}
+
 		select {
 		case <-announced:
 			return s, nil

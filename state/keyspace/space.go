@@ -69,6 +69,7 @@ func open(
 	if err != nil {
 		return nil, err
 	}
+
 	if below {
 		st = &prefixed{Store: st, prefix: prefix}
 	}

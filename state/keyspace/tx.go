@@ -38,6 +38,7 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
 		s.forgetAllIfLost(err)
+
 		switch {
 		case errors.Is(err, errRecalled):
 			continue
@@ -46,6 +47,7 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 		case !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost):
 			return err
 		}
+
 		if err := backOff(ctx, attempt); err != nil {
 			return fmt.Errorf("cannot update: %d conflicts with others: %w", attempt+1, err)
 		}
@@ -59,27 +61,32 @@ func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b
 	if err != nil {
 		return err
 	}
+
 	reader := &failingSnapshot{Snapshot: snap}
 	v := &View{ctx: ctx, snap: reader, buffer: &txBuffer{
 		reads: map[string]store.KV{}, lists: map[string][]store.KV{}, writes: map[string]store.Op{}, blobs: map[string][]byte{},
 		assumed: map[string]bool{}, memory: s.memory.Load(), recalled: map[string]bool{},
 	}}
 	defer v.close()
+
 	if err := f(&Tx{v}); err != nil {
 		if reader.err == nil {
 			err = v.buffer.forget(err)
 		}
 		return err
 	}
+
 	if reader.err != nil { // whoever reads several things may look at one error only
 		return reader.err
 	}
+
 	revision := int64(0)
 	if len(v.buffer.lists) > 0 {
 		if revision, err = snap.Revision(ctx); err != nil {
 			return err
 		}
 	}
+
 	v.close()
 	return finish(v.buffer, revision)
 }
@@ -90,13 +97,16 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	if len(t.Ops) == 0 {
 		return b.forget(nil)
 	}
+
 	t.Conds = append(t.Conds, s.guardConds(b)...)
 	if err := s.attachBlobs(ctx, &t, b.blobs); err != nil {
 		return err
 	}
+
 	begun := time.Now()
 	revision, err := s.store.Commit(ctx, t)
 	s.Metrics.Observe(time.Since(begun), "bijou_store_commit_seconds", "result", metrics.Result(err == nil))
+
 	switch {
 	case err == nil:
 		s.remember(b, t.Ops, revision)
@@ -109,6 +119,7 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	case errors.Is(err, store.ErrTooLarge):
 		return b.forget(fmt.Errorf("cannot update: its caller must work in batches: %w", err))
 	}
+
 	return err
 }
 
@@ -128,6 +139,7 @@ func (tx *Tx) Put(key string, doc any) error {
 	if err != nil {
 		return err
 	}
+
 	tx.buffer.writes[key] = store.Op{Key: key, Value: carry.Over(tx.buffer.current(key), value, doc)}
 	return nil
 }
@@ -140,6 +152,7 @@ func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
 	if err != nil {
 		return err
 	}
+
 	tx.buffer.writes[key] = store.Op{Key: key, Value: value, Lease: s.lease.ID()}
 	return nil
 }
@@ -181,6 +194,7 @@ func (tx *Tx) Writes() (changes []Change) {
 		}
 		changes = append(changes, Change{KeyValue: KeyValue{Key: key, Value: op.Value}, Deleted: op.Delete})
 	}
+
 	return changes
 }
 
@@ -195,6 +209,7 @@ func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 			conds = append(conds, store.Cond{Key: g.Key})
 		}
 	}
+
 	return conds
 }
 
@@ -219,10 +234,12 @@ func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 		if err := b.checkFence(v); err != nil {
 			return err
 		}
+
 		for _, g := range s.guards {
 			if !g.holds(b) {
 				continue
 			}
+
 			kv, err := v.GetKV(g.Key)
 			if err != nil {
 				return err
@@ -231,6 +248,7 @@ func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 				return g.Explain(kv)
 			}
 		}
+
 		return nil
 	})
 }
@@ -242,6 +260,7 @@ func (b *txBuffer) checkFence(v *View) error {
 	if b.fence.Key == "" {
 		return nil
 	}
+
 	kv, err := v.GetKV(b.fence.Key)
 	if err != nil {
 		return err
@@ -259,12 +278,14 @@ func (tx *Tx) RemoveBelow(prefix string, limit int) (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for i, kv := range kvs {
 		if i == limit {
 			return len(kvs) - limit, nil
 		}
 		tx.Remove(kv.Key)
 	}
+
 	return 0, nil
 }
 
@@ -281,10 +302,12 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 		if err != nil {
 			return err
 		}
+
 		for _, kv := range kvs[:min(MaxFewRemoved, len(kvs))] {
 			tx.Remove(kv.Key)
 		}
 	}
+
 	return nil
 }
 
@@ -300,6 +323,7 @@ func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 		kvs, err = tx.List(prefix)
 		return len(kvs) == 0, err
 	}
+
 	_, _, err = tx.Get(kvs[len(kvs)-1].Key)
 	return false, err
 }
@@ -315,5 +339,6 @@ func (s *Space) RemoveKeys(ctx context.Context, keys []string) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -46,8 +46,10 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error)
 	if err != nil {
 		return err
 	}
+
 	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}}
 	defer v.close()
+
 	return f(v)
 }
 
@@ -125,6 +127,7 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	if op, written := v.buffer.writes[key]; written {
 		return op.Value, !op.Delete, nil
 	}
+
 	kv, err := v.buffer.get(v, key)
 	return kv.Value, kv.Revision != 0, err
 }
@@ -142,6 +145,7 @@ func (v *View) Prefetch(keys ...string) error {
 			return nil
 		}
 	}
+
 	return v.snap.Prefetch(v.ctx, keys...)
 }
 
@@ -182,6 +186,7 @@ func (v *View) HasUnguarded(key string) (there bool, err error) {
 			return !op.Delete, nil
 		}
 	}
+
 	_, there, err = v.snap.Get(v.ctx, key)
 	return there, err
 }
@@ -220,6 +225,7 @@ func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 			c.Prefix = p.prefix + c.Prefix
 		}
 	}
+
 	for i := range whole.Ops {
 		whole.Ops[i].Key = p.prefix + whole.Ops[i].Key
 	}

@@ -53,11 +53,13 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 		prefixes = append(prefixes, sc.Prefixes...)
 		prefixes = append(prefixes, sc.Keys...)
 	}
+
 	slices.Sort(prefixes)
 	w, err := s.store.Watch(ctx, after, slices.Compact(prefixes)...)
 	if err != nil {
 		return nil, err
 	}
+
 	return &Watcher{w, scopes, s}, nil
 }
 
@@ -82,6 +84,7 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 		kv := KeyValue{Key: e.Key, Value: e.Value, Revision: batch.Revision}
 		changes = append(changes, Change{KeyValue: kv, Deleted: e.Deleted})
 	}
+
 	return changes, err
 }
 
@@ -92,12 +95,14 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 			w.space.forgetAllIfLost(err)
 			return store.Batch{}, err
 		}
+
 		touched := store.Batch{Revision: batch.Revision}
 		for _, e := range batch.Events {
 			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.Has(e.Key) }) {
 				touched.Events = append(touched.Events, e)
 			}
 		}
+
 		if len(touched.Events) > 0 {
 			return touched, nil
 		}
@@ -201,6 +206,7 @@ func (f *Feed) push(n ChangeSet) {
 		f.pending.Changes = nil
 	}
 	f.mu.Unlock()
+
 	select {
 	case f.ready <- struct{}{}:
 	default:

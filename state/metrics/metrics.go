@@ -36,6 +36,7 @@ func (r *Registry) changeSeries(kind, name string, labels []string, change func(
 	if r == nil {
 		return
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := [2]string{name, joinLabels(labels)}
@@ -105,6 +106,7 @@ func (r *Registry) Write(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := ""
+
 	for _, s := range slices.SortedFunc(maps.Values(r.series), func(a, b *series) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.labels, b.labels))
 	}) {
@@ -117,6 +119,7 @@ func (r *Registry) Write(w io.Writer) {
 		}
 		s.write(w)
 	}
+
 	if part := r.part.Load(); part != nil {
 		part.Write(w)
 	}
@@ -127,6 +130,7 @@ func (s *series) write(w io.Writer) {
 		writeValue(w, s.name, s.labels, s.value)
 		return
 	}
+
 	total := 0
 	for i, n := range s.counts {
 		le := "+Inf"
@@ -136,6 +140,7 @@ func (s *series) write(w io.Writer) {
 		total += n
 		writeValue(w, s.name+"_bucket", strings.TrimPrefix(s.labels+`,le="`+le+`"`, ","), float64(total))
 	}
+
 	writeValue(w, s.name+"_sum", s.labels, s.value)
 	writeValue(w, s.name+"_count", s.labels, float64(total))
 }

@@ -35,6 +35,7 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("%q has more than %d bytes", path, limit)
 	}
+
 	return data, nil
 }
 
@@ -44,10 +45,12 @@ func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	err := SyncDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) || isUnsyncable(err) {
 		return nil
 	}
+
 	return err
 }
 
@@ -61,6 +64,7 @@ func Hint(err error) string {
 	case errors.Is(err, syscall.EROFS):
 		return "mount the disk for writing"
 	}
+
 	return ""
 }
 
@@ -114,11 +118,13 @@ func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) err
 		}
 		return nil
 	}
+
 	if parent != path {
 		if err := mkdirAll(parent, perm, sync); err != nil {
 			return err
 		}
 	}
+
 	err := os.Mkdir(path, perm)
 	if errors.Is(err, fs.ErrExist) && isFolder(path) { // another process was quicker
 		err = nil
@@ -126,6 +132,7 @@ func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) err
 	if err != nil {
 		return err
 	}
+
 	return sync(parent)
 }
 
@@ -146,6 +153,7 @@ func RemoveAllBut(dir, keep string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		if e.Name() == keep {
 			continue
@@ -154,5 +162,6 @@ func RemoveAllBut(dir, keep string) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -36,6 +36,7 @@ func AwaitNoWriter(path string, timeout time.Duration) {
 		return
 	}
 	defer f.Close()
+
 	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(retryInterval) {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {

@@ -30,6 +30,7 @@ func writeFile(path string, data []byte, mode fs.FileMode, options []Option, syn
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}
+
 	var how []renameio.Option
 	if !slices.Contains(options, ExactMode) {
 		how = append(how, renameio.WithExistingPermissions())
@@ -75,6 +76,7 @@ func create(path string, mode fs.FileMode, options []Option, how ...renameio.Opt
 	if err != nil {
 		return nil, err
 	}
+
 	return &File{pending, path, SyncDir}, nil
 }
 
@@ -105,12 +107,14 @@ func symlink(target string, links []string, sync func(folder string) error) erro
 		}
 		folders = append(folders, filepath.Dir(link))
 	}
+
 	slices.Sort(folders)
 	for _, folder := range slices.Compact(folders) {
 		if err := syncPlace(folder, sync); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

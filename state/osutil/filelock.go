@@ -55,6 +55,7 @@ func lock(path string, flag, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = flock(f, how)
 	if err == nil && !isSameFile(f, path) {
 		err = fmt.Errorf("%s was removed meanwhile: %w", path, fs.ErrNotExist)
@@ -63,6 +64,7 @@ func lock(path string, flag, how int) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
+
 	return f, nil
 }
 

@@ -18,6 +18,7 @@ func isMount(folder string) bool {
 	if err != nil {
 		return false
 	}
+
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(string(mounts)) {
@@ -25,6 +26,7 @@ func isMount(folder string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -45,6 +47,7 @@ func MountTmpfs(folder string, mib int64) error {
 	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=755,size=%dm", mib)); err != nil {
 		return fmt.Errorf("cannot mount a tmpfs on %s: %w", folder, err)
 	}
+
 	return nil
 }
 
@@ -56,17 +59,20 @@ func BindMount(folder, location, note string, readOnly bool) error {
 			return err
 		}
 	}
+
 	if !isSame(folder, location) {
 		if err := bindFolder(folder, location, readOnly); err != nil {
 			return err
 		}
 	}
+
 	if !readOnly {
 		return nil
 	}
 	if err := unix.Mount("", location, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("cannot make %s read-only: %w", location, err)
 	}
+
 	return nil
 }
 
@@ -78,6 +84,7 @@ func moveNote(note, location string) error {
 	if err := os.MkdirAll(filepath.Dir(note), 0o755); err != nil {
 		return err
 	}
+
 	return os.Symlink(location, note)
 }
 
@@ -97,6 +104,7 @@ func bindFolder(folder, location string, readOnly bool) error {
 	if err := os.MkdirAll(location, 0o755); err != nil {
 		return err
 	}
+
 	empty, err := IsEmptyDir(location)
 	if err == nil && !empty {
 		err = fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", location)
@@ -104,6 +112,7 @@ func bindFolder(folder, location string, readOnly bool) error {
 	if err != nil {
 		return err
 	}
+
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.EPERM) && !readOnly {
 		if err = os.Remove(location); err == nil {
@@ -113,6 +122,7 @@ func bindFolder(folder, location string, readOnly bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot bind %s at %s: %w", folder, location, err)
 	}
+
 	return nil
 }
 
@@ -126,6 +136,7 @@ func ReleaseMount(note string, lazily bool) error {
 	if err != nil {
 		return err
 	}
+
 	if to, linkErr := os.Readlink(location); linkErr == nil {
 		if strings.HasSuffix(to, filepath.Base(note)) { // and nobody else's
 			err = os.Remove(location)
@@ -139,6 +150,7 @@ func ReleaseMount(note string, lazily bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot release %s: %w", location, err)
 	}
+
 	return os.Remove(note)
 }
 
@@ -152,6 +164,7 @@ func Unmount(folder string, lazily bool) error {
 	if !isMount(folder) {
 		return nil
 	}
+
 	return unix.Unmount(folder, flags)
 }
 
@@ -164,5 +177,6 @@ func RemoveAll(folder string) error {
 	if err := os.Rename(folder, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	return os.RemoveAll(aside)
 }

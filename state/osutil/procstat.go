@@ -20,10 +20,12 @@ func ReadProcStat(pid int) (ProcStat, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := ProcStat(strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])))
 	if len(s) < 49 {
 		return nil, fmt.Errorf("unknown form of %s", path)
 	}
+
 	return s, nil
 }
 

@@ -32,6 +32,7 @@ func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) 
 		if errors.Is(err, io.EOF) {
 			return u.checkLinks()
 		}
+
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -56,12 +57,14 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if !u.own {
 		name = path.Clean(strings.TrimLeft(h.Name, "/"))
 	}
+
 	switch {
 	case name == "." || h.Typeflag == tar.TypeXGlobalHeader:
 		return nil
 	case !filepath.IsLocal(name):
 		return fmt.Errorf("the entry %q leads out of the archive", h.Name)
 	}
+
 	err := u.root.MkdirAll(path.Dir(name), 0o755)
 	if err == nil {
 		err = u.write(name, h, content)
@@ -88,6 +91,7 @@ func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
 	case tar.TypeLink:
 		return u.root.Link(path.Clean(h.Linkname), name)
 	}
+
 	return fmt.Errorf("the entry %q is neither file, folder nor link", h.Name)
 }
 
@@ -105,11 +109,13 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	if _, err := io.Copy(f, content); err != nil {
 		return err
 	}
+
 	if u.own {
 		if err := f.Chmod(mode); err != nil {
 			return err
 		}
 	}
+
 	return f.Sync()
 }
 
@@ -120,6 +126,7 @@ func (u *unpacker) writeLink(name, target string) error {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return fmt.Errorf("the link %q leads out of the archive, to %q", name, target)
 	}
+
 	u.links = append(u.links, name)
 	return u.root.Symlink(target, name)
 }

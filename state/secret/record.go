@@ -137,6 +137,7 @@ func (r *Record) Untracked(holds func(unit string, g Grant) bool) (revisions []i
 			used[c.Revision] = true
 		}
 	}
+
 	revisions = slices.Sorted(maps.Keys(r.Revisions))
 	return slices.DeleteFunc(revisions, func(n int) bool { return used[n] })
 }

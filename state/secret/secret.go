@@ -34,12 +34,14 @@ func (c Content) Check() error {
 	for key, value := range c {
 		size += len(key) + len(value)
 	}
+
 	switch {
 	case len(c) == 0:
 		return errors.New("missing secret value or filename")
 	case size > MaxContent:
 		return fmt.Errorf("secret content has %d bytes, at most %d", size, MaxContent)
 	}
+
 	return nil
 }
 
@@ -67,6 +69,7 @@ func (c Content) AddWords(words []string, read func(path string) ([]byte, error)
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -85,6 +88,7 @@ func (c Content) Add(key, value string, read func(path string) ([]byte, error)) 
 			err = fmt.Errorf("value of key %q is no base64", name)
 		}
 	}
+
 	return err
 }
 
@@ -97,6 +101,7 @@ func isKey(key string) bool {
 			return false
 		}
 	}
+
 	return len(key)-strings.Count(key, "-") >= 3
 }
 
@@ -128,6 +133,7 @@ func ParseID(text string) (id string, err error) {
 	if err != nil || len(raw) != 12 || id != strings.ToLower(id) {
 		return "", fmt.Errorf("secret URI %q not valid", text)
 	}
+
 	return id, nil
 }
 
@@ -141,6 +147,7 @@ func NextRotation(policy string, at time.Time) (time.Time, error) {
 	if !known {
 		return time.Time{}, fmt.Errorf("rotate policy %q not valid", policy)
 	}
+
 	return next, nil
 }
 
@@ -149,11 +156,13 @@ func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d).UTC(), nil
 	}
+
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02"} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at.UTC(), nil
 		}
 	}
+
 	return time.Time{}, fmt.Errorf("expire time or duration %q not valid", text)
 }
 
@@ -201,6 +210,7 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 	if len(k) == 0 {
 		return Sealed{}, ErrNoKey
 	}
+
 	newest := k[len(k)-1]
 	aead, err := newest.newAEAD()
 	if err != nil {
@@ -223,6 +233,7 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) 
 	if err != nil {
 		return nil, err
 	}
+
 	n := min(aead.NonceSize(), len(s.Data))
 	if n < aead.NonceSize() {
 		err = errors.New("it is cut off")
@@ -235,5 +246,6 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) 
 			revision, r.ID,
 		)
 	}
+
 	return c, nil
 }

@@ -63,11 +63,13 @@ func ReadUnit(
 	if err != nil {
 		return d, err
 	}
+
 	o.Globs = []string{name}
 	s, err := Read(v, o)
 	if err != nil {
 		return d, err
 	}
+
 	service := s.Services[u.Service]
 	view := service.Units[name]
 	d = UnitDetail{
@@ -75,6 +77,7 @@ func ReadUnit(
 		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
 		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
 	}
+
 	if err := d.readRelations(v, u, view); err != nil {
 		return d, err
 	}
@@ -87,6 +90,7 @@ func ReadUnit(
 	if err := d.readQueue(v, name); err != nil {
 		return d, err
 	}
+
 	if d.Running == nil {
 		d.Next, err = owed(v, name)
 	}
@@ -102,6 +106,7 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	records, rerr := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
 	d.Options = c.Values
 	d.Storage = map[string]state.StorageState{}
+
 	d.Secrets = map[string]string{}
 	for _, s := range storage {
 		d.Storage[s.ID] = s.State
@@ -117,9 +122,11 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	if err != nil {
 		return err
 	}
+
 	if !o.Secrets {
 		HideHookRuns(runs)
 	}
+
 	d.Hooks = NewHookRuns(runs, nil)
 	if n := len(runs); n > 0 && d.Agent.Current == "idle" {
 		d.Agent.Since = runs[n-1].Ended
@@ -128,6 +135,7 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	if d.Running != nil {
 		next = d.Running.Since
 	}
+
 	for i, r := range slices.Backward(runs) {
 		if r.Failure != "" {
 			failed := d.Hooks[i]
@@ -136,6 +144,7 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 		}
 		next = r.Started
 	}
+
 	return nil
 }
 
@@ -145,11 +154,13 @@ func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Option
 		if l.Hook != f.Hook || !next.IsZero() && !l.Time.Before(next) {
 			continue
 		}
+
 		if !o.Secrets {
 			hideSecrets(&l.Message)
 		}
 		f.Lines = append(f.Lines, text.FirstLine(l.Message))
 	}
+
 	f.Lines = f.Lines[max(0, len(f.Lines)-maxFailedLines):]
 	return err
 }
@@ -180,6 +191,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 		all = append(all, HookRun{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
 			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
 	}
+
 	return all
 }
 
@@ -221,6 +233,7 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	if err != nil {
 		return err
 	}
+
 	for _, r := range relations {
 		own, _ := r.Endpoint(u.Service)
 		of, concerned := view.Relations[own.Name].Relations[r.String()]
@@ -231,9 +244,11 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 		if err != nil {
 			return err
 		}
+
 		related.RelationUnit = of
 		d.Relations = append(d.Relations, related)
 	}
+
 	return nil
 }
 
@@ -245,14 +260,17 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	if err := errors.Join(err, lerr); err != nil {
 		return d, err
 	}
+
 	d = RelationDetail{
 		ID: r.ID, Endpoint: own.Name, RelatedEndpoint: other.Name, AppData: app.Values, LocalUnit: RelationData{Data: map[string]string{}},
 		RelatedUnits: map[string]RelationData{}, Service: other.Service, LocalAppData: local.Values,
 	}
+
 	self, in, err := v.Member(r.ID, u.Name)
 	if err != nil || !in {
 		return d, err
 	}
+
 	others, err := v.MembersOf(r.ID, other.Service)
 	for _, m := range append(others, self) {
 		s, err := v.Settings(r.ID, m.Unit)
@@ -265,6 +283,7 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 			d.RelatedUnits[m.Unit] = RelationData{true, s.Values}
 		}
 	}
+
 	return d, err
 }
 
@@ -275,6 +294,7 @@ func (d *UnitDetail) HideSettings() {
 			d.Options[name] = hideSetting(name, text)
 		}
 	}
+
 	for _, r := range d.Relations {
 		for _, said := range append(slices.Collect(maps.Values(r.RelatedUnits)), r.LocalUnit, RelationData{Data: r.AppData}, RelationData{Data: r.LocalAppData}) {
 			for name, value := range said.Data {

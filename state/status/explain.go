@@ -26,6 +26,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 			}
 		}
 	}
+
 	slices.SortFunc(d.Queue, func(a, b string) int {
 		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
 	})
@@ -35,6 +36,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
 		}
 	}
+
 	return errors.Join(err, aerr)
 }
 
@@ -42,6 +44,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.relationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
+
 	switch {
 	case m.State == state.MachineError:
 		d.waitFor("machine %s, which is in error: %s", d.Machine, m.Error)
@@ -81,6 +84,7 @@ func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolve
 		d.waitFor("its agent to take up your answer to %s", why)
 		return
 	}
+
 	byItself := ""
 	if !retry.IsZero() {
 		byItself = ", or its retry at " + formatLocal(retry)

@@ -44,12 +44,14 @@ func (u Unit) WorkloadInfo() Info {
 	case u.State == state.UnitPending || u.State == "installed":
 		return Info{Current: "maintenance", Message: "installing charm software"}
 	}
+
 	return Info{Current: "unknown"}
 }
 
 // AgentInfo is the status of the unit's agent.
 func (u Unit) AgentInfo() Info {
 	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
+
 	switch {
 	case u.State == state.UnitDown:
 		info.Current = "lost"
@@ -66,6 +68,7 @@ func (u Unit) AgentInfo() Info {
 	case u.State == state.UnitPending:
 		info.Current = "allocating"
 	}
+
 	return info
 }
 
@@ -75,6 +78,7 @@ func (s Service) StatusInfo() Info {
 	if s.Status != nil {
 		return s.Status.Info()
 	}
+
 	names := slices.SortedFunc(maps.Keys(s.Units), charm.CompareUnits)
 	for _, word := range []string{"error", "blocked", "maintenance", "waiting", "active"} {
 		for _, name := range names {
@@ -83,6 +87,7 @@ func (s Service) StatusInfo() Info {
 			}
 		}
 	}
+
 	return Info{Current: "unknown"}
 }
 
@@ -92,6 +97,7 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	if id, r := u.relationInError(); id != "" && r.Resolved == "" {
 		return id + ": " + r.Message, true
 	}
+
 	switch i := u.Info; {
 	case u.Trouble != nil:
 		return text.FirstLine(u.Trouble.Message), false
@@ -102,6 +108,7 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	case u.Running != nil:
 		return u.Running.Name + " runs", false
 	}
+
 	return WithLife(u.State, u.Life), false
 }
 
@@ -117,6 +124,7 @@ func (u Unit) relationInError() (id string, r RelationUnit) {
 			}
 		}
 	}
+
 	return id, r
 }
 

@@ -170,6 +170,7 @@ func (r Relation) Ends() (provider, consumer string) {
 			consumer = name
 		}
 	}
+
 	return provider, consumer
 }
 
@@ -189,11 +190,13 @@ func WorstRelation(units map[string]RelationUnit) string {
 	for u := range maps.Values(units) {
 		states[u.State] = true
 	}
+
 	for _, s := range []string{state.RelationError, state.RelationStart, state.RelationEnded, state.RelationUp} {
 		if states[s] {
 			return s
 		}
 	}
+
 	return state.RelationStart
 }
 
@@ -205,21 +208,25 @@ func (w *input) hideSecrets() {
 		hideSecrets(&s.Message)
 		w.statuses[service] = s
 	}
+
 	for _, flow := range w.workflows {
 		hideInFailure(flow.Failure)
 	}
 	for _, r := range w.relationStates {
 		hideInFailure(r.Failure)
 	}
+
 	for _, trouble := range w.present {
 		if trouble != nil {
 			hideSecrets(&trouble.Message)
 		}
 	}
+
 	for id, m := range w.machines {
 		hideSecrets(&m.Message)
 		w.machines[id] = m
 	}
+
 	if w.trouble != nil {
 		for i := range w.trouble.Messages {
 			hideSecrets(&w.trouble.Messages[i])

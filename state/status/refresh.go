@@ -38,14 +38,17 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 // merge takes over those units, which are gone if they have not been read.
 func (s *Status) merge(read Status, units []string) {
 	maps.Copy(s.Machines, read.Machines)
+
 	for _, name := range units {
 		service := path.Dir(name)
 		replaceEntry(s.Services[service].Units, read.Services[service].Units, name)
+
 		for id, r := range s.Relations {
 			end, ok := r.Services[service]
 			if !ok {
 				continue
 			}
+
 			replaceEntry(end.Units, read.Relations[id].Services[service].Units, name)
 			end.State = WorstRelation(end.Units)
 			r.Services[service] = end
@@ -66,6 +69,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 	for _, c := range changes {
 		word, rest, _ := strings.Cut(c.Key, "/")
 		parts := strings.Split(rest, "/")
+
 		switch word + "/" {
 		case keys.Units:
 			all = all || len(parts) < 2
@@ -84,6 +88,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 			all = true
 		}
 	}
+
 	slices.Sort(units)
 	return slices.Compact(units), all
 }

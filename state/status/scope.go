@@ -70,6 +70,7 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 			all = true
 		}
 	}
+
 	if ok = all || len(p.units) > 0; all {
 		p.units = nil
 	}
@@ -81,19 +82,23 @@ func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
 		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
+
 	w.chosen = map[string]part{}
 	for service := range w.named { // also one whose record is missing
 		if p, ok := w.choosePart(service); ok {
 			w.chosen[service] = p
 		}
 	}
+
 	if err := w.readParts(v, w.chosen); err != nil {
 		return err
 	}
+
 	maps.DeleteFunc(w.chosen, func(service string, p part) bool {
 		_, there := w.services[service]
 		return (!p.whole || !there) && len(w.unitsOf[service]) == 0
 	})
+
 	if w.alone {
 		return nil
 	}
@@ -106,6 +111,7 @@ func (w *input) readUnits(v *state.View) error {
 			}
 		}
 	}
+
 	maps.Copy(w.chosen, related)
 	return w.readParts(v, related)
 }
@@ -120,6 +126,7 @@ func (w *input) readParts(v *state.View, parts map[string]part) error {
 			units.single = append(units.single, keys.Unit(u), keys.Ports(u), keys.Restored(u))
 		}
 	}
+
 	return w.decode(v, units, w.decodeUnits)
 }
 
@@ -137,9 +144,11 @@ func (w *input) readAgents(v *state.View) error {
 			w.selectAgents(&uniters, &presences, service, units)
 		}
 	}
+
 	if err := w.decode(v, uniters, w.decodeUniters); err != nil {
 		return err
 	}
+
 	return w.decode(v, presences, w.decodePresence)
 }
 
@@ -149,11 +158,13 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 		presences.prefixes = append(presences.prefixes, keys.Presence(state.ServiceAgents(service)))
 		return
 	}
+
 	for _, u := range units {
 		if w.shows(service) {
 			uniters.single = append(uniters.single, keys.Op(u), keys.Workflow(u))
 			presences.single = append(presences.single, keys.Presence(state.UnitAgent(u)))
 		}
+
 		for _, r := range w.relationsOf[service] {
 			if w.shows(service) || w.shows(r.Other(service).Service) {
 				uniters.single = append(uniters.single, keys.RelationState(u, r.ID))
@@ -167,12 +178,14 @@ func (w *input) readMachines(v *state.View) error {
 	if w.chosen == nil {
 		return w.readAllMachines(v)
 	}
+
 	on := map[string]bool{}
 	for _, u := range w.units {
 		if w.shows(u.Service) && u.Machine != "" { // else it waits for one
 			on[u.Machine] = true
 		}
 	}
+
 	if len(on) > maxSingle {
 		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
 		if err := w.readAllMachines(v); err != nil {
@@ -181,6 +194,7 @@ func (w *input) readMachines(v *state.View) error {
 		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !on[id] })
 		return w.decode(v, agents, w.decodePresence)
 	}
+
 	var agents selection
 	for id := range on {
 		m, err := v.Machine(id)
@@ -190,9 +204,11 @@ func (w *input) readMachines(v *state.View) error {
 		if err != nil {
 			return err
 		}
+
 		w.machines[id] = m
 		agents.single = append(agents.single, keys.Presence(state.MachineAgent(id)))
 	}
+
 	return w.decode(v, agents, w.decodePresence)
 }
 
@@ -215,18 +231,22 @@ func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyV
 			return err
 		}
 	}
+
 	var kvs []keyspace.KeyValue
 	if err := v.Keys().Prefetch(s.single...); err != nil {
 		return err
 	}
+
 	for _, key := range s.single {
 		value, there, err := v.Keys().Get(key)
 		if err != nil {
 			return err
 		}
+
 		if there {
 			kvs = append(kvs, keyspace.KeyValue{Key: key, Value: value})
 		}
 	}
+
 	return take(kvs)
 }

@@ -38,6 +38,7 @@ func Read(v *state.View, o Options) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+
 	if !o.Secrets {
 		w.hideSecrets()
 	}
@@ -47,28 +48,33 @@ func Read(v *state.View, o Options) (Status, error) {
 	for _, m := range w.machines {
 		s.Machines[m.ID] = w.machineView(m)
 	}
+
 	for _, sv := range w.services {
 		if w.shows(sv.Name) {
 			s.Services[sv.Name] = w.serviceView(sv)
 		}
 	}
+
 	for _, r := range w.relations {
 		s.Relations[r.String()] = relationView(r)
 	}
 	for i := range w.units {
 		w.addUnit(&s, &w.units[i])
 	}
+
 	for _, r := range s.Relations {
 		for name, end := range r.Services {
 			end.State = WorstRelation(end.Units)
 			r.Services[name] = end
 		}
 	}
+
 	s.Damage = w.damage
 	if s.Unmatched = w.globs.Unmatched(o.Globs); w.chosen == nil {
 		s.Provisioner = w.trouble
 		return s, nil
 	}
+
 	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.Services)), w.shows)
 	})
@@ -120,11 +126,13 @@ func readInput(v *state.View, o Options) (*input, error) {
 		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
 		named: map[string]bool{}, leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
 	}
+
 	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
 	}
+
 	w.findMissing()
 	trouble, err := v.ProvisionerTrouble()
 	if len(trouble.Messages) > 0 {
@@ -146,6 +154,7 @@ func (w *input) findMissing() {
 			machines[u.Machine] = true
 		}
 	}
+
 	for _, r := range w.relations {
 		for _, e := range r.Endpoints {
 			if _, there := w.services[e.Service]; !there {
@@ -153,6 +162,7 @@ func (w *input) findMissing() {
 			}
 		}
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(machines)) {
 		w.addDamage("the record of machine %s is missing, and it has units", id)
 	}
@@ -182,6 +192,7 @@ func (w *input) readServices(v *state.View) error {
 		}
 		w.named[name] = true
 	}
+
 	if err != nil {
 		return err
 	}
@@ -190,15 +201,18 @@ func (w *input) readServices(v *state.View) error {
 	if err != nil {
 		return err
 	}
+
 	w.relations = relations
 	for _, id := range missing {
 		w.addDamage("the record of %s is missing", state.Relation{ID: id})
 	}
+
 	for _, r := range w.relations {
 		for _, e := range r.Endpoints {
 			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
 		}
 	}
+
 	return nil
 }
 
@@ -207,6 +221,7 @@ func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	if err != nil {
 		return err
 	}
+
 	units = slices.DeleteFunc(units, func(u state.Unit) bool {
 		return !w.globs.Match(u.Name) && w.chosen != nil && !w.chosen[u.Service].whole
 	})
@@ -224,6 +239,7 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 		if len(parts) < 4 {
 			continue
 		}
+
 		unit := parts[1] + "/" + parts[2]
 		switch {
 		case parts[3] == "op":
@@ -239,6 +255,7 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -249,6 +266,7 @@ func (w *input) machineView(m state.Machine) Machine {
 		Constraints: m.Constraints.String(), Placement: m.Placement,
 		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
 	}
+
 	if m.Status == state.MachineError {
 		view.Message, view.Error = "", m.Message
 	}
@@ -275,6 +293,7 @@ func (w *input) principalsOf(s state.Service) []string {
 			names = append(names, other)
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -285,6 +304,7 @@ func (w *input) relatedServices(service string) map[string][]string {
 		e, _ := r.Endpoint(service)
 		names[e.Name] = append(names[e.Name], r.Other(service).Service)
 	}
+
 	for name := range names {
 		slices.Sort(names[name])
 	}
@@ -315,6 +335,7 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 	if f == nil {
 		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
 	}
+
 	return RelationUnit{
 		State: st.State, Message: f.Hook.Name + ": " +
 			f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,

@@ -23,6 +23,7 @@ func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -32,12 +33,14 @@ func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
+
 		if service, leads := strings.CutPrefix(kv.Key, leadersPrefix()); leads {
 			w.leaders[service] = p.Unit
 		} else {
 			w.present[kv.Key[len(keys.Presences):]] = p.Trouble
 		}
 	}
+
 	return nil
 }
 
@@ -55,6 +58,7 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 	if !w.shows(u.Service) {
 		return
 	}
+
 	service := s.Services[u.Service]
 	service.Units[u.Name] = w.unitView(u, relations)
 	if u.Workload.Since.After(w.versions[u.Service]) {
@@ -73,6 +77,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		Workload: viewWorkload(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
 		Relations: relations, Principal: u.Principal, Subordinates: u.Subordinates,
 	}
+
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
 	}
@@ -80,6 +85,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
 	w.addRunning(u.Name, &view)
+
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
@@ -88,6 +94,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 		view.Info.Last, view.State = view.State, state.UnitDown
 		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
+
 	return view
 }
 
@@ -96,6 +103,7 @@ func (w *input) addRunning(unit string, view *Unit) {
 	if !runs || !w.isPresent(state.UnitAgent(unit)) {
 		return
 	}
+
 	r := op.Running()
 	view.Running = &r
 	if slow := slowMessage(r, w.Now); slow != "" {
@@ -108,6 +116,7 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	if f == nil {
 		return nil
 	}
+
 	return &UnitStateInfo{
 		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
 		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
@@ -118,10 +127,12 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 // without failures all whose states are the same have one map: nobody changes it.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own, form := map[string]UnitRelation{}, u.Service
+
 	for _, r := range w.relationsOf[u.Service] {
 		if !state.RelationConcerns(r, *u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
+
 		e, _ := r.Endpoint(u.Service)
 		group := own[e.Name]
 		name := r.String()
@@ -129,6 +140,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 		if group.Relations == nil {
 			group.Relations = map[string]RelationUnit{}
 		}
+
 		group.Relations[name] = st
 		group.State = WorstRelation(group.Relations)
 		own[e.Name] = group
@@ -137,6 +149,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 			form += u.Name
 		}
 	}
+
 	if w.shared[form] == nil {
 		w.shared[form] = own
 	}

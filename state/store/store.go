@@ -232,6 +232,7 @@ func (t Txn) Check() error {
 		return fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes, at most %d, %d and %d are possible",
 			ErrTooLarge, len(t.Conds), len(t.Ops), size, MaxConds, MaxOps, MaxBytes)
 	}
+
 	seen := make(map[string]bool, len(t.Ops))
 	for _, o := range t.Ops {
 		if o.Key == "" || seen[o.Key] {
@@ -239,5 +240,6 @@ func (t Txn) Check() error {
 		}
 		seen[o.Key] = true
 	}
+
 	return nil
 }

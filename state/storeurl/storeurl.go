@@ -52,6 +52,7 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	return true, s.Close()
 }
 
@@ -62,6 +63,7 @@ func parseURL(url string) (k kind, at string, err error) {
 	if !ok || rest == "" {
 		return kind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantURL)
 	}
+
 	switch scheme {
 	case "sqlite":
 		return sqliteKind(), rest, nil
@@ -74,6 +76,7 @@ func parseURL(url string) (k kind, at string, err error) {
 			wantURL,
 		)
 	}
+
 	return kind{}, "", charm.Invalidf("cannot use state URL %q: unknown kind of store %q: %s", url, scheme,
 		wantURL)
 }
@@ -89,6 +92,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
@@ -101,6 +105,7 @@ func Create(ctx context.Context, url string) (store.Store, error) {
 	if err := k.create(ctx, at); err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, err
 	}
+
 	return k.open(ctx, at)
 }
 
@@ -158,5 +163,6 @@ func WithPrefix(url, prefix string) (complete string, below bool) {
 	if query == "" {
 		return base, false
 	}
+
 	return base + "?" + query, false
 }

@@ -28,15 +28,18 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 		if err != nil {
 			return err
 		}
+
 		for _, c := range unused[:min(len(unused), keyspace.MaxRemovedKeys)] {
 			tx.Keys().Remove(keys.Charm(c.URL.String()))
 			sums[c.SHA256] = true
 		}
+
 		return nil
 	})
 	if err != nil || len(sums) == 0 {
 		return err
 	}
+
 	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
 }
 
@@ -54,15 +57,18 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	if err := addUsedCharms(slices.Concat(services, units, uniters), used); err != nil {
 		return nil, err
 	}
+
 	for _, c := range charms {
 		head, err := tx.Keys().BlobHead(c.SHA256)
 		if err != nil {
 			return nil, err
 		}
+
 		if !used[c.URL.String()] && head.Touched.Before(before) {
 			unused = append(unused, c)
 		}
 	}
+
 	return unused, nil
 }
 
@@ -75,14 +81,17 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 			!strings.HasSuffix(kv.Key, "/workflow") {
 			continue
 		}
+
 		record, err := keyspace.Decode[struct{ Charm, Before, Deploying string }](kv)
 		if err != nil {
 			return err
 		}
+
 		used[record.Charm] = true
 		used[record.Before] = true
 		used[record.Deploying] = true
 	}
+
 	return nil
 }
 
@@ -92,6 +101,7 @@ func sweepResources(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	for _, service := range stray {
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			if _, there, err := tx.Keys().Get(keys.Service(service)); err != nil || there {
@@ -104,6 +114,7 @@ func sweepResources(ctx context.Context, s *state.State) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -112,16 +123,19 @@ func strayResources(v *state.View) (services []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, kv := range kvs {
 		service, _, _ := strings.Cut(kv.Key[len(keys.Resources):], "/")
 		there, err := v.Keys().HasUnguarded(keys.Service(service))
 		if err != nil {
 			return nil, err
 		}
+
 		if !there && charm.CheckService(service) == nil && !slices.Contains(services, service) {
 			services = append(services, service)
 		}
 	}
+
 	return services, nil
 }
 
@@ -133,6 +147,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	if err != nil {
 		return err
 	}
+
 	for sum, head := range heads {
 		if !head.Touched.Before(before) || only != nil && !only[sum] {
 			continue
@@ -141,6 +156,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -164,5 +180,6 @@ func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 			return nil, err
 		}
 	}
+
 	return heads, nil
 }

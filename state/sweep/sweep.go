@@ -55,6 +55,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)
 		}
 	}
+
 	return nil
 }
 
@@ -64,6 +65,7 @@ func sweepServices(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	for _, sv := range services {
 		if sv.Life == state.Alive {
 			continue
@@ -72,6 +74,7 @@ func sweepServices(ctx context.Context, s *state.State) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -93,12 +96,14 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 			records[kv.Key[len(keys.Relations):]] = true
 		}
 	}
+
 	for _, kv := range kvs {
 		id, _, below := strings.Cut(kv.Key[len(keys.Relations):], "/")
 		if below && !records[id] {
 			stray = append(stray, kv.Key)
 		}
 	}
+
 	return stray, err
 }
 
@@ -112,16 +117,19 @@ func sweepTools(ctx context.Context, s *state.State) error {
 		if err != nil {
 			return err
 		}
+
 		machines, err := tx.Machines()
 		used := map[string]bool{env.Tools: true}
 		for _, m := range machines {
 			used[m.Tools] = true
 		}
+
 		for _, t := range all {
 			if !used[t.Name] {
 				tx.Keys().Remove(keys.Tool(t.Name))
 			}
 		}
+
 		return err
 	})
 }
@@ -132,6 +140,7 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, kv := range kvs {
 		a, err := keyspace.Decode[state.Action](kv)
 		if err != nil {
@@ -141,10 +150,12 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if _, ok := keys.CutInt(kv.Key, keys.Actions); ok && !there && a.Enqueued.Before(before) {
 			stale = append(stale, kv.Key)
 		}
 	}
+
 	return stale, nil
 }
 
@@ -157,12 +168,14 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	for _, source := range old {
 		err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveLog(source) })
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -171,20 +184,24 @@ func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, source := range sources {
 		if there, err := v.Keys().HasUnguarded(sourceKey(source)); err != nil {
 			return nil, err
 		} else if there {
 			continue
 		}
+
 		last, err := v.Logs(state.LogFilter{Sources: []string{source}, Last: 1})
 		if err != nil {
 			return nil, err
 		}
+
 		if len(last) == 0 || last[0].Time.Before(before) {
 			old = append(old, source)
 		}
 	}
+
 	return old, nil
 }
 
@@ -202,6 +219,7 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	if err != nil {
 		return err
 	}
+
 	for _, r := range all {
 		if err := s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) }); err != nil {
 			return err
@@ -213,16 +231,19 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range kvs {
 			id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
 			there, err := v.Keys().HasUnguarded(keys.Secret(id))
 			if err != nil {
 				return nil, err
 			}
+
 			if !there {
 				stray = append(stray, kv.Key)
 			}
 		}
+
 		return stray, nil
 	})
 }
@@ -232,6 +253,7 @@ func sweepSecret(tx *state.Tx, id string) error {
 	if err != nil {
 		return state.IgnoreNotFound(err)
 	}
+
 	index, err := record.IndexOf(tx.View, r.Owner)
 	if err != nil {
 		return err
@@ -243,20 +265,24 @@ func sweepSecret(tx *state.Tx, id string) error {
 
 	consumers := len(r.Consumers)
 	grants := len(r.Grants)
+
 	for unit := range r.Consumers {
 		there, err := tx.Keys().HasUnguarded(keys.Unit(unit))
 		if err != nil {
 			return err
 		}
+
 		if !there {
 			delete(r.Consumers, unit)
 		}
 	}
+
 	for _, g := range slices.Clone(r.Grants) {
 		holds, err := isGrantHeld(tx, g, id)
 		if err != nil {
 			return err
 		}
+
 		if !holds {
 			r.RemoveGrants(g)
 		}

@@ -28,6 +28,7 @@ func escape(text string, write func(rune) string) string {
 	if strings.IndexFunc(text, isHarmful) < 0 {
 		return text
 	}
+
 	var b strings.Builder
 	for _, r := range text {
 		if isHarmful(r) {
@@ -36,6 +37,7 @@ func escape(text string, write func(rune) string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -70,14 +72,17 @@ func MarshalYAML(value any) ([]byte, error) {
 	if err != nil || strings.IndexFunc(string(text), isHarmfulInYAML) < 0 {
 		return text, err
 	}
+
 	var n yaml.Node
 	if err := n.Encode(value); err != nil {
 		return nil, err
 	}
+
 	quoteHarmful(&n)
 	if text, err = yaml.Marshal(&n); err != nil {
 		return nil, err
 	}
+
 	return []byte(escape(string(text), func(r rune) string {
 		if r == '\n' {
 			return "\n"

@@ -21,17 +21,20 @@ func HideSecrets(text string) string {
 			text = hideGroups(text, m.Regexp, m.shows)
 		}
 	}
+
 	if !strings.ContainsAny(text, `=:"'`) && !strings.Contains(text, "--") {
 		return text
 	}
 
 	var b strings.Builder
 	done := 0 // of text
+
 	for begin := 0; begin < len(text); {
 		if !isNameByte(text[begin]) {
 			begin++
 			continue
 		}
+
 		end := begin
 		for end < len(text) && isNameByte(text[end]) {
 			end++
@@ -46,6 +49,7 @@ func HideSecrets(text string) string {
 		}
 		begin = end
 	}
+
 	return b.String() + text[done:]
 }
 
@@ -58,6 +62,7 @@ func hideInLiteral(literal string) string {
 	if hidden := HideSecrets(value); hidden != value {
 		return strconv.Quote(hidden)
 	}
+
 	return literal
 }
 
@@ -86,6 +91,7 @@ func secretForm(text string, begin, end int) *form {
 	case f == p.line && (isErrorName(name) || p.fileName.MatchString(name)):
 		return nil
 	}
+
 	return f
 }
 
@@ -99,6 +105,7 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	}
 
 	quoted := before == '"' || before == '\''
+
 	switch {
 	case quoted && after == before && isInMapping(text[max(0, begin-99):begin-1]):
 		return p.quotedKey
@@ -119,6 +126,7 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	case (after == ':' || after == ' ' || after == '\t') && isLineStart(text[max(0, begin-99):begin]):
 		return p.line
 	}
+
 	return nil
 }
 
@@ -167,6 +175,7 @@ var patterns = sync.OnceValue(func() *patternSet {
 		word   = `[\w.+/$-][^\s,}\]]*`
 		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
 	)
+
 	of := func(pattern string, shows func(string) bool) *form { return &form{regexp.MustCompile(pattern), shows} }
 	at := func(mark, pattern string) marked { return marked{mark, of(pattern, isEmpty)} }
 
@@ -216,6 +225,7 @@ func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bo
 			done = at[i+1]
 		}
 	}
+
 	return b.String() + text[done:]
 }
 
@@ -231,6 +241,7 @@ func isPlaceholder(value string) bool {
 	if strings.HasPrefix(value, "<") && strings.HasSuffix(value, ">") {
 		return true
 	}
+
 	return slices.Contains(
 		[]string{"VALUE", "value", "FILE", "PATH", "TEXT", "STRING", "PASSWORD", "SECRET", "TOKEN", "KEY", "...", "…"},
 		strings.Trim(value, "[]"),

@@ -27,6 +27,7 @@ func (w *LineWriter) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	w.partial = append(w.partial, p...)
+
 	for {
 		line, after, found := bytes.Cut(w.partial, []byte("\n"))
 		switch {
@@ -63,6 +64,7 @@ func wholeRunesLen(b []byte) int {
 			return n
 		}
 	}
+
 	return len(b)
 }
 
@@ -71,6 +73,7 @@ func EscapeInvalid(text string) string {
 	if utf8.ValidString(text) {
 		return text
 	}
+
 	var b strings.Builder
 	for text != "" {
 		r, size := utf8.DecodeRuneInString(text)
@@ -81,5 +84,6 @@ func EscapeInvalid(text string) string {
 		}
 		text = text[size:]
 	}
+
 	return b.String()
 }

@@ -22,6 +22,7 @@ func IsSecret(name string) bool {
 	case "pwd":
 		return len(all) > 1 // MYSQL_PWD; PWD alone is a shell's directory
 	}
+
 	return slices.ContainsFunc(all, func(word string) bool {
 		switch word {
 		case "pw", "secret", "token", "apikey", "credential", "dsn", "auth", "cert", "privatekey", "secretkey", "accesskey":
@@ -29,6 +30,7 @@ func IsSecret(name string) bool {
 		case "key":
 			return !slices.Contains(all, "public") && !slices.Contains(all, "authorized")
 		}
+
 		return strings.HasPrefix(word, "pass") || strings.Contains(word, "password") || // PGPASSWORD
 			strings.HasSuffix(word, "token") // authtoken
 	})
@@ -54,6 +56,7 @@ func splitWords(name string) (all []string) {
 		}
 		begin = end
 	}
+
 	for i, r := range runes {
 		switch {
 		case !unicode.IsLetter(r):
@@ -64,6 +67,7 @@ func splitWords(name string) (all []string) {
 			add(i)
 		}
 	}
+
 	add(len(runes))
 	return all
 }

@@ -65,10 +65,12 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder,
 		return err
 	}
 	defer archive.Close()
+
 	info, err := archive.Stat()
 	if err != nil {
 		return err
 	}
+
 	return charm.Unpack(archive, info.Size(), f.Path("charm.new"), charm.UnpackOptions{
 		SHA256: c.SHA256, Tools: tools, ToolsDir: f.ToolsPath(),
 	})
@@ -82,6 +84,7 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 		return nil, err
 	}
 	defer blob.Close()
+
 	file, err := os.OpenFile(f.Path("charm.zip"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -95,6 +98,7 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 		file.Close()
 		return nil, err
 	}
+
 	return file, nil
 }
 
@@ -169,6 +173,7 @@ func (f Folder) swapByRename() error {
 	if err := os.Rename(f.Path("charm.new"), f.Charm()); err != nil {
 		return errors.Join(err, f.restoreOldCharm())
 	}
+
 	return f.removeReplaced(aside)
 }
 

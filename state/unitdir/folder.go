@@ -76,10 +76,12 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 		if !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
 		}
+
 		if !said {
 			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
 			said = true
 		}
+
 		if err := backoff.Sleep(ctx, 500*time.Millisecond); err != nil {
 			return nil, err
 		}
@@ -95,6 +97,7 @@ func (f Folder) tryLock() (*os.File, error) {
 	if err := osutil.MkdirAll(string(f), 0o755); err != nil {
 		return nil, err
 	}
+
 	lock, err := f.tryLockFile()
 	if err != nil {
 		return nil, err
@@ -103,6 +106,7 @@ func (f Folder) tryLock() (*os.File, error) {
 		lock.Close()
 		return nil, err
 	}
+
 	return lock, nil
 }
 
@@ -115,6 +119,7 @@ func (f Folder) LinkTools(tools string) error {
 	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
 		return nil
 	}
+
 	beside := f.ToolsPath() + ".new"
 	_ = os.Remove(beside)
 	err := os.Symlink(tools, beside)
@@ -147,6 +152,7 @@ func (f Folder) RemoveAll() error {
 	if err := os.RemoveAll(string(f)); err != nil {
 		return err
 	}
+
 	return os.RemoveAll(string(f.Legacy()))
 }
 
@@ -162,6 +168,7 @@ func (f Folder) moveFromLegacy() error {
 	if err != nil {
 		return err
 	}
+
 	lock, err := f.Legacy().tryLockFile()
 	if err != nil {
 		return err
@@ -170,10 +177,12 @@ func (f Folder) moveFromLegacy() error {
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
 		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
 	}
+
 	// The link waits where the folder goes, so that they change places at once.
 	if err := f.linkFrom(string(f)); err != nil {
 		return err
 	}
+
 	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
 	if err != nil { // a file system that cannot exchange
 		err = f.replaceLinkBy(former)
@@ -201,6 +210,7 @@ func (f Folder) linkFrom(path string) error {
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+
 	to := filepath.Join("..", filepath.Base(filepath.Dir(string(f))), filepath.Base(string(f)))
 	if err := os.Symlink(to, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -241,6 +251,7 @@ func (s Storage) CheckFree() error {
 	if err := checkThere(s.Base); err != nil && s.Base != "" {
 		return err
 	}
+
 	empty, err := osutil.IsEmptyDir(s.Folder)
 	if err != nil {
 		return err
@@ -279,10 +290,12 @@ func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []s
 		if !s.Bound || goes || s.Pool == charm.PoolTmpFS {
 			continue
 		}
+
 		if checkThere(f.StorageOf(environment, s).Folder) != nil {
 			ids = append(ids, s.ID)
 		}
 	}
+
 	return ids
 }
 
@@ -299,11 +312,13 @@ func (f Folder) BindStorage(s Storage) error {
 	if err := osutil.MkdirAll(s.Folder, 0o755); err != nil {
 		return err
 	}
+
 	if s.Pool == charm.PoolTmpFS {
 		if err := osutil.MountTmpfs(s.Folder, s.Size); err != nil {
 			return err
 		}
 	}
+
 	if s.Location == s.Folder {
 		return nil
 	}

@@ -67,6 +67,7 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q := &Quiesced{folder: Folder(resolved)}
 	defer func() {
 		if err != nil {
@@ -78,6 +79,7 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if !aware {
 		err := q.hold(osutil.TryLockFile, q.folder.Path("lock"))
 		if errors.Is(err, osutil.ErrLocked) {
@@ -107,6 +109,7 @@ func (f Folder) hasAwareAgent() (bool, error) {
 	case err != nil:
 		return false, err
 	}
+
 	return false, lock.Close()
 }
 
@@ -119,6 +122,7 @@ func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path
 	if err != nil {
 		return err
 	}
+
 	q.held = append(q.held, file)
 	return nil
 }

@@ -32,6 +32,7 @@ func (f Folder) readCharmFileList() (fileSet, error) {
 	if _, err := jsonfile.Read(f.charmFileListPath(), &m); err != nil {
 		return nil, fmt.Errorf("cannot read what the charm has brought: %w", err)
 	}
+
 	b := make(fileSet, len(m.Files))
 	for _, name := range m.Files {
 		b[name] = true
@@ -46,6 +47,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 			m.Files = append(m.Files, name)
 		}
 	}
+
 	if err := jsonfile.Write(f.charmFileListPath(), m); err != nil {
 		return fmt.Errorf("cannot note what the charm has brought: %w", err)
 	}
@@ -61,6 +63,7 @@ func (f Folder) unpackedFiles() (fileSet, error) {
 		}
 		return err
 	})
+
 	return b, err
 }
 
@@ -73,6 +76,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 		return err
 	}
 	defer root.Close()
+
 	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
 	if err := m.preserveDir("."); err != nil {
 		return fmt.Errorf("cannot take along what the charm has made: %w", osutil.InFolder(err, string(f)))
@@ -80,6 +84,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	if err := m.syncDirs(); err != nil {
 		return osutil.InFolder(err, string(f))
 	}
+
 	return osutil.InFolder(m.restoreDirModes(), string(f))
 }
 
@@ -105,6 +110,7 @@ func (p *preserver) preserveDir(dir string) error {
 
 		return err
 	}
+
 	entries, err := f.ReadDir(-1)
 	f.Close()
 	if err != nil {
@@ -119,11 +125,13 @@ func (p *preserver) preserveDir(dir string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	there, err := p.root.Lstat(newPath(name))
+
 	switch {
 	case err == nil && there.IsDir() && e.IsDir():
 		return p.preserveDir(name)
@@ -141,9 +149,11 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	case p.shipped[name]:
 		return nil
 	}
+
 	if err := p.ensureDir(path.Dir(name)); err != nil {
 		return err
 	}
+
 	p.changedDirs[path.Dir(name)] = true
 	if err := p.linkOrCopy(name, e.Type()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -159,6 +169,7 @@ func (p *preserver) ensureDir(dir string) error {
 	if err := p.ensureDir(path.Dir(dir)); err != nil {
 		return err
 	}
+
 	p.madeDirs = append(p.madeDirs, dir)
 	p.changedDirs[path.Dir(dir)], p.changedDirs[dir] = true, true
 	return p.root.Mkdir(newPath(dir), 0o700)
@@ -168,6 +179,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	if err := p.root.Link(oldPath(name), newPath(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	switch kind {
 	case fs.ModeSymlink:
 		target, err := p.root.Readlink(oldPath(name))
@@ -178,6 +190,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	case 0:
 		return p.copyFile(name)
 	}
+
 	return nil // a socket or the like: who made it makes it again
 }
 
@@ -187,10 +200,12 @@ func (p *preserver) copyFile(name string) error {
 		return err
 	}
 	defer src.Close()
+
 	info, err := src.Stat()
 	if err != nil {
 		return err
 	}
+
 	if info.Mode()&0o111 != 0 {
 		defer osutil.BlockForks()()
 	}
@@ -198,6 +213,7 @@ func (p *preserver) copyFile(name string) error {
 	if err != nil {
 		return err
 	}
+
 	err = fillFile(dst, src, info.Mode())
 	return errors.Join(err, dst.Close())
 }
@@ -209,6 +225,7 @@ func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 	if err := dst.Chmod(mode); err != nil {
 		return err
 	}
+
 	return dst.Sync()
 }
 
@@ -221,6 +238,7 @@ func (p *preserver) restoreDirModes() error {
 		if err != nil {
 			return err
 		}
+
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
 			_ = p.root.Lchown(newPath(p.madeDirs[i]), int(s.Uid), int(s.Gid))
 		}
@@ -228,6 +246,7 @@ func (p *preserver) restoreDirModes() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -238,10 +257,12 @@ func (p *preserver) syncDirs() error {
 		if err != nil {
 			return err
 		}
+
 		err = f.Sync()
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

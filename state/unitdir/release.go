@@ -35,5 +35,6 @@ func ReleaseMachine(folder string) error {
 	for _, one := range made {
 		err = errors.Join(err, osutil.Unmount(one, true))
 	}
+
 	return errors.Join(err, globErr)
 }

@@ -39,6 +39,7 @@ func Begin(ctx context.Context, format string, args ...any) *Item {
 	if l == nil {
 		return nil
 	}
+
 	i := &Item{log: l, current: record.Activity{Message: fmt.Sprintf(format, args...), Since: time.Now()}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,6 +65,7 @@ func (i *Item) Wait(kind string, servers []int, message string) {
 	if i == nil {
 		return
 	}
+
 	i.log.mu.Lock()
 	defer i.log.mu.Unlock()
 	if kind != i.current.Kind {
@@ -79,10 +81,12 @@ func (i *Item) Wait(kind string, servers []int, message string) {
 func (l *Log) Current(lasting time.Duration) (a record.Activity, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for _, i := range slices.Backward(l.items) {
 		if a = i.current; time.Since(a.Since) >= lasting {
 			break
 		}
 	}
+
 	return a, len(l.items) > 0
 }

@@ -37,6 +37,7 @@ func Clamp(t, from, to time.Time) time.Time {
 	case t.After(to):
 		return to
 	}
+
 	return t
 }
 
@@ -54,6 +55,7 @@ func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
 	if !until.IsZero() {
 		due = time.After(time.Until(until))
 	}
+
 	select {
 	case <-ready:
 	case <-due:

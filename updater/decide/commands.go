@@ -33,12 +33,14 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	case !s.Current.Stop:
 		return nil, ErrNotStopped
 	}
+
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []updater.Change{
 		updater.Remove(keys.Current), updater.Remove(keys.Gate), updater.Remove(keys.Published), updater.Put(keys.History(s.Current.ID), h),
 		updater.Put(keys.Recovery, record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		changes = append(changes, updater.Remove(keys.Contents(name)))
 	}
@@ -85,6 +87,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 			record.ListServers(gone),
 		)
 	}
+
 	r := *s.Current
 	r.Stop = false
 	r.Why = ""
@@ -92,6 +95,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	r.Missing = nil
 	r.AttemptAt = now
 	r.Attempt++
+
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)
 	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h)}
@@ -100,6 +104,7 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 			changes = append(changes, updater.Remove(keys.Contents(name)))
 		}
 	}
+
 	return changes, nil
 }
 

@@ -29,10 +29,12 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 		}
 		found = append(found, f)
 	}
+
 	for _, lrn := range s.Servers {
 		p, alive := s.Present[lrn]
 		since, absent := s.Absent[lrn]
 		r := s.Current
+
 		switch gone := absent && !now.Before(since.Add(absenceTimeout)); {
 		case gone && slices.Contains(s.Unseen, lrn):
 			add(lrn, "", "no worker was ever seen")
@@ -56,6 +58,7 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -73,9 +76,11 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 			Changes: []updater.Change{updater.Remove(keys.Repair)},
 		}
 	}
+
 	if a, isNews := s.reportNoRoom(now); isNews {
 		return a
 	}
+
 	a := s.nextRequest(now)
 	for _, since := range s.Absent {
 		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) &&
@@ -83,6 +88,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 			a.Until = due
 		}
 	}
+
 	return a
 }
 
@@ -92,6 +98,7 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
 		Why:     "all is as the last update left it again",
 		Changes: []updater.Change{updater.Put(keys.Degraded, found)},
 	}
+
 	if found.Count() > 0 {
 		a.Why = "not all is as the last update left it"
 	}
@@ -104,6 +111,7 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
 			lrns = append(lrns, f.Server)
 		}
 	}
+
 	if len(news) == 0 {
 		return a
 	}
@@ -116,6 +124,7 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
 		ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.Blame(record.SortServers(lrns)),
 		Version: s.LastVersion(), Message: record.Shorten("degraded: "+a.Why, maxMessage), At: now,
 	}
+
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	return a
 }
@@ -140,6 +149,7 @@ func (s Snapshot) repairReason() (by string) {
 		isAboutOthers := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
 		return !last.Repair || isAboutOthers || f.Since.After(last.EndedAt.Add(repairCooldown))
 	}
+
 	switch {
 	case !s.canRepair():
 		return ""
@@ -148,6 +158,7 @@ func (s Snapshot) repairReason() (by string) {
 	case s.Config.Repair == record.RepairAuto && slices.ContainsFunc(s.Degraded.Findings, notTriedYet):
 		return byItself
 	}
+
 	return ""
 }
 
@@ -163,6 +174,7 @@ func (s Snapshot) repairComponents(now time.Time) (names []string) {
 		}
 		names = append(names, f.Component)
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -30,6 +30,7 @@ func Next(s Snapshot, now time.Time) Action {
 	case r.Stop:
 		return newWait(time.Time{}, "stopped: "+r.Why)
 	}
+
 	return s.nextWhileRunning(now)
 }
 
@@ -38,8 +39,10 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 	if len(s.Servers) == 0 {
 		return newWait(time.Time{}, "no boot server is registered whose worker was seen")
 	}
+
 	to, by, why := s.dueVersion()
 	noRoom := s.NoRoom(now)
+
 	switch {
 	case to == "":
 		return newWait(time.Time{}, why)
@@ -58,10 +61,12 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 		opens := s.Config.Window.NextOpening(now)
 		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
+
 	digests, why := s.releaseDigests(to)
 	if why != "" {
 		return newWait(time.Time{}, why)
 	}
+
 	return s.startRequest(now, to, by, digests)
 }
 
@@ -81,6 +86,7 @@ func isAutomatic(by string) bool { return by == byRelease || by == byServers || 
 
 func (s Snapshot) dueVersion() (to, by, why string) {
 	to, by, why = s.OfferedVersion()
+
 	switch {
 	case to == "" && s.Repair != nil && s.repairReason() != "":
 		return s.Current.Version, byRepair, ""
@@ -99,6 +105,7 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	case s.repairReason() != "":
 		return s.Current.Version, s.repairReason(), ""
 	}
+
 	return "", "", "up to date: " + s.Current.Version
 }
 
@@ -113,6 +120,7 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 		}
 		return t.Version, byOperator, ""
 	}
+
 	switch {
 	case s.Config.SourceFault != "":
 		return "", "", "no updates: " + s.Config.SourceFault
@@ -126,6 +134,7 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 	case s.isOlder(s.Release):
 		return s.Current.Version, byRelease, ""
 	}
+
 	return s.Release, byRelease, ""
 }
 
@@ -172,6 +181,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	if r.Repair = by == byRepair || by == byItself; r.Repair {
 		r.Components = s.repairComponents(now)
 	}
+
 	h := record.History{ID: id, By: by, From: s.currentVersion(), To: to, Servers: r.Servers, StartedAt: now}
 	switch {
 	case by == byOperator && s.Target != nil:
@@ -181,6 +191,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	case by == byRepair:
 		h.Who = s.Repair.Who
 	}
+
 	h.Begin(r.Attempt, h.Who, now)
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
 	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
@@ -191,6 +202,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	if s.Recovery != nil {
 		changes = append(changes, updater.Remove(keys.Recovery))
 	}
+
 	if s.ToldNoRoom != nil {
 		changes = append(changes, updater.Remove(keys.NoRoom))
 	}
@@ -200,10 +212,12 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	if s.Repair != nil {
 		changes = append(changes, updater.Remove(keys.Repair))
 	}
+
 	// It must not come back when the configuration changes.
 	if s.Target != nil && !release.Same(s.Target.Version, to) {
 		changes = append(changes, updater.Remove(keys.Target))
 	}
+
 	return Action{Verb: Start, Why: why, Changes: changes}
 }
 
@@ -222,6 +236,7 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	case r != nil && r.Sums != "" && release.Same(r.Version, to):
 		return r.Digests, "" // what servers have may be published no more
 	}
+
 	return d, "the leader has yet to look which files release " + to + " consists of"
 }
 
@@ -255,6 +270,7 @@ func (s Snapshot) Refusals() (all []record.Refusal) {
 			all = append(all, r)
 		}
 	}
+
 	return all
 }
 
@@ -279,6 +295,7 @@ func (s Snapshot) Replaced() string {
 	if p == nil {
 		return ""
 	}
+
 	if s.Current != nil && release.Same(s.Current.Version, p.Version) {
 		was = s.Current.Sums
 	}
@@ -288,6 +305,7 @@ func (s Snapshot) Replaced() string {
 	if !record.Differ(was, p.Sums) {
 		return ""
 	}
+
 	return fmt.Sprintf("the files of release %s were replaced: the digest of its %s is %s now, not %s; publish them as another version, or take them as they are: neco update --to %s",
 		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
 }

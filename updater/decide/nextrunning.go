@@ -30,10 +30,12 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if others, why := s.otherPlans(); len(others) > 0 {
 		return s.stopRequest(now, others, why)
 	}
+
 	slowest := s.slowestRecord()
 	if slowest.Step < 0 {
 		return s.finishRequest(now)
 	}
+
 	if missing := s.serversSince(s.Absent, absenceTimeout, now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
@@ -44,18 +46,21 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
 			record.ListSomeServers(lost), s.Current.Version))
 	}
+
 	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
 	if !now.Before(deadline) {
 		atFault, why := s.describeStall()
 		return s.stopRequest(now, atFault,
 			fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
 	}
+
 	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); s.owesNote(waited) {
 		return s.recordWait(waited)
 	}
 	if at := s.slowDeadline(); !at.IsZero() && !now.Before(at) {
 		return s.reportSlow(now)
 	}
+
 	return newWait(s.wakeTime(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
@@ -72,6 +77,7 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
 		return w, cmp.Or(w.Message, "it does not say why")
 	}
+
 	since, absent := s.Absent[lrn]
 	if s.StageSince.After(since) { // retried meanwhile
 		since = s.StageSince
@@ -80,6 +86,7 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over",
 			record.HandOverTimeout, s.Current.Version)
 	}
+
 	return w, ""
 }
 
@@ -96,6 +103,7 @@ func (s Snapshot) slowestRecord() (low record.Status) {
 			low = w
 		}
 	}
+
 	return low
 }
 
@@ -116,16 +124,19 @@ func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 		due.Before(deadline) {
 		deadline = due
 	}
+
 	deadline = soonerOf(now, s.slowDeadline(), deadline)
 	for _, lrn := range s.Current.Servers {
 		if since, absent := s.Absent[lrn]; absent {
 			deadline = soonerOf(now, since.Add(absenceTimeout),
 				soonerOf(now, since.Add(record.HandOverTimeout), deadline))
 		}
+
 		if since, hands := s.HandingOver[lrn]; hands {
 			deadline = soonerOf(now, since.Add(lostTimeout), deadline)
 		}
 	}
+
 	return deadline
 }
 
@@ -148,6 +159,7 @@ func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 		At:        now,
 		Progress:  r.Progress(s.Workers),
 	}
+
 	return Action{
 		Verb:    Open,
 		Why:     fmt.Sprintf("all servers have come to step %d", at.Step),
@@ -166,6 +178,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 		a.Why = "servers are back"
 		return a
 	}
+
 	a.Why = "no worker is alive on server " + record.ListSomeServers(gone)
 	alert := s.newAlert(now, record.AlertMissing, a.Why)
 	alert.Servers = record.Blame(gone)
@@ -178,14 +191,17 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 	first := -1
 	names := map[int]string{}
 	plan := s.Current.Plan
+
 	for _, lrn := range s.Current.Servers {
 		w, ok := s.workerRecord(lrn)
 		if !ok || w.Step == 0 || w.Attempt != s.Current.Attempt {
 			continue
 		}
+
 		if first < 0 {
 			first = lrn
 		}
+
 		name := cmp.Or(names[w.Step], w.StepName)
 		if record.Differ(plan, w.Plan) || name != w.StepName {
 			others = append(others, lrn)
@@ -195,6 +211,7 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 		}
 		names[w.Step], plan = name, cmp.Or(plan, w.Plan)
 	}
+
 	return others, why
 }
 

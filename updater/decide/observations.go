@@ -51,6 +51,7 @@ func (m *Observations) Now(r *record.Request) time.Time {
 		}
 		clear(m.handingSince)
 	}
+
 	return m.clock.Now().UTC()
 }
 
@@ -70,6 +71,7 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 		m.stageSince = now
 		m.witnessed = true
 	}
+
 	m.updateStage(*s, now)
 	s.Absent = trackAbsent(*s, present, m.absentSince, now)
 	s.HandingOver = trackHandovers(*s, m.handingSince, now)
@@ -110,11 +112,13 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 			delete(since, lrn)
 		}
 	}
+
 	for _, lrn := range lrns {
 		if _, known := since[lrn]; !known && holds(lrn) {
 			since[lrn] = now
 		}
 	}
+
 	return since
 }
 
@@ -123,6 +127,7 @@ func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[in
 	if s.Current != nil {
 		lrns = s.Current.Servers
 	}
+
 	return trackSince(handing, lrns, now, func(lrn int) bool {
 		w, ok := s.workerRecord(lrn)
 		return ok && w.Attempt == s.Current.Attempt && w.HandsOver()
@@ -149,10 +154,12 @@ func trackAbsent(
 		_, here := present[lrn]
 		return !here
 	})
+
 	for lrn, since := range seen {
 		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
 			seen[lrn] = now.Add(-absenceTimeout)
 		}
 	}
+
 	return seen
 }

@@ -25,11 +25,13 @@ func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	if s.Current != nil && !s.Current.Succeeded() {
 		return nil
 	}
+
 	s.Servers = s.seenServers()
 	to, by, _ := s.dueVersion()
 	if by == byRepair || by == byItself {
 		return nil // it brings back what was there
 	}
+
 	lacks := s.Lacks(to, now)
 	if len(lacks) == 0 {
 		return nil
@@ -43,6 +45,7 @@ func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	if s.isToldNoRoom(to) {
 		n.At = s.ToldNoRoom.At
 	}
+
 	return &n
 }
 
@@ -63,11 +66,13 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	if n == nil || s.isToldNoRoom(n.Version) {
 		return Action{}, false
 	}
+
 	alert := record.Alert{
 		ID: fmt.Sprintf("no-room-%s-%d",
 			n.Version, now.UnixNano()), Kind: record.AlertRefused, Version: n.Version, Servers: n.Servers,
 		Message: n.String() + "; nothing of it begins; make room there, and it is taken by itself", At: now,
 	}
+
 	return Action{
 		Verb:    Warn,
 		Why:     n.String(),
@@ -83,6 +88,7 @@ func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 			at = old
 		}
 	}
+
 	return at
 }
 
@@ -96,6 +102,7 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	if p := s.Published; p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums) {
 		return nil // its files were replaced
 	}
+
 	for _, lrn := range s.Servers {
 		p, alive := s.Present[lrn]
 		i := s.Inventories[lrn]
@@ -103,6 +110,7 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 			all = append(all, lacksOf(lrn, p, i, *n)...)
 		}
 	}
+
 	return all
 }
 
@@ -122,6 +130,7 @@ func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (al
 			all = append(all, record.Lack{Server: lrn, At: room.At, Needed: needed, Free: room.Free})
 		}
 	}
+
 	return all
 }
 
@@ -139,6 +148,7 @@ func newRoomUse(rooms []record.Room) roomUse {
 			u.at[what] = i
 		}
 	}
+
 	return u
 }
 
@@ -173,6 +183,7 @@ func (u roomUse) addFile(f record.NeededFile, installed string) {
 	if installed == f.Sum {
 		return
 	}
+
 	u.add(record.RoomDownloads, f.Size)
 	u.add(f.Into, f.Size)
 	u.add(record.RoomDownloads, -f.Size)

@@ -89,6 +89,7 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill := snapshotReader{view: v}
 	s.Config, fill.err = updater.LoadConfig(v)
 	infos := fill.list(keys.Infos)
+
 	statuses := fill.list(keys.Statuses)
 	s.Servers = registeredServers(infos)
 	fill.decodeKey(infos, keys.Release, &s.Release)
@@ -97,6 +98,7 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill.decodeKey(infos, keys.Needs, &s.Needs)
 	fill.decodeKey(infos, keys.NoRoom, &s.ToldNoRoom)
 	fill.decodeKey(infos, keys.Target, &s.Target)
+
 	s.Hurry = fill.decodeKey(infos, keys.Hurry, new(string))
 	fill.decodeKey(infos, keys.Repair, &s.Repair)
 	fill.decodeKey(infos, keys.Degraded, &s.Degraded)
@@ -105,6 +107,7 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill.decodeKey(infos, keys.Recovery, &s.Recovery)
 	fill.decodeKey(statuses, keys.Current, &s.Current)
 	fill.decodeKey(statuses, keys.Gate, &s.Gate)
+
 	if fill.err == nil {
 		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, keys.Workers)
 	}
@@ -122,11 +125,13 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
 		s.Present, r.err = updater.PeekServers[record.Presence](r.view, keys.Presences)
 	}
+
 	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
 	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
 	if r.err != nil || len(absent) == 0 {
 		return
 	}
+
 	var claims []keyspace.KeyValue
 	claims, r.err = r.view.ListUnguarded(keys.Claims) // they are long
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
@@ -151,6 +156,7 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 			return nil
 		}
 	}
+
 	return found
 }
 
@@ -164,6 +170,7 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 		}
 		return
 	}
+
 	if kvs := r.list(keys.AllHistory); r.err == nil && len(kvs) > 0 {
 		var h record.History
 		r.err = keyspace.DecodeInto(kvs[len(kvs)-1], &h)

@@ -27,6 +27,7 @@ func (s Snapshot) lastMoveAt() time.Time {
 	if s.Witnessed || !s.isStageRecorded() {
 		return s.StageSince
 	}
+
 	waited := s.StageSince.Sub(moved)
 	if waited < s.WaitedBefore || waited > s.WaitedBefore+s.noteInterval()+StallGrace {
 		waited = s.WaitedBefore
@@ -71,6 +72,7 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 	case s.Witnessed:
 		return waited < recorded // the store was away
 	}
+
 	return !s.isStageRecorded()
 }
 
@@ -80,6 +82,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan,
 		At: s.lastMoveAt(), Progress: r.Progress(s.Workers), Waited: int(waited / time.Second), Slow: s.recordedGate().Slow,
 	}
+
 	return Action{
 		Verb:    Note,
 		Why:     fmt.Sprintf("update to %s runs", r.Version),
@@ -103,6 +106,7 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	a := s.recordWait(waited)
 	g, _ := a.Changes[0].Value.(record.Gate)
 	g.Slow = true
+
 	atFault, why := s.describeStall()
 	a.Verb = Slow
 	a.Why = fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
@@ -123,8 +127,10 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	if a, ok = s.Activities[lrn]; ok && a.IsOf(w) {
 		return a, true
 	}
+
 	a = record.Activity{Request: w.Request, Attempt: w.Attempt, Step: w.Step, Since: w.At}
 	late := s.serversBehind(w.Step)
+
 	switch {
 	case w.HandsOver():
 		a.Message = "has installed " + w.Version + " and waits for its worker to begin"
@@ -137,6 +143,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 		a.Servers = late
 		a.Message = "waits for " + who + " to come to this step"
 	}
+
 	return a, a.Message != ""
 }
 
@@ -154,10 +161,12 @@ func (s Snapshot) serversBehind(step int) (late []int) {
 func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
+
 	follow = func(lrn int) {
 		if seen[lrn] {
 			return
 		}
+
 		seen[lrn] = true
 		a, _ := s.Activity(lrn)
 		_, absent := s.Absent[lrn]
@@ -172,12 +181,14 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 			}
 		}
 	}
+
 	for _, lrn := range late {
 		follow(lrn)
 	}
 	if len(atFault) == 0 { // they wait for nobody in particular, or for one another
 		return late
 	}
+
 	return record.SortServers(atFault)
 }
 
@@ -197,6 +208,7 @@ func (s Snapshot) describeServers(lrns []int) string {
 		}
 		words = append(words, record.Shorten(s.describeServer(lrn), maxDescription))
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -212,6 +224,7 @@ func (s Snapshot) describeServer(lrn int) string {
 			word += ": " + a.Text()
 		}
 	}
+
 	if _, absent := s.Absent[lrn]; absent {
 		word += " (no worker is alive there)"
 	}
@@ -234,6 +247,7 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failed, waited []record.Reason
 	var late []int
+
 	for _, lrn := range s.Current.Servers {
 		w, why := s.workerFailure(lrn, now)
 		reason := record.Reason{Server: lrn, Where: "step " + w.StepName, Why: why}
@@ -255,6 +269,7 @@ func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	if len(failed) > 0 {
 		words = append(words, record.JoinReasons(failed, maxFailed))
 	}
+
 	if len(others) > 0 {
 		words = append(words, s.describeServers(others))
 	}

@@ -29,10 +29,12 @@ func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	if _, err := os.Stat(into); err == nil {
 		return osutil.SyncDir(releasesDir(f)) // who has put it there may have been killed before that
 	}
+
 	draft := into + ".draft"
 	if err := unpackAs(ctx, archive, draft, into); err != nil {
 		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
 	}
+
 	return osutil.SyncDir(releasesDir(f))
 }
 
@@ -50,6 +52,7 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.SyncAll(draft); err != nil {
 		return err
 	}
+
 	return os.Rename(draft, into)
 }
 
@@ -58,6 +61,7 @@ func switchTo(f release.File) error {
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
+
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
 		err := osutil.SyncDir(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
@@ -67,9 +71,11 @@ func switchTo(f release.File) error {
 
 		return nil
 	}
+
 	if err := replaceLink(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
+
 	return removeOldReleases(f, before)
 }
 
@@ -83,6 +89,7 @@ func replaceLink(f release.File) error {
 	if err := os.Symlink(releaseDir(f), link); err != nil {
 		return err
 	}
+
 	var how uint
 	if info, err := os.Lstat(f.To); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		how = unix.RENAME_EXCHANGE
@@ -93,6 +100,7 @@ func replaceLink(f release.File) error {
 	if err := osutil.SyncDir(filepath.Dir(f.To)); err != nil {
 		return err
 	}
+
 	return setAside(f)
 }
 
@@ -105,6 +113,7 @@ func setAside(f release.File) error {
 	if err != nil || !info.IsDir() {
 		return nil
 	}
+
 	kept := filepath.Join(releasesDir(f), "by-hand")
 	if err := os.RemoveAll(kept); err != nil {
 		return err
@@ -112,6 +121,7 @@ func setAside(f release.File) error {
 	if err := os.Rename(draftLink(f), kept); err != nil {
 		return err
 	}
+
 	return osutil.SyncDir(releasesDir(f))
 }
 
@@ -128,11 +138,13 @@ func removeAllBut(dir string, kept func(name string) bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+
 	for _, e := range all {
 		if !kept(e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
+
 	return err
 }
 
@@ -143,6 +155,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 		return err
 	}
 	defer f.Close()
+
 	r, err := decompress(f)
 	if err != nil {
 		return err
@@ -150,6 +163,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 	if err := os.Mkdir(into, 0o755); err != nil {
 		return err
 	}
+
 	return osutil.Untar(ctx, into, r, false)
 }
 

@@ -24,6 +24,7 @@ func artifactID(a *release.Artifact) string {
 	case a.Deb != nil:
 		return "deb " + a.Deb.SHA256
 	}
+
 	return "image " + a.Image
 }
 
@@ -42,6 +43,7 @@ func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 		_, err := h.download(ctx, *a.Deb)
 		return err
 	}
+
 	return pullImage(ctx, a.Image)
 }
 
@@ -55,6 +57,7 @@ func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	case a.Deb != nil:
 		return h.installDeb(ctx, c.Name, h.downloadPath(a.Deb.SHA256))
 	}
+
 	return h.writeImageEnv(c.Name, a.Image)
 }
 
@@ -65,6 +68,7 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	if err != nil || len(raw) != sha256.Size {
 		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
 	}
+
 	path = h.downloadPath(f.SHA256)
 	return path, release.Download{
 		Client: h.downloadClient.Load(),
@@ -89,6 +93,7 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 			wanted[f.SHA256] = true
 		}
 	}
+
 	err := removeAllBut(filepath.Join(h.dir, "downloads"), func(name string) bool {
 		sum, _, _ := strings.Cut(name, ".")
 		return wanted[sum]

@@ -51,6 +51,7 @@ func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	if timeout == 0 {
 		return f(ctx)
 	}
+
 	for again := true; ; again = false {
 		limit, cancel := context.WithTimeoutCause(ctx, timeout, hungError{timeout})
 		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0))) // what is within is a part of it
@@ -91,6 +92,7 @@ func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
+
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -125,10 +127,12 @@ func newTerminal(line []byte) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
+
 	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput)}
 	if err := t.openTTY(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
 	}
+
 	t.typing.Go(t.typeLine) // until close
 	return t, nil
 }
@@ -138,6 +142,7 @@ func (t *terminal) openTTY() error {
 	if err != nil {
 		return err
 	}
+
 	var number int
 	failed := conn.Control(func(fd uintptr) {
 		if number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err != nil {
@@ -148,6 +153,7 @@ func (t *terminal) openTTY() error {
 		}
 		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCPKT, 1)
 	})
+
 	if err := errors.Join(failed, err); err != nil {
 		return err
 	}
@@ -157,6 +163,7 @@ func (t *terminal) openTTY() error {
 	if err := setLineMode(int(t.tty.Fd())); err != nil {
 		return errors.Join(err, t.tty.Close())
 	}
+
 	return nil
 }
 
@@ -165,6 +172,7 @@ func setLineMode(fd int) error {
 	if err != nil {
 		return err
 	}
+
 	mode.Iflag = 0
 	mode.Oflag = 0
 	mode.Lflag = unix.ICANON
@@ -200,15 +208,18 @@ func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 	if a.EachLineOf == "" {
 		return h.retryCommand(ctx, a.Command, nil)
 	}
+
 	lines, err := readSecrets(a.EachLineOf)
 	if err != nil {
 		return err
 	}
+
 	for i, line := range lines {
 		if err := h.retryCommand(ctx, a.Command, line); err != nil {
 			return fmt.Errorf("%q failed with line %d of %s: %w", a.Command[0], i+1, a.EachLineOf, err)
 		}
 	}
+
 	return nil
 }
 
@@ -220,15 +231,18 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("cannot use the keys in %s: others may read it; chmod 600 it", path)
 	}
+
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the keys: %w", err)
 	}
+
 	for line := range bytes.Lines(data) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			lines = append(lines, line)
 		}
 	}
+
 	return lines, nil
 }
 
@@ -237,6 +251,7 @@ func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) 
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.healthTimeout {
 		ctx = context.WithValue(ctx, timeoutKey{}, h.healthTimeout)
 	}
+
 	end := time.Now().Add(h.healthTimeout)
 	return poll(ctx, func() (bool, error) {
 		err := retryHung(ctx, func(ctx context.Context) error { return runWithLine(ctx, command, line) })
@@ -256,5 +271,6 @@ func runWithLine(ctx context.Context, command []string, line []byte) error {
 		return err
 	}
 	defer t.close()
+
 	return runOnce(ctx, command, t.tty)
 }

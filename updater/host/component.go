@@ -86,10 +86,12 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if err := h.fetchArtifact(ctx, c); err != nil {
 		return err
 	}
+
 	next := componentRecord{Artifact: artifactID(c.Artifact), Phase: phaseChanging}
 	if err := h.writeRecord(c.Name, next); err != nil {
 		return err
 	}
+
 	if err := h.installArtifact(ctx, c); err != nil {
 		return err
 	}
@@ -102,10 +104,12 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if err := h.awaitHealthy(ctx, c); err != nil {
 		return err
 	}
+
 	next.Phase = phaseCurrent
 	if err := h.writeRecord(c.Name, next); err != nil {
 		return err
 	}
+
 	h.removeDownloads(c.Artifact.Files())
 	return nil
 }
@@ -121,6 +125,7 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	if err != nil {
 		return err
 	}
+
 	if now == "" {
 		now = was.Inputs
 	}
@@ -131,6 +136,7 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		was.Inputs = now // it was not known
 		return h.writeRecord(c.Name, was)
 	}
+
 	was.Phase, was.Inputs = phaseStarting, now
 	if err := h.writeRecord(c.Name, was); err != nil {
 		return err
@@ -141,6 +147,7 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	if err := h.awaitHealthy(ctx, c); err != nil {
 		return err
 	}
+
 	was.Phase = phaseCurrent
 	return h.writeRecord(c.Name, was)
 }
@@ -149,6 +156,7 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	if h.probe(ctx, c) == nil { // it was started before, by one that was killed then
 		return nil
 	}
+
 	stopped := h.checkActive(ctx, c.Services) != nil
 	if err := forEachUnit(ctx, c.Services, h.services.Start); err != nil {
 		return err
@@ -156,6 +164,7 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	if stopped || len(c.Services) == 0 {
 		return nil
 	}
+
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
@@ -164,10 +173,12 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c.AfterStart); err != nil {
 		return err
 	}
+
 	doing := activity.Begin(ctx, "waits until %s is well", c.Name)
 	defer doing.End()
 	limit, cancel := context.WithTimeout(ctx, h.healthTimeout)
 	defer cancel()
+
 	var ill error
 	err := poll(limit, func() (bool, error) {
 		err := h.probe(limit, c)
@@ -177,12 +188,14 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 		}
 		return err == nil, nil
 	})
+
 	if timedOut(ctx, limit) {
 		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, h.healthTimeout, ill)
 	}
 	if err != nil {
 		return err
 	}
+
 	return h.soak(ctx, c)
 }
 
@@ -190,8 +203,10 @@ func (h *Host) soak(ctx context.Context, c release.Component) error {
 	if c.Soak == 0 {
 		return nil
 	}
+
 	doing := activity.Begin(ctx, "watches for %s if %s stays well", time.Duration(c.Soak), c.Name)
 	defer doing.End()
+
 	over := time.Now().Add(time.Duration(c.Soak))
 	return poll(ctx, func() (bool, error) {
 		if err := h.probe(ctx, c); err != nil && ctx.Err() == nil {

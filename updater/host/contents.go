@@ -28,22 +28,26 @@ func (h *Host) DeliverContents(ctx context.Context, component release.Component)
 	if c.URL == "" && len(images)+len(c.OSImages)+len(c.Ignitions) > 0 {
 		return errors.New("cannot bring contents: the manifest does not say where sabakan is: contents: {url: ...}")
 	}
+
 	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/", client: h.directClient}
 	for _, i := range images {
 		if err := h.uploadImage(ctx, s, i); err != nil {
 			return err
 		}
 	}
+
 	for _, o := range c.OSImages {
 		if err := h.uploadOS(ctx, s, o); err != nil {
 			return err
 		}
 	}
+
 	for _, i := range c.Ignitions {
 		if err := h.uploadIgnition(ctx, s, i); err != nil {
 			return err
 		}
 	}
+
 	h.removeDownloads(c.Files())
 	return nil
 }
@@ -53,6 +57,7 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	if len(c.ImagesOf) == 0 {
 		return images, nil
 	}
+
 	var said bytes.Buffer
 	var out []byte
 	err := retryHung(ctx, func(ctx context.Context) (err error) {
@@ -64,12 +69,14 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 		if out, err = list.Output(); ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
+
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s",
 			c.ImagesOf, err, tail(said.Bytes()))
 	}
+
 	return append(images, strings.Fields(string(out))...), nil
 }
 
@@ -83,12 +90,14 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	if err := pullImage(ctx, image); err != nil {
 		return err
 	}
+
 	path := filepath.Join(h.dir, "downloads", asset)
 	defer os.Remove(path)
 	_ = os.Remove(path) // podman does not write over one that was cut short
 	if err := runEngine(ctx, "save", "-o", path, image); err != nil {
 		return fmt.Errorf("cannot save %s: %w", image, err)
 	}
+
 	return s.putFile(ctx, "assets/"+asset, path)
 }
 
@@ -97,6 +106,7 @@ func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error
 	if err != nil || ids[o.ID] {
 		return err
 	}
+
 	kernel, err := h.download(ctx, o.Kernel)
 	if err != nil {
 		return err
@@ -105,11 +115,13 @@ func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error
 	if err != nil {
 		return err
 	}
+
 	path := filepath.Join(h.dir, "downloads", "os-"+o.ID+".tar")
 	defer os.Remove(path)
 	if err := writeBundle(path, map[string]string{"kernel": kernel, "initrd.gz": initrd}); err != nil {
 		return fmt.Errorf("cannot bundle the system %s: %w", o.ID, err)
 	}
+
 	return s.putFile(ctx, "images/coreos/"+o.ID, path)
 }
 
@@ -119,12 +131,14 @@ func writeBundle(path string, files map[string]string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+
 	w := tar.NewWriter(out)
 	for _, name := range []string{"kernel", "initrd.gz"} {
 		if err := addFile(w, name, files[name]); err != nil {
 			return err
 		}
 	}
+
 	return w.Close()
 }
 
@@ -134,6 +148,7 @@ func addFile(w *tar.Writer, name, path string) error {
 		return err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -154,6 +169,7 @@ func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition
 	if err != nil {
 		return err
 	}
+
 	return s.putFile(ctx, "ignitions/"+i.Role+"/"+i.ID, path)
 }
 
@@ -168,10 +184,12 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	if err != nil {
 		return nil, err
 	}
+
 	if body != nil {
 		req.ContentLength = size
 		req.Header.Set("Content-Type", "application/octet-stream")
 	}
+
 	return s.client.Do(req)
 }
 
@@ -181,12 +199,14 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 		return false, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
 	}
 	defer resp.Body.Close()
+
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
 		return false, nil
 	case resp.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("cannot ask sabakan for %s: it answers %s", path, resp.Status)
 	}
+
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
 		err = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
@@ -215,6 +235,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 	if _, err := s.get(ctx, path, &list); err != nil {
 		return nil, err
 	}
+
 	ids := map[string]bool{}
 	for _, raw := range list {
 		var id string
@@ -225,6 +246,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 			ids[object.ID] = true
 		}
 	}
+
 	return ids, nil
 }
 
@@ -235,11 +257,13 @@ func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 			err = fmt.Errorf("cannot upload %s to sabakan: %w", path, err)
 		}
 	}()
+
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -249,10 +273,12 @@ func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 		return err
 	}
 	defer resp.Body.Close()
+
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusCreated, http.StatusConflict:
 		return nil
 	}
+
 	return fmt.Errorf("it answers %s: %s", resp.Status, tail(said))
 }

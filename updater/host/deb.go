@@ -27,6 +27,7 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
 		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
 	}
+
 	err := h.runDpkg(ctx, d)
 	if err != nil {
 		return fmt.Errorf("cannot install the package of %s: %w", name, err)
@@ -46,19 +47,23 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	if err := runCommand(ctx, []string{"dpkg-deb", "--extract", p.File, draft}); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
+
 	program := filepath.Join(draft, executable)
 	if info, err := os.Lstat(program); err != nil || !info.Mode().IsRegular() {
 		return h.keepOrigin(p, "")
 	}
+
 	manifest := filepath.Join(filepath.Dir(program), "manifest.yaml")
 	if _, err := os.Lstat(manifest); err == nil {
 		if err := checkVersion(manifest, p.Version); err != nil {
 			return err
 		}
 	}
+
 	if err := tryProgram(ctx, program); err != nil {
 		return err
 	}
+
 	return h.keepOrigin(p, program)
 }
 
@@ -75,17 +80,20 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
+
 	d := Detached{
 		Title:   "neco-worker finishes installations",
 		Join:    true,
 		Command: []string{"dpkg", "--configure", "-a", "--force-confold"},
 	}
+
 	if err := h.runDpkg(ctx, d); err != nil {
 		return fmt.Errorf("cannot finish an installation of before: %w", err)
 	}
 	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
 		return nil
 	}
+
 	return h.installDeb(ctx, "neco", own)
 }
 
@@ -103,15 +111,18 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+
 	d.Name, d.Log = "neco-install", filepath.Join(h.dir, "install.log")
 	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	doing := activity.Begin(ctx, "%s", strings.TrimPrefix(d.Title, "neco-worker "))
 	defer doing.End()
+
 	for {
 		err := retryHung(ctx, func(ctx context.Context) error { return h.services.RunDetached(ctx, d) })
 		if err == nil || !strings.Contains(err.Error(), dpkgLocked) {
 			return err
 		}
+
 		slog.Warn("waits until nobody else uses dpkg", "error", err)
 		doing.Say("waits until nobody else uses dpkg: %v", err)
 		if backoff.Sleep(ctx, dpkgRetryInterval) != nil {

@@ -47,6 +47,7 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 		if len(c.Services) == 0 && c.Health == nil {
 			continue
 		}
+
 		f := record.Diagnosis{What: c.Name, How: "well"}
 		if err := h.CheckHealth(ctx, c); err != nil {
 			f.How, f.Bad = err.Error(), true
@@ -56,6 +57,7 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 		}
 		all = append(all, f)
 	}
+
 	for _, dir := range []string{h.dir, "/"} {
 		all = append(all, checkDisk(dir))
 	}
@@ -67,6 +69,7 @@ func checkDisk(dir string) record.Diagnosis {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return record.Diagnosis{What: "disk of " + dir, How: err.Error(), Bad: true}
 	}
+
 	percent := 100 * s.Bavail / max(1, s.Blocks)
 	return record.Diagnosis{
 		What: "disk of " + dir,
@@ -86,6 +89,7 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	default:
 		f.How += ", synchronised"
 	}
+
 	return f
 }
 
@@ -112,6 +116,7 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 		known = known || len(text) > 0
 		fmt.Fprintf(sum, "%s %d\n%s\n", unit, len(text), text)
 	}
+
 	for _, f := range c.Files {
 		own, _, err := osutil.DigestFile(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,9 +124,11 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 		}
 		fmt.Fprintln(sum, f.Path, own)
 	}
+
 	if !known {
 		return "", nil
 	}
+
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
@@ -137,12 +144,14 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 	if err != nil {
 		return nil, err
 	}
+
 	if was.Phase == phaseChanging || was.Phase == phaseStarting {
 		all = append(all, "an update of it was cut short")
 	}
 	if want := artifactID(c.Artifact); c.Artifact != nil && was.Artifact != want {
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
 	}
+
 	for _, f := range c.Files {
 		switch own, _, err := osutil.DigestFile(f.Path); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -153,6 +162,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 			all = append(all, fmt.Sprintf("the sum of %s is %s, not %s", f.Path, own, f.SHA256))
 		}
 	}
+
 	others, err := h.inputsChanged(ctx, c, was)
 	if others {
 		all = append(all, "its unit files or declared files have changed since it was started")
@@ -167,6 +177,7 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 		if err != nil {
 			return err
 		}
+
 		text = nil
 		fragment, _ := p["FragmentPath"].(string)
 		more, _ := p["DropInPaths"].([]string)
@@ -180,8 +191,10 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 			}
 			text = fmt.Appendf(text, "# %s\n%s\n", file, data)
 		}
+
 		return nil
 	})
+
 	return text, err
 }
 
@@ -202,6 +215,7 @@ func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	if was.Phase == phaseStarting {
 		return errors.New("what comes after its start was not done")
 	}
+
 	return h.probe(ctx, c)
 }
 
@@ -217,6 +231,7 @@ func (h *Host) probe(ctx context.Context, c release.Component) error {
 	if c.Health == nil {
 		return nil
 	}
+
 	return h.runCheck(ctx, *c.Health)
 }
 
@@ -226,11 +241,13 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	if c.Members == nil {
 		return nil, false
 	}
+
 	answers := make([]error, len(lrns))
 	var asking sync.WaitGroup
 	for i, lrn := range lrns {
 		asking.Go(func() { answers[i] = h.runCheck(ctx, memberCheck(*c.Members, lrn)) })
 	}
+
 	asking.Wait()
 	ill = map[int]error{}
 	for i, lrn := range lrns {
@@ -238,6 +255,7 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 			ill[lrn] = answers[i]
 		}
 	}
+
 	return ill, true
 }
 
@@ -269,9 +287,11 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 		return fmt.Errorf("%s does not answer: %w", url, err)
 	}
 	defer resp.Body.Close()
+
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s: %s", url, resp.Status, tail(said))
 	}
+
 	return nil
 }

@@ -52,6 +52,7 @@ func New(o Options) (*Host, error) {
 			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 		}
 	}
+
 	h := &Host{
 		dir:           o.Dir,
 		services:      o.Services,
@@ -59,10 +60,12 @@ func New(o Options) (*Host, error) {
 		healthTimeout: o.HealthTimeout,
 		dpkgLock:      make(chan struct{}, 1),
 	}
+
 	h.directClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	if err := h.Configure(record.Config{}); err != nil {
 		return nil, err
 	}
+
 	if h.services == nil {
 		h.services = Systemd{}
 	}

@@ -42,6 +42,7 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 		}
 		return h.installDeb(ctx, "neco", p.File)
 	}
+
 	return h.installTarball(ctx, p, executable)
 }
 
@@ -53,6 +54,7 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	if err := os.RemoveAll(draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
+
 	if err := Unpack(ctx, p.File, draft); err != nil {
 		return fmt.Errorf("cannot unpack the release: %w", err)
 	}
@@ -71,6 +73,7 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 	if err := installFile(filepath.Join(draft, "bijou"), executable, 0o755); err != nil {
 		return err
 	}
+
 	return installFile(filepath.Join(draft, "manifest.yaml"),
 		filepath.Join(filepath.Dir(executable), "manifest.yaml"), 0o644)
 }

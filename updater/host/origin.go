@@ -28,6 +28,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
 	_, _ = jsonfile.Read(originsFile(h.dir), &before) // what cannot be read is replaced
+
 	var err error
 	if program != "" {
 		all[0].Program, _, err = osutil.DigestFile(program)
@@ -50,11 +51,13 @@ func InstalledSums(dir, program, version string) (string, error) {
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
+
 	own, _, err := osutil.DigestFile(program)
 	for _, o := range all {
 		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
 			return o.Sums, nil
 		}
 	}
+
 	return "", err
 }

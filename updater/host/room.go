@@ -28,11 +28,13 @@ func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[stri
 	}
 
 	at := map[uint64]int{}
+
 	add := func(what, dir string) error {
 		device, free, err := statFileSystem(dir)
 		if err != nil {
 			return err
 		}
+
 		i, known := at[device]
 		if !known {
 			i = len(rooms)
@@ -42,29 +44,36 @@ func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[stri
 		if !slices.Contains(rooms[i].For, what) {
 			rooms[i].For = append(rooms[i].For, what)
 		}
+
 		return nil
 	}
+
 	if err := add(record.RoomDownloads, h.dir); err != nil {
 		return nil, nil, err
 	}
+
 	rooms[0].Free += h.reusableBytes()
 	if err := add(record.RoomPackages, "/"); err != nil {
 		return nil, nil, err
 	}
+
 	if h.program != "" {
 		if err := add(record.RoomProgram, filepath.Dir(h.program)); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	for _, c := range m.Components {
 		if c.Artifact == nil || c.Artifact.Archive == nil {
 			continue
 		}
+
 		dir := filepath.Dir(c.Artifact.Archive.To)
 		if err := add(dir, dir); err != nil {
 			return nil, nil, err
 		}
 	}
+
 	return rooms, installed, nil
 }
 
@@ -78,12 +87,14 @@ func statFileSystem(dir string) (device uint64, free int64, err error) {
 			dir = filepath.Dir(dir)
 			continue
 		}
+
 		if err != nil {
 			return 0, 0, fmt.Errorf("cannot see how much room there is at %s: %w", dir, err)
 		}
 		if err := unix.Statfs(dir, &fileSystem); err != nil {
 			return 0, 0, fmt.Errorf("cannot see how much room there is at %s: %w", dir, err)
 		}
+
 		return s.Dev, int64(fileSystem.Bavail) * fileSystem.Frsize, nil
 	}
 }
@@ -100,6 +111,7 @@ func (h *Host) reusableBytes() (n int64) {
 			return nil
 		})
 	}
+
 	return n
 }
 
@@ -110,6 +122,7 @@ func (h *Host) installedSums() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot see which components are installed: %w", err)
 	}
+
 	for _, f := range files {
 		name, isRecord := strings.CutSuffix(f.Name(), ".json")
 		if !isRecord {
@@ -119,11 +132,13 @@ func (h *Host) installedSums() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		kind, rest, _ := strings.Cut(c.Artifact, " ")
 		sum, _, _ := strings.Cut(rest, " ")
 		if (kind == "archive" || kind == "deb") && c.Phase != phaseChanging {
 			all[name] = record.ShortDigest(sum)
 		}
 	}
+
 	return all, nil
 }

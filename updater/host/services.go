@@ -69,6 +69,7 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 			return fmt.Errorf("%s does not run", u)
 		}
 	}
+
 	return nil
 }
 
@@ -112,6 +113,7 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
 		return false, nil
 	}
+
 	return err == nil, err
 }
 
@@ -126,15 +128,18 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 		}
 		return err == nil, err
 	}
+
 	if err := poll(ctx, free); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 	defer lock.Close()
+
 	log, err := os.Create(d.Log)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+
 	c := exec.Command(d.Command[0], d.Command[1:]...)
 	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
 	c.Stdout, c.Stderr = log, log
@@ -143,8 +148,10 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
+
 	ended := make(chan error, 1) // the command outlives a caller that is told to end
 	go func() { ended <- c.Wait() }()
+
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -155,9 +162,11 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w: %s", filepath.Base(d.Command[0]), err, readLogTail(d.Log))
 	}
+
 	return nil
 }
 
@@ -179,5 +188,6 @@ func tail(out []byte) string {
 			out = whole
 		}
 	}
+
 	return strings.Join(strings.Fields(string(out)), " ")
 }

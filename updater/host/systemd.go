@@ -30,6 +30,7 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 		_ = backoff.Sleep(ctx, maxPollInterval)
 		err = callOnce(ctx, do)
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
 	}
@@ -46,6 +47,7 @@ func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 		return err
 	}
 	defer c.Close()
+
 	return do(c)
 }
 
@@ -75,6 +77,7 @@ func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) 
 	if err != nil {
 		return unitState{}, err
 	}
+
 	var f unitState
 	f.load, _ = p["LoadState"].(string)
 	f.active, _ = p["ActiveState"].(string)
@@ -83,6 +86,7 @@ func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) 
 		id, _ := job[0].(uint32)
 		f.job = id != 0
 	}
+
 	return f, nil
 }
 
@@ -111,6 +115,7 @@ func (s Systemd) startBy(
 		if _, err := start(c, ctx, unit, "replace", nil); err != nil {
 			return err
 		}
+
 		return awaitJob(ctx, c, unit)
 	})
 }
@@ -123,12 +128,14 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	if err != nil {
 		return err
 	}
+
 	if f.active == "failed" {
 		_ = c.ResetFailedUnitContext(ctx, unit) // it is started all the same
 	}
 	if f.stale || f.load == "not-found" {
 		return c.ReloadContext(ctx)
 	}
+
 	return nil
 }
 
@@ -141,6 +148,7 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 		if f.active == "failed" {
 			return false, fmt.Errorf("it has failed; journalctl -u %s says why", unit)
 		}
+
 		return true, nil
 	})
 }
@@ -159,9 +167,11 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 		if err := c.ReloadContext(ctx); err != nil {
 			return err
 		}
+
 		limit, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 		told := false
+
 		err := poll(limit, func() (bool, error) {
 			f, err := readState(limit, c, unit)
 			switch {
@@ -172,15 +182,18 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 			case told && f.job:
 				return false, nil
 			}
+
 			told = true
 			if _, err = c.StopUnitContext(limit, unit, "replace", nil); hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
 				err = nil
 			}
 			return false, err
 		})
+
 		if timedOut(ctx, limit) {
 			return fmt.Errorf("it still runs after %s", stopTimeout)
 		}
+
 		return err
 	})
 }
@@ -198,16 +211,19 @@ func (s Systemd) IsActive(ctx context.Context, unit string) (yes bool, err error
 // RunDetached runs the command as a transient unit.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
+
 	return s.withUnit(ctx, "run", unit, func(c *sd.Conn) error {
 		f, err := readState(ctx, c, unit)
 		if err != nil {
 			return err
 		}
+
 		joined := d.Join && f.isWorking() && hasTitle(ctx, c, unit, d)
 		failed, err := awaitEnd(ctx, c, unit)
 		if err != nil {
 			return killHung(ctx, c, unit, d, err)
 		}
+
 		resumed := failed && d.Resume && hasTitle(ctx, c, unit, d)
 		if !joined && !resumed {
 			if err := startTransient(ctx, c, unit, d); err != nil {
@@ -217,10 +233,12 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 				return killHung(ctx, c, unit, d, err)
 			}
 		}
+
 		forgetTransient(ctx, c, unit)
 		if failed {
 			return fmt.Errorf("it has failed: %s", readLogTail(d.Log))
 		}
+
 		return nil
 	})
 }
@@ -230,6 +248,7 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 	if _, hung := errors.AsType[hungError](err); !hung {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	_ = c.KillUnitWithTarget(ctx, unit, sd.All, int32(syscall.SIGKILL)) // it may have ended meanwhile
@@ -256,6 +275,7 @@ func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) er
 		sd.PropExecStart(logged, false), // true ignores failures, whatever its name says
 		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
 	}
+
 	return poll(ctx, func() (bool, error) {
 		_, err := c.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
 		if hasDBusName(err, "org.freedesktop.systemd1.UnitExists") {

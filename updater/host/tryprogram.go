@@ -22,12 +22,14 @@ const tryTimeout = 2 * time.Minute
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
+
 	for _, trial := range [][]string{{"neco", "plan"}, {"neco-worker", "--help"}, {"neco-updater", "--help"}} {
 		if out, err := tryAs(ctx, program, trial); err != nil {
 			return fmt.Errorf("cannot install the release: its program does not run as %q: %w: %s",
 				strings.Join(trial, " "), err, tail(out))
 		}
 	}
+
 	return nil
 }
 
@@ -42,5 +44,6 @@ func tryAs(ctx context.Context, program string, args []string) (out []byte, err 
 	if isUnreadable(err) {
 		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
 	}
+
 	return out, err
 }

@@ -39,12 +39,15 @@ func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)
 	f := &snapshotCache{store: l.Store, feed: feed, ownVersion: l.Version, stale: true}
+
 	return withFeed(ctx, f.feed, func() error {
 		m := decide.NewObservations(l.afterOutage)
+
 		for told := ""; ctx.Err() == nil; {
 			began := time.Now()
 			a, err := l.actOnCache(ctx, f, m)
 			took := time.Since(began)
+
 			switch {
 			case endsLeadership(err) || ctx.Err() != nil:
 				return err
@@ -54,15 +57,18 @@ func (l leader) runDecisions(ctx context.Context) error {
 				_ = backoff.Sleep(ctx, updater.RetryInterval)
 				continue
 			}
+
 			if a.Why != told {
 				told = a.Why
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
+
 			if a.Verb == decide.Wait {
 				clock.WaitUntil(ctx, f.feed.Ready(), m.WallTime(a.Until))
 				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}
+
 		return nil
 	})
 }
@@ -89,6 +95,7 @@ func (l leader) followKeys(ctx context.Context, prefixes []string, act func() (u
 			clock.WaitUntil(ctx, feed.Ready(), until)
 			feed.Take() // whatever it is, all is read again
 		}
+
 		return nil
 	})
 }
@@ -99,6 +106,7 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Obse
 	if err := f.catchUp(ctx); err != nil {
 		return decide.Action{}, err
 	}
+
 	a := l.nextAction(f.snapshot, m)
 	if a.Verb == decide.Wait {
 		return a, nil
@@ -106,6 +114,7 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Obse
 	if opened, err := l.tryOpenGate(ctx, f, a); opened || err != nil {
 		return a, err
 	}
+
 	f.stale = true
 	return l.actInTransaction(ctx, m)
 }
@@ -117,11 +126,13 @@ func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Acti
 	if a.Verb != decide.Open {
 		return false, nil
 	}
+
 	gate := a.Changes[0]
 	at, err := l.leadership.PutIf(ctx, keys.Current, f.requestRevision, gate.Key, gate.Value)
 	if at == 0 || err != nil {
 		return false, err
 	}
+
 	f.snapshot.Gate, _ = gate.Value.(record.Gate)
 	return true, nil
 }
@@ -144,9 +155,11 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 		if err != nil {
 			return err
 		}
+
 		a = l.nextAction(s, m)
 		return updater.Apply(tx, a.Changes)
 	})
+
 	return a, err
 }
 
@@ -169,6 +182,7 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	case s.Degraded.Count() > 0 || len(s.Refusals()) > 0 || s.NoRoom(now) != nil:
 		p.State = "degraded"
 	}
+
 	return p
 }
 
@@ -191,6 +205,7 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("no heartbeat was sent", "error", err)
 		}
+
 		return time.Now().Add(heartbeatInterval), nil
 	})
 }
@@ -218,6 +233,7 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 	if !f.stale {
 		return nil
 	}
+
 	err := f.store.View(ctx, f.reload)
 	f.stale = err != nil
 	return err
@@ -227,6 +243,7 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	if f.snapshot, err = decide.Load(v, f.ownVersion); err != nil {
 		return err
 	}
+
 	var r record.Request
 	if f.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
 		return err
@@ -254,6 +271,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	case strings.HasPrefix(c.Key, keys.Inventories):
 		return applyServerChange(f.snapshot.Inventories, keys.Inventories, c)
 	}
+
 	return false
 }
 
@@ -262,10 +280,12 @@ func applyServerChange[T any](known map[int]T, prefix string, c keyspace.Change)
 	if !ok {
 		return true
 	}
+
 	var doc T
 	if !c.Deleted && keyspace.DecodeInto(c.KeyValue, &doc) != nil {
 		return false // reading it says what is wrong
 	}
+
 	known[lrn] = doc
 	if c.Deleted {
 		delete(known, lrn)

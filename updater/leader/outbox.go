@@ -34,6 +34,7 @@ func (l leader) sendAlerts(ctx context.Context) error {
 			slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
 			until = time.Now().Add(gap)
 		}
+
 		return until, err
 	})
 }
@@ -53,12 +54,15 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var failed error
 	p.failed = map[string]bool{}
+
 	for _, a := range alerts {
 		if ctx.Err() != nil {
 			break
 		}
+
 		everywhere, err := p.sendAlert(ctx, config, a)
 		if failed = errors.Join(failed, err); !everywhere {
 			continue
@@ -66,10 +70,12 @@ func (p alertSender) sendAll(ctx context.Context) error {
 		if err := p.removeAlert(ctx, a); err != nil {
 			return err
 		}
+
 		for _, to := range configuredReceivers(config) {
 			delete(p.sent, delivery{a.ID, to.name})
 		}
 	}
+
 	return failed
 }
 
@@ -97,6 +103,7 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 		if config, err = updater.LoadConfig(v); err != nil {
 			return err
 		}
+
 		kvs, err := v.List(keys.Outbox)
 		for _, kv := range kvs {
 			a, err := keyspace.Decode[record.Alert](kv)
@@ -106,8 +113,10 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 			}
 			alerts = append(alerts, a)
 		}
+
 		return err
 	})
+
 	slices.SortFunc(alerts, func(a, b record.Alert) int { return a.At.Compare(b.At) })
 	return config, alerts, err
 }
@@ -121,6 +130,7 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
 	everywhere = true
+
 	for _, to := range configuredReceivers(config) {
 		d := delivery{a.ID, to.name}
 		if p.sent[d] {
@@ -130,12 +140,14 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 			everywhere = false
 			continue
 		}
+
 		failed := to.send(ctx, config, a)
 		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed == nil))
 		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)
 	}
+
 	return everywhere, err
 }
 
@@ -146,6 +158,7 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 	if len(all) == 0 {
 		return nil, updater.ErrNoReceiver
 	}
+
 	for _, p := range all {
 		failed := p.send(ctx, config, a)
 		if failed == nil {
@@ -153,6 +166,7 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 		}
 		err = errors.Join(err, failed)
 	}
+
 	return names, err
 }
 
@@ -180,6 +194,7 @@ func slackBody(a record.Alert) any {
 		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
 		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:", record.AlertRefused: ":warning:",
 	}[a.Kind]
+
 	if sign == "" {
 		sign = ":information_source:"
 	}
@@ -205,6 +220,7 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 			err = fmt.Errorf("cannot send to %s: %w", p.name, err)
 		}
 	}()
+
 	a.Cluster = config.Cluster
 	body, err := json.Marshal(p.body(a))
 	if err != nil {
@@ -214,20 +230,24 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 	if err != nil {
 		return err
 	}
+
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	client, err := release.NewClient(config.Proxy)
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // what the body is of no use
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %s", resp.Status)
 	}
+
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 func (l leader) checkReleases(ctx context.Context) error {
 	c := releaseChecker{leader: l}
 	defer c.close()
+
 	return l.followKeys(ctx, []string{keys.AllConfig, keys.Infos}, func() (time.Time, error) {
 		until, err := c.checkIfDue(ctx)
 		if err != nil && !endsLeadership(err) {
@@ -64,6 +65,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
+
 	if c.source == nil || q.source() != c.lastQuery.source() {
 		c.close()
 		c.failures = 0
@@ -74,10 +76,12 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	if q == c.lastQuery && time.Now().Before(c.nextCheck(config)) {
 		return c.nextCheck(config), nil
 	}
+
 	c.lastQuery = q
 	if err := c.checkNow(ctx, config); err != nil {
 		return time.Time{}, err
 	}
+
 	return c.nextCheck(config), nil
 }
 
@@ -90,12 +94,14 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 		if err != nil {
 			return err
 		}
+
 		config, q = s.Config, newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.IsChecked(q.wanted)
 		q.trigger, _, err = keyspace.Load[string](v, keys.Check)
 		return err
 	})
+
 	return config, q, err
 }
 
@@ -142,27 +148,32 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	if ctx.Err() != nil {
 		return nil
 	}
+
 	c.failures++
 	if err == nil && len(f.refusals) == 0 {
 		c.failures = 0
 	}
+
 	// Who publishes a release that is refused may mend it soon.
 	c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
 	if err != nil {
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
+
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
 		if err == nil {
 			tx.Remove(keys.CheckFailure)
 		} else if err := f.putFailure(tx, err, c.lastCheck.UTC()); err != nil {
 			return err
 		}
+
 		if !f.listed {
 			return nil
 		}
 		if err := f.putRefusals(tx, c.lastCheck.UTC()); err != nil {
 			return err
 		}
+
 		return f.putRelease(tx)
 	})
 }
@@ -184,6 +195,7 @@ func (c *releaseChecker) commitIfUnchanged(
 		if newQuery(now) != newQuery(config) {
 			return errQueryChanged
 		}
+
 		return f(tx)
 	})
 	if errors.Is(err, errQueryChanged) {
@@ -209,6 +221,7 @@ func (f *checkResult) refuse(version string, err error) bool {
 	if !ok {
 		return false
 	}
+
 	known := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool {
 		return release.Same(r.Version, version)
 	})
@@ -219,6 +232,7 @@ func (f *checkResult) refuse(version string, err error) bool {
 			Why:     record.Shorten(err.Error(), record.MaxReason),
 		})
 	}
+
 	return true
 }
 
@@ -227,12 +241,14 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if err != nil {
 		return f, err
 	}
+
 	s, err := keyspace.Read(ctx, c.Store, func(v *keyspace.View) (decide.Snapshot, error) {
 		return decide.Load(v, c.Version)
 	})
 	if err != nil {
 		return f, err
 	}
+
 	f.listed = true
 	incomplete, failed := c.chooseNewest(ctx, s, all, &f)
 
@@ -243,6 +259,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 		f.published = nil // an operator has asked for another version, say
 		f.needs = nil
 	}
+
 	isMissed := failed != nil && release.Same(to, f.newest)
 	if f.published == nil && !isMissed {
 		published, needs, err := c.inspectWanted(ctx, s, to, all)
@@ -267,6 +284,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	if failed != nil {
 		return f, failed
 	}
+
 	return f, incomplete
 }
 
@@ -280,6 +298,7 @@ func (c *releaseChecker) chooseNewest(
 	f *checkResult,
 ) (incomplete, failed error) {
 	candidates, incomplete := c.source.Candidates(all)
+
 	for _, choice := range candidates {
 		version := choice.Version.String()
 		if !s.IsNews(version) {
@@ -291,11 +310,13 @@ func (c *releaseChecker) chooseNewest(
 		if f.refuse(version, err) {
 			continue
 		}
+
 		f.newest = version
 		f.published = published
 		f.needs = needs
 		return incomplete, err
 	}
+
 	return incomplete, nil
 }
 
@@ -310,6 +331,7 @@ func (c *releaseChecker) inspectWanted(
 	if to == "" {
 		return nil, nil, nil
 	}
+
 	r, err := release.Lookup(to, s.Config.TagPrefix, all)
 	if err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
 		return nil, nil, nil
@@ -317,6 +339,7 @@ func (c *releaseChecker) inspectWanted(
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return c.inspect(ctx, s, to, r)
 }
 
@@ -339,6 +362,7 @@ func (c *releaseChecker) inspect(
 		known = s.Published.Digests
 		p.Checked = s.Published.Checked
 	}
+
 	var found release.Inspected
 	switch {
 	case s.IsEverywhere(version):
@@ -351,6 +375,7 @@ func (c *releaseChecker) inspect(
 			known = record.Digests{}
 		}
 		p.Checked = c.Version
+
 		found, err = c.source.Inspect(ctx, r, release.Inspection{
 			Form:    c.Form,
 			Running: c.Version,
@@ -363,6 +388,7 @@ func (c *releaseChecker) inspect(
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return &p, found.Needs, nil
 }
 
@@ -374,6 +400,7 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 			all = append(all, p)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b release.Package) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
@@ -387,6 +414,7 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	}
 
 	now := record.Refusals{Releases: slices.Clone(f.refusals)}
+
 	for i := range now.Releases {
 		r := &now.Releases[i]
 		known := slices.IndexFunc(was.Releases, func(old record.Refusal) bool { return old.Version == r.Version })
@@ -394,6 +422,7 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 			r.At = was.Releases[known].At
 			continue
 		}
+
 		r.At = at
 		a := record.Alert{
 			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(),
@@ -403,13 +432,16 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 				r.Version, r.Why,
 			), At: at,
 		}
+
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
 			return err
 		}
 	}
+
 	if reflect.DeepEqual(now.Releases, was.Releases) {
 		return nil
 	}
+
 	return tx.PutOrRemove(keys.Refused, now, len(now.Releases) > 0)
 }
 
@@ -421,6 +453,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := f.putNeeds(tx); err != nil {
 		return err
 	}
+
 	was, err := updater.ReadKey[record.Published](tx.View, keys.Published)
 	if err != nil {
 		return err
@@ -437,6 +470,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err != nil {
 		return err
 	}
+
 	isNew := was == nil || was.Version != f.published.Version || was.Digests != f.published.Digests
 	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); isNew && why != "" {
 		a := record.Alert{
@@ -447,6 +481,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 			return err
 		}
 	}
+
 	return tx.Put(keys.Published, f.published)
 }
 
@@ -459,6 +494,7 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	if err != nil || was != nil && reflect.DeepEqual(*was, *f.needs) {
 		return err
 	}
+
 	return tx.Put(keys.Needs, *f.needs)
 }
 
@@ -468,11 +504,13 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 	if err != nil {
 		return err
 	}
+
 	failure := record.CheckFailure{
 		Message: record.Shorten(osutil.Explain(why), record.MaxText),
 		At:      at,
 		Refused: was.Refused,
 	}
+
 	if f.missed != "" && f.missed != failure.Refused {
 		failure.Refused = f.missed
 		a := record.Alert{
@@ -484,5 +522,6 @@ func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error 
 			return err
 		}
 	}
+
 	return tx.Put(keys.CheckFailure, failure)
 }

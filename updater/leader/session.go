@@ -38,9 +38,11 @@ func Run(ctx context.Context, o Options) error {
 	}); err != nil {
 		return err
 	}
+
 	if o.Ready != nil {
 		o.Ready()
 	}
+
 	var lost time.Time // when its last session ended for a fault
 	return retryUntilDone(ctx, "lead", func() error {
 		err := campaign(ctx, o, lost)
@@ -64,6 +66,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 		}
 		_ = backoff.Sleep(ctx, updater.RetryInterval)
 	}
+
 	return nil
 }
 
@@ -73,10 +76,12 @@ func recoverAtStart(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
+
 		changes := decide.AtStart(s, time.Now().UTC())
 		if changes == nil {
 			return nil
 		}
+
 		slog.Info("the stopped update is made again: a server of it was unregistered",
 			"version", s.Current.Version)
 		name, _ := os.Hostname()
@@ -85,9 +90,11 @@ func recoverAtStart(ctx context.Context, o Options) error {
 				s.Current.ID, s.Current.Version),
 			Why: "it was restarted, and a server of the stopped update is registered no more",
 		}
+
 		if err := updater.Apply(tx, changes); err != nil {
 			return err
 		}
+
 		return updater.Audit(tx, a)
 	})
 }
@@ -107,6 +114,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 			slog.Debug("the session is left to expire", "error", err)
 		}
 	}()
+
 	leadership, err := session.Campaign(ctx, keys.UpdaterLeader, "")
 	if ctx.Err() != nil {
 		return nil
@@ -114,14 +122,17 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	slog.Info("leading", "version", o.Version)
 	o.Metrics.Set(1, leadsMetric)
 	defer o.Metrics.Set(0, leadsMetric)
+
 	err = runLeader(ctx, leader{
 		Options:     o,
 		leadership:  leadership,
 		afterOutage: time.Since(lost) < decide.StallGrace,
 	})
+
 	slog.Info("leading no more", "error", err)
 	return err
 }
@@ -135,15 +146,18 @@ func runLeader(ctx context.Context, l leader) error {
 	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats} {
 		parts.Go(func() { cancel(part(reign)) })
 	}
+
 	select {
 	case <-l.leadership.Done():
 		cancel(keyspace.ErrSessionLost)
 	case <-reign.Done():
 	}
+
 	parts.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
+
 	return context.Cause(reign)
 }
 
@@ -175,17 +189,20 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	if r == nil {
 		return
 	}
+
 	fleet := metrics.NewRegistry()
 	var last record.Request
 	if s.Current != nil {
 		last = *s.Current
 	}
+
 	fleet.Set(float64(len(s.Servers)), "neco_updater_servers")
 	fleet.Set(metrics.BoolValue(s.Current != nil && !last.Ended() && !last.Stop), "neco_updater_running")
 	fleet.Set(metrics.BoolValue(last.Stop), "neco_updater_stopped")
 	fleet.Set(float64(len(last.Missing)), "neco_updater_missing_servers")
 	fleet.Set(float64(s.Degraded.Count()), "neco_updater_degraded")
 	fleet.Set(float64(len(s.Refusals())), "neco_updater_refused_releases")
+
 	noRoom := s.NoRoom(time.Now())
 	lacking := 0
 	if noRoom != nil {
@@ -193,6 +210,7 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	}
 	fleet.Set(float64(lacking), "neco_updater_servers_without_room")
 	fleet.Set(1, "neco_updater_version_info", "release", s.Release, "current", last.Version)
+
 	for _, n := range s.Servers {
 		lrn, w := strconv.Itoa(n), s.Workers[n]
 		p, alive := s.Present[n]

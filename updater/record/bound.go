@@ -39,6 +39,7 @@ func Shorten(text string, limit int) string {
 			return shortenAt(text, limit)
 		}
 	}
+
 	return text
 }
 
@@ -51,6 +52,7 @@ func shortenAt(text string, limit int) string {
 			return fmt.Sprintf("%s (and %d bytes more)", text[:i], len(text)-i)
 		}
 	}
+
 	return text
 }
 
@@ -62,6 +64,7 @@ func jsonSize(r rune) int {
 	case r == '"', r == '\\':
 		return 2
 	}
+
 	return utf8.RuneLen(r)
 }
 
@@ -77,6 +80,7 @@ func ListSomeServers(lrns []int) string {
 	if len(sorted) <= maxListed {
 		return ListServers(sorted)
 	}
+
 	rest := len(sorted) - maxListed
 	words := strings.Split(fmt.Sprint(sorted[:maxListed]), " ")
 	return strings.Trim(strings.Join(words, ", "), "[]") + fmt.Sprintf(" and %d more", rest)
@@ -109,6 +113,7 @@ func JoinReasons(all []Reason, limit int) string {
 			groups[i].others = append(groups[i].others, r.Server)
 			continue
 		}
+
 		index[key] = len(groups)
 		groups = append(groups, shared{Reason: r})
 	}
@@ -116,6 +121,7 @@ func JoinReasons(all []Reason, limit int) string {
 	share := limit / max(1, min(len(groups), maxReasons))
 	var words []string
 	var left []int
+
 	for i, g := range groups {
 		if i >= maxReasons {
 			left = append(append(left, g.Server), g.others...)
@@ -132,6 +138,7 @@ func JoinReasons(all []Reason, limit int) string {
 		}
 		words = append(words, word)
 	}
+
 	if len(left) > 0 {
 		words = append(
 			words,
@@ -139,6 +146,7 @@ func JoinReasons(all []Reason, limit int) string {
 				len(SortServers(left)), ListSomeServers(left)),
 		)
 	}
+
 	return strings.Join(words, "; ")
 }
 
@@ -152,6 +160,7 @@ func (h *History) condense() {
 		sizes[i] = encodedSize(h.Attempts[i])
 		sum += sizes[i]
 	}
+
 	if sum <= maxAttempts {
 		return
 	}
@@ -201,12 +210,14 @@ func NewDegraded(found []Finding) Degraded {
 			kept[i] = true
 		}
 	}
+
 	for i, f := range found {
 		if !first[f.Component] {
 			first[f.Component] = true
 			keep(i)
 		}
 	}
+
 	for i := range found {
 		if !kept[i] {
 			keep(i)
@@ -218,6 +229,7 @@ func NewDegraded(found []Finding) Degraded {
 			d.Findings = append(d.Findings, f)
 		}
 	}
+
 	d.More = len(found) - len(d.Findings)
 	return d
 }

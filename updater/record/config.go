@@ -54,6 +54,7 @@ func FindSetting(key string) (Setting, error) {
 	if i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key }); i >= 0 {
 		return all[i], nil
 	}
+
 	var keys []string
 	for _, s := range all {
 		keys = append(keys, s.Key)
@@ -70,6 +71,7 @@ func (s Setting) Check(value string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot set %s to %q: %w", s.Key, s.Shown(value), err)
 	}
+
 	return stored, nil
 }
 
@@ -82,6 +84,7 @@ func (s Setting) Shown(value string) string {
 	if u, err := url.Parse(value); err == nil && u.User != nil {
 		return u.Redacted()
 	}
+
 	return value
 }
 
@@ -120,6 +123,7 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 			faults[key] = "it is no JSON"
 		}
 	}
+
 	for _, s := range Settings() {
 		v, err := s.readStored(stored)
 		if err != nil {
@@ -127,6 +131,7 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 		}
 		value[s.Key] = v
 	}
+
 	c = newConfig(value)
 	c.WindowFault = faults[windowKey]
 	for _, key := range slices.Sorted(maps.Keys(faults)) {
@@ -135,6 +140,7 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 			c.Env, c.SourceFault = EnvNone, key+" cannot be read: "+faults[key]
 		}
 	}
+
 	return c
 }
 
@@ -149,6 +155,7 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	if value == "" {
 		return "", nil
 	}
+
 	return s.Check(value)
 }
 
@@ -160,6 +167,7 @@ func newConfig(value map[string]string) (c Config) {
 		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
 		Heartbeat: value["notify.heartbeat"], Repair: value["repair"],
 	}
+
 	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
 	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
 	c.SurveyInterval, _ = time.ParseDuration(value["survey-interval"])
@@ -184,6 +192,7 @@ func checkEnvironment(value string) (string, error) {
 	if !slices.Contains([]string{EnvProduction, EnvStaging, EnvNone}, value) {
 		return "", fmt.Errorf("an environment is %s, %s or %s", EnvProduction, EnvStaging, EnvNone)
 	}
+
 	return value, nil
 }
 
@@ -211,6 +220,7 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 		if d < least {
 			return "", fmt.Errorf("it is at least %s", least)
 		}
+
 		return value, nil
 	}
 }

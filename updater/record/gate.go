@@ -84,6 +84,7 @@ func ParseWindow(s string) (*Window, error) {
 	if len(parts) != 3 {
 		return nil, errors.New(`a window is "CRON; DURATION; TIMEZONE", as in "0 2 * * 1-5; 3h; Asia/Tokyo"`)
 	}
+
 	line := strings.TrimSpace(parts[0])
 	if len(strings.Fields(line)) != 5 {
 		return nil, fmt.Errorf(
@@ -91,6 +92,7 @@ func ParseWindow(s string) (*Window, error) {
 			line,
 		)
 	}
+
 	starts, err := cron.ParseStandard(line)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the cron line: %w", err)
@@ -99,15 +101,18 @@ func ParseWindow(s string) (*Window, error) {
 	if err != nil || length < time.Minute || length > maxWindow {
 		return nil, fmt.Errorf("a window is open for a minute to %s", maxWindow)
 	}
+
 	name := strings.TrimSpace(parts[2])
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
 		return nil, fmt.Errorf("there is no time zone %q", name)
 	}
+
 	w := &Window{starts: starts, length: length, zone: zone}
 	if w.starts.Next(time.Unix(0, 0).In(zone)).IsZero() {
 		return nil, fmt.Errorf("the cron line %q names no day that there is", line)
 	}
+
 	return w, nil
 }
 

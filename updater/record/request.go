@@ -62,11 +62,13 @@ func (r Request) Progress(workers map[int]Status) (n int) {
 		if !ok || !w.IsFor(r) {
 			continue
 		}
+
 		n += 2 + 2*w.Step
 		if w.Finished || w.HandsOver() {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -110,6 +112,7 @@ func ListServers(lrns []int) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
+
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
@@ -234,6 +237,7 @@ func (h *History) End(a Attempt) {
 		a.StartedAt = before[n-1].StartedAt
 		before = before[:n-1]
 	}
+
 	h.Attempts = append(before[:len(before):len(before)], a)
 	h.condense()
 }

@@ -96,6 +96,7 @@ func JoinLacks(all []Lack) string {
 			text = l.String()
 		}
 	}
+
 	if len(left) > 0 {
 		text += "; too little room on server " + ListSomeServers(left) + " also"
 	}

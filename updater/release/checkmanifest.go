@@ -16,24 +16,29 @@ func (r manifestReader) checkManifest(m Manifest) error {
 			return r.errorf(r.root.field("version"), "%w", err)
 		}
 	}
+
 	if m.Requires != "" {
 		if _, err := ParseVersion(m.Requires); err != nil {
 			return r.errorf(r.root.field("requires"), "%w", err)
 		}
 	}
+
 	if len(m.Components) == 0 {
 		return r.errorf(r.root, "there are no components")
 	}
 	seen, ofKey := map[string]int{}, map[string]string{}
+
 	for i, c := range m.Components {
 		at := r.componentNode(i)
 		if line, twice := seen[c.Name]; twice {
 			return r.errorf(at.field("name"), "there is a component %q already, at line %d", c.Name, line)
 		}
+
 		seen[c.Name] = at.field("name").line()
 		if err := r.checkComponent(at, c); err != nil {
 			return err
 		}
+
 		if c.Contents != nil {
 			if other, twice := ofKey[c.Contents.Key]; twice {
 				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is that of %q",
@@ -42,6 +47,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 			ofKey[c.Contents.Key] = c.Name
 		}
 	}
+
 	return nil
 }
 
@@ -49,11 +55,13 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	if err := checkName(c.Name); err != nil {
 		return r.errorf(at.field("name"), "%w", err)
 	}
+
 	strategies := []Strategy{StopAll, Rolling, Any, LeaderOnce}
 	if !slices.Contains(strategies, c.Strategy) {
 		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; there are %v", c.Name,
 			c.Strategy, strategies)
 	}
+
 	if once := c.Strategy == LeaderOnce; once != (c.Contents != nil) {
 		return r.errorf(at, "component %q: contents belong to the strategy %s, and only to it", c.Name,
 			LeaderOnce)
@@ -67,6 +75,7 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	if c.Timeout != 0 && time.Duration(c.Timeout) < time.Second {
 		return r.errorf(at.field("timeout"), "component %q: the time-out is less than a second", c.Name)
 	}
+
 	for _, problem := range []struct {
 		field string
 		err   error
@@ -83,6 +92,7 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 			return r.errorf(at.field(problem.field), "component %q: %w", c.Name, problem.err)
 		}
 	}
+
 	return nil
 }
 
@@ -110,6 +120,7 @@ func checkArtifact(a *Artifact) error {
 	if kinds := countTrue(a.Image != "", a.Archive != nil, a.Deb != nil); kinds != 1 {
 		return fmt.Errorf("an artifact is one of image, archive and deb; here are %d", kinds)
 	}
+
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
 		//lint:ignore ST1005 the dots are of the example
@@ -119,6 +130,7 @@ func checkArtifact(a *Artifact) error {
 	case a.Deb != nil:
 		return checkFile(*a.Deb)
 	}
+
 	return checkImage(a.Image)
 }
 
@@ -131,6 +143,7 @@ func checkImage(image string) error {
 	if name == "" || tag == "" || tag == "latest" || strings.ContainsAny(image, " \t\n") {
 		return fmt.Errorf("the image %q needs a tag, and not latest", image)
 	}
+
 	return nil
 }
 
@@ -138,6 +151,7 @@ func checkFile(f File) error {
 	if f.ByArch != nil && f.URL+f.SHA256 != "" {
 		return errors.New("an artifact has url and sha256, or by-arch")
 	}
+
 	for arch, one := range f.ByArch {
 		if err := checkFile(one); err != nil {
 			return fmt.Errorf("for %s: %w", arch, err)
@@ -146,12 +160,14 @@ func checkFile(f File) error {
 			return fmt.Errorf("for %s: there are only url and sha256", arch)
 		}
 	}
+
 	if len(f.ByArch) > 0 {
 		return nil
 	}
 	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
 		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
 	}
+
 	return checkSum(f.URL, f.SHA256)
 }
 
@@ -163,6 +179,7 @@ func checkSum(of, sum string) error {
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {
 		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", of)
 	}
+
 	return nil
 }
 
@@ -175,6 +192,7 @@ func checkNamed(files []Named) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -185,16 +203,19 @@ func checkContents(c *Contents) error {
 	if err := checkName(c.Key); err != nil {
 		return err
 	}
+
 	for _, f := range c.Files() {
 		if err := checkFile(f); err != nil {
 			return err
 		}
 	}
+
 	for _, i := range c.Images {
 		if err := checkImage(i); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -222,6 +243,7 @@ func checkAfterStart(a *AfterStart) error {
 	if a.EachLineOf != "" && !strings.HasPrefix(a.EachLineOf, "/") {
 		return fmt.Errorf("the file %q of after-start is not absolute", a.EachLineOf)
 	}
+
 	return nil
 }
 

@@ -58,10 +58,12 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 		if err != nil || r.Draft || prefix != "" && p != prefix {
 			continue
 		}
+
 		if c := (Choice{Release: r, Version: v}); takes(c) && (!ok || isBetter(c, best)) {
 			best, ok = c, true
 		}
 	}
+
 	return best, ok
 }
 
@@ -74,6 +76,7 @@ func isBetter(a, b Choice) bool {
 	if a.Release.PreRelease != b.Release.PreRelease {
 		return b.Release.PreRelease
 	}
+
 	return cmp.Less(a.Release.Tag, b.Release.Tag)
 }
 
@@ -122,6 +125,7 @@ func (r Release) Find(name string) (Asset, error) {
 			found = append(found, a)
 		}
 	}
+
 	switch len(found) {
 	case 0:
 		return Asset{}, fmt.Errorf("release %q has no asset %q; it has: %s",
@@ -129,6 +133,7 @@ func (r Release) Find(name string) (Asset, error) {
 	case 1:
 		return found[0], nil
 	}
+
 	return Asset{}, fmt.Errorf("release %q has %d assets %q", r.Tag, len(found), name)
 }
 
@@ -147,6 +152,7 @@ func ParseVersion(s string) (Version, error) {
 			s,
 		)
 	}
+
 	return Version{s}, nil
 }
 
@@ -207,5 +213,6 @@ func ParseTag(tag string) (prefix string, v Version, err error) {
 	if err != nil {
 		return "", Version{}, fmt.Errorf("cannot take tag %q for a release: %w", tag, err)
 	}
+
 	return prefix, v, nil
 }

@@ -58,6 +58,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		return osutil.SyncDir(filepath.Dir(d.Path)) // who has put it there may have been killed before that
 	}
 	gap, resumed := minRetryDelay, d.partialSize() > 0
+
 	for n := 1; ; n++ {
 		before := d.partialSize()
 		err := d.tryOnce(ctx)
@@ -68,9 +69,11 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 			resumed = false // what lay there may be of another file: once more, all of it
 			continue
 		}
+
 		if _, final := errors.AsType[permanentError](err); final || ctx.Err() != nil {
 			return err
 		}
+
 		if d.partialSize() > before {
 			n, gap = 0, resumeDelay
 		}
@@ -99,11 +102,13 @@ func (d Download) tryOnce(ctx context.Context) error {
 	if d.Size > 0 && have == d.Size {
 		return d.syncPartial()
 	}
+
 	resp, err := d.sendRequest(ctx, have)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+
 	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
 	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, silent)}
 	if have, err = d.checkResponse(resp, have); err != nil {
@@ -113,11 +118,13 @@ func (d Download) tryOnce(ctx context.Context) error {
 	if err != nil {
 		return permanentError{err}
 	}
+
 	err = d.appendBody(f, resp, have)
 	err = errors.Join(err, f.Close())
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
+
 	return err
 }
 
@@ -126,6 +133,7 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	if err != nil {
 		return nil, permanentError{err}
 	}
+
 	maps.Copy(req.Header, d.Header)
 	if from > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
@@ -148,9 +156,11 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 	default:
 		return 0, permanentError{fmt.Errorf("the server answers %s", resp.Status)}
 	}
+
 	if all := have + resp.ContentLength; d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
 		return 0, permanentError{fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)}
 	}
+
 	return have, nil
 }
 
@@ -161,6 +171,7 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 	if _, err := f.Seek(have, io.SeekStart); err != nil {
 		return permanentError{err}
 	}
+
 	most := maxUnknownSize
 	if d.Size > 0 {
 		most = d.Size
@@ -169,6 +180,7 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 	if err == nil && have+n > most {
 		return permanentError{errors.Join(fmt.Errorf("it goes on after %d bytes", most), os.Remove(f.Name()))}
 	}
+
 	if err == nil && d.Size > 0 && have+n < d.Size {
 		err = fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size)
 	}
@@ -226,6 +238,7 @@ func (d Download) verifyAndRename() error {
 	if err := os.Rename(part, d.Path); err != nil { // written and synced above
 		return err
 	}
+
 	return osutil.SyncDir(filepath.Dir(d.Path))
 }
 

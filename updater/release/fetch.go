@@ -38,6 +38,7 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	name, err := r.assetName(w.Form, w.Arch)
 	if err != nil {
 		return "", err
@@ -46,6 +47,7 @@ func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
 		return "", fmt.Errorf("the files of release %q were replaced: the digest of its %s is %s now, not %s as when the update began",
 			r.Tag, SumsFile, record.ShortDigest(sums.digest), record.ShortDigest(w.Sums))
 	}
+
 	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
@@ -59,6 +61,7 @@ func (s *Source) fetchAsset(
 	if err != nil {
 		return "", err
 	}
+
 	sum, ok := sums.Sums[name]
 	if !ok {
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
@@ -66,6 +69,7 @@ func (s *Source) fetchAsset(
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder of downloads: %w", err)
 	}
+
 	path = filepath.Join(dir, name)
 	return path, Download{
 		Client: s.http,
@@ -97,13 +101,16 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 	if err != nil {
 		return v, err
 	}
+
 	var key *PublicKey
 	var sig []byte
+
 	if s.config.MinisignKey != "" {
 		k, err := ParsePublicKey(s.config.MinisignKey)
 		if err != nil {
 			return v, err
 		}
+
 		key = &k
 		if _, missing := r.Find(SignatureFile); missing == nil {
 			if sig, err = s.fetchSmall(ctx, r, SignatureFile); err != nil {
@@ -111,11 +118,13 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 			}
 		}
 	}
+
 	v.digest = osutil.Digest(data)
 	v.Sums, err = Trust(key, data, sig)
 	if err != nil {
 		return v, RefusedError{Why: err.Error(), Sums: v.digest}
 	}
+
 	return v, nil
 }
 
@@ -127,6 +136,7 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 	if err != nil {
 		return nil, err
 	}
+
 	gap := minRetryDelay
 	for n := 1; ; n++ {
 		data, err = s.fetchSmallOnce(ctx, asset)
@@ -139,6 +149,7 @@ func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data [
 		}
 		gap *= 2
 	}
+
 	if err != nil {
 		return data, fmt.Errorf("cannot download %s: %w", asset.URL, err)
 	}
@@ -155,9 +166,11 @@ func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	if _, err := d.checkResponse(resp, 0); err != nil {
 		return nil, err
 	}
+
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmallSize+1))
 	switch {
 	case err != nil:
@@ -165,6 +178,7 @@ func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
 	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
 		return nil, fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)
 	}
+
 	return data, nil
 }
 
@@ -180,5 +194,6 @@ func PlanDigest(manifest []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
+
 	return osutil.Digest(manifest), nil
 }

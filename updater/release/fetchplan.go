@@ -26,6 +26,7 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 	if err != nil {
 		return Manifest{}, err
 	}
+
 	p, err := s.fetchPlan(ctx, r, sums, formOf(r), dir)
 	if err == nil && p.data == nil {
 		return DefaultManifest()
@@ -33,6 +34,7 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 	if err != nil {
 		return Manifest{}, err
 	}
+
 	return ReadManifest(p.file, p.data)
 }
 
@@ -50,16 +52,19 @@ func (s *Source) Digests(
 	if err != nil || sums.digest == known.Sums {
 		return known, err
 	}
+
 	d := record.Digests{Sums: sums.digest}
 	name, err := r.assetName(form, runtime.GOARCH)
 	_, noFile := r.Find(ManifestFile)
 	if _, noPackage := r.Find(name); err != nil || noFile != nil && noPackage != nil {
 		return d, err
 	}
+
 	p, err := s.fetchPlan(ctx, r, sums, form, dir)
 	if err != nil {
 		return d, err
 	}
+
 	if p.data != nil {
 		d.Plan, err = PlanDigest(p.data)
 	}
@@ -88,10 +93,12 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 		data, err := readManifestAt(file)
 		return planFile{r.Tag + "/" + ManifestFile, data}, err
 	}
+
 	name, err := r.assetName(form, runtime.GOARCH)
 	if err != nil {
 		return planFile{}, err
 	}
+
 	file, err := s.fetchAsset(ctx, r, sums, name, dir)
 	if err != nil {
 		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, form, err)
@@ -109,16 +116,19 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	if err != nil {
 		return nil, err
 	}
+
 	for _, a := range r.Assets {
 		kind := map[string]string{".deb": Deb, ".gz": Tarball, ".yaml": ManifestFile}[path.Ext(a.Name)]
 		if kind == "" || kind == ManifestFile && a.Name != ManifestFile {
 			continue
 		}
+
 		p := PackagedPlan{File: a.Name}
 		file, err := s.fetchAsset(ctx, r, sums, a.Name, dir)
 		if err != nil {
 			return nil, err
 		}
+
 		data, err := readPackagedPlan(ctx, kind, file)
 		if err == nil && data != nil {
 			p.Digest, err = PlanDigest(data)
@@ -131,6 +141,7 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 		}
 		all = append(all, p)
 	}
+
 	return all, nil
 }
 
@@ -155,6 +166,7 @@ func formOf(r Release) string {
 			return form
 		}
 	}
+
 	return Tarball
 }
 
@@ -182,6 +194,7 @@ func readTarballPlan(file string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, err
@@ -199,8 +212,10 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 		return nil, fmt.Errorf("%w; publish the file %s, or do this on a boot server",
 			errNoUnpacker, ManifestFile)
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	c := exec.CommandContext(ctx, program, "--fsys-tarfile", deb)
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -209,6 +224,7 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
+
 	data, err := findPlan(out)
 	if err != nil {
 		cancel()
@@ -242,6 +258,7 @@ func readManifestAt(path string) ([]byte, error) {
 // findPlan returns the manifest in the folder of a program called bijou; nil if there is none.
 func findPlan(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
+
 	for files := tar.NewReader(archive); ; {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -250,6 +267,7 @@ func findPlan(archive io.Reader) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		switch dir := path.Dir(h.Name); {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeLink:
 		case path.Base(h.Name) == "bijou":
@@ -260,10 +278,12 @@ func findPlan(archive io.Reader) ([]byte, error) {
 			}
 		}
 	}
+
 	for dir, data := range manifests {
 		if programs[dir] {
 			return data, nil
 		}
 	}
+
 	return nil, nil
 }

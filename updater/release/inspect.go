@@ -80,12 +80,14 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 	// What is found stands until the release or this program changes.
 	key := fmt.Sprintln(r, sums.digest, i.Form, i.Running, i.Others)
 	found, known := s.inspected[key]
+
 	if !known {
 		found, err = s.inspectPackage(ctx, r, sums, i)
 		refused, isRefused := errors.AsType[RefusedError](err)
 		if err != nil && !isRefused {
 			return Inspected{}, err
 		}
+
 		if isRefused {
 			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
 		}
@@ -103,6 +105,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 	if err != nil {
 		return Inspected{}, err
 	}
+
 	needs, err := findNeeds(r, found, i, sizes)
 	return Inspected{Digests: found.digests, Needs: needs}, err
 }
@@ -131,6 +134,7 @@ func (s *Source) inspectPackage(
 	if err != nil {
 		return found, err
 	}
+
 	file, err := s.fetchAsset(ctx, r, sums, name, i.Dir)
 	if err != nil {
 		return found, err
@@ -139,6 +143,7 @@ func (s *Source) inspectPackage(
 	if errors.Is(err, errNoUnpacker) || ctx.Err() != nil {
 		return found, err
 	}
+
 	if err != nil && !isWhole(file, sums.Sums[name]) {
 		return found, fmt.Errorf("%w; the file that was downloaded cannot be read as it is published", err)
 	}
@@ -158,6 +163,7 @@ func (s *Source) inspectPackage(
 	if err := s.comparePlanFile(ctx, r, sums, name, found.digests.Plan, i.Dir); err != nil {
 		return found, err
 	}
+
 	if data == nil {
 		return found, nil // its program has one built in
 	}
@@ -176,6 +182,7 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	if err != nil {
 		return err
 	}
+
 	if _, err := r.Find(name); err != nil {
 		return RefusedError{Why: err.Error()}
 	}
@@ -186,6 +193,7 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 			name,
 		)
 	}
+
 	return nil
 }
 
@@ -198,6 +206,7 @@ func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSu
 	if _, listed := sums.Sums[ManifestFile]; !listed {
 		return refuse("%s does not list %s", SumsFile, ManifestFile)
 	}
+
 	file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
 	if err != nil {
 		return err
@@ -215,6 +224,7 @@ func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSu
 		return refuse("its %s brings another plan than its file %s: the digest is %s, not %s",
 			name, ManifestFile, record.ShortDigest(packaged), record.ShortDigest(digest))
 	}
+
 	return checkPlanVersion(r, ManifestFile, data, false)
 }
 
@@ -228,6 +238,7 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 
 	var loose struct{ Requires string }
 	_ = yaml.Unmarshal(data, &loose) // PlanDigest has read it; another kind of value is refused below
+
 	if loose.Requires != "" {
 		later, err := requiresLater(r, loose.Requires, running)
 		if err != nil {
@@ -246,6 +257,7 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 			running,
 		)
 	}
+
 	return m, nil
 }
 
@@ -256,6 +268,7 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	_, own, err := ParseTag(r.Tag)
 	if err != nil {
 		return false, err
@@ -263,6 +276,7 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 	if v.Compare(own) > 0 {
 		return false, fmt.Errorf("it requires %s, and the release is %s itself", v, own)
 	}
+
 	return Newer(requires, running), nil
 }
 
@@ -272,6 +286,7 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 		return err
 	}
 	version, err := VersionIn(data)
+
 	switch {
 	case err != nil:
 		return refuse("%s: %v", file, err)
@@ -286,6 +301,7 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 		return refuse("%s is of version %s, and the tag is %s: are they the files of another release?", file,
 			version, r.Tag)
 	}
+
 	return nil
 }
 
@@ -311,11 +327,13 @@ func (s *Source) checkFiles(
 	for _, a := range r.Assets {
 		sizes[a.URL] = a.Size
 	}
+
 	for _, arch := range i.arches() {
 		own, err := m.ForArch(arch)
 		if err != nil {
 			return nil, RefusedError{Why: err.Error()}
 		}
+
 		for _, c := range own.Components {
 			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
 				if _, checked := sizes[f.URL]; checked || f.URL == "" {
@@ -328,6 +346,7 @@ func (s *Source) checkFiles(
 			}
 		}
 	}
+
 	return sizes, nil
 }
 
@@ -338,12 +357,14 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	if err != nil {
 		return nil, err
 	}
+
 	packages, files := map[string]int64{}, map[string][]record.NeededFile{}
 	for _, p := range append([]Package{{i.Form, runtime.GOARCH}}, i.Others...) {
 		name, err := r.assetName(p.Form, p.Arch)
 		if err != nil {
 			return nil, err
 		}
+
 		if asset, err := r.Find(name); err == nil && asset.Size > 0 {
 			packages[p.String()] = asset.Size
 		}
@@ -354,12 +375,14 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 		if err != nil {
 			return nil, err
 		}
+
 		for _, c := range own.Components {
 			for _, f := range c.Artifact.Files() {
 				into := record.RoomPackages
 				if f.To != "" {
 					into = filepath.Dir(f.To)
 				}
+
 				if size := sizes[f.URL]; size > 0 {
 					files[arch] = append(files[arch], record.NeededFile{
 						Component: c.Name,
@@ -371,6 +394,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 			}
 		}
 	}
+
 	n := record.Needs{Version: version.String(), Sums: found.digests.Sums}
 	if len(packages) > 0 {
 		n.Packages = packages
@@ -391,6 +415,7 @@ func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, er
 	if err != nil {
 		return 0, refuse("cannot ask for %s: %v", url, err)
 	}
+
 	resp, err := s.http.Do(req)
 	if err != nil {
 		if err != nil {
@@ -409,6 +434,7 @@ func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, er
 	case code != http.StatusOK:
 		return 0, nil // it may be the length of what is said about that
 	}
+
 	return max(0, resp.ContentLength), nil
 }
 
@@ -421,6 +447,7 @@ func (s *Source) Candidates(all []Release) (choices []Choice, err error) {
 		if !ok {
 			return choices, err
 		}
+
 		choices = append(choices, best)
 		whole = slices.DeleteFunc(whole, func(r Release) bool {
 			_, v, err := ParseTag(r.Tag)

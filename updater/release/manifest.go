@@ -65,11 +65,13 @@ func (a *Artifact) Files() (all []File) {
 	if a == nil {
 		return nil
 	}
+
 	for _, f := range []*File{a.Archive, a.Deb} {
 		if f != nil {
 			all = append(all, *f)
 		}
 	}
+
 	return all
 }
 
@@ -91,24 +93,29 @@ type Named struct {
 // ForArch returns the manifest for servers of that architecture. Its digest is still over all.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
+
 	for i, c := range m.Components {
 		if c.Artifact == nil {
 			continue
 		}
+
 		a := *c.Artifact
 		for _, f := range []**File{&a.Archive, &a.Deb} {
 			if *f == nil || (*f).ByArch == nil {
 				continue
 			}
+
 			own, ok := (*f).ByArch[arch]
 			if !ok {
 				return m, fmt.Errorf("component %q: there is no artifact for %s", c.Name, arch)
 			}
+
 			own.To = (*f).To
 			*f = &own
 		}
 		m.Components[i].Artifact = &a
 	}
+
 	return m, nil
 }
 
@@ -127,6 +134,7 @@ func (c *Contents) Files() (all []File) {
 	if c == nil {
 		return nil
 	}
+
 	for _, o := range c.OSImages {
 		all = append(all, o.Kernel, o.Initrd)
 	}

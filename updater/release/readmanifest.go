@@ -31,14 +31,17 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	if err := strict.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return Manifest{}, fmt.Errorf("%s: it holds more than one document", file)
 	}
+
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return Manifest{}, fmt.Errorf("%s: %w", file, err)
 	}
+
 	r := manifestReader{file: file, root: resolveAlias(root.Content[0])}
 	if err := r.checkManifest(m); err != nil {
 		return Manifest{}, err
 	}
+
 	ordered, err := r.orderComponents(m.Components)
 	if m.Components = ordered; err != nil {
 		return m, err
@@ -88,11 +91,13 @@ func (n node) field(key string) node {
 	if n.Kind != yaml.MappingNode {
 		return n
 	}
+
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			return resolveAlias(n.Content[i+1])
 		}
 	}
+
 	return n
 }
 
@@ -130,12 +135,14 @@ func (m Manifest) Steps() []Step {
 			Component: c,
 		})
 	}
+
 	for _, c := range m.Components {
 		if c.Strategy == StopAll {
 			add(Stop, c)
 		}
 		add(Update, c)
 	}
+
 	return steps
 }
 
@@ -147,6 +154,7 @@ func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 			return nil, err
 		}
 	}
+
 	return o.ordered, nil
 }
 
@@ -168,6 +176,7 @@ func (o *topologicalSort) visit(i int, path []string) error {
 	if o.visited[i] {
 		return nil
 	}
+
 	path = append(slices.Clone(path), c.Name)
 	for k, name := range c.After {
 		j := slices.IndexFunc(o.all, func(c Component) bool { return c.Name == name })
@@ -179,6 +188,7 @@ func (o *topologicalSort) visit(i int, path []string) error {
 			return err
 		}
 	}
+
 	o.visited[i] = true
 	o.ordered = append(o.ordered, c)
 	return nil

@@ -47,6 +47,7 @@ func NewSource(c record.Config) (*Source, error) {
 	if c.SourceFault != "" {
 		return nil, fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
 	}
+
 	owner, name, ok := strings.Cut(c.GitHubRepository, "/")
 	if !ok {
 		return nil, ErrNoRepository
@@ -55,18 +56,22 @@ func NewSource(c record.Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	client := github.NewClient(&http.Client{Transport: &etagCache{
 		next:      files.Transport,
 		responses: map[string]cachedResponse{},
 	}})
+
 	if c.GitHubToken != "" {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
+
 	// A host whose name does not say that it is the API's is an Enterprise's, with the API below /api/v3/.
 	client, err = client.WithEnterpriseURLs(c.GitHubURL, c.GitHubURL)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
 	}
+
 	return &Source{
 		config:    c,
 		owner:     owner,
@@ -84,6 +89,7 @@ func NewClient(proxy string) (*http.Client, error) {
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silenceTimeout,
 		TLSHandshakeTimeout: silenceTimeout, ResponseHeaderTimeout: silenceTimeout, MaxIdleConnsPerHost: 2, DisableCompression: true,
 	}
+
 	if proxy == "" {
 		return &http.Client{Transport: t}, nil
 	}
@@ -91,6 +97,7 @@ func NewClient(proxy string) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use proxy: %w", err)
 	}
+
 	t.Proxy = http.ProxyURL(u)
 	return &http.Client{Transport: t}, nil
 }
@@ -105,11 +112,13 @@ func (s *Source) Releases(ctx context.Context) ([]Release, error) {
 	defer cancel()
 	var all []Release
 	page := &github.ListOptions{PerPage: 100}
+
 	for {
 		found, resp, err := s.client.Repositories.ListReleases(ctx, s.owner, s.name, page)
 		if err != nil {
 			return nil, fmt.Errorf("cannot list the releases of %s/%s: %w", s.owner, s.name, err)
 		}
+
 		for _, r := range found {
 			all = append(all, s.convertRelease(r))
 		}
@@ -131,6 +140,7 @@ func (s *Source) convertRelease(r *github.RepositoryRelease) Release {
 		}
 		one.Assets = append(one.Assets, Asset{Name: a.GetName(), URL: address, Size: int64(a.GetSize())})
 	}
+
 	return one
 }
 
@@ -149,6 +159,7 @@ func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration
 	if abuse, ok := errors.AsType[*github.AbuseRateLimitError](err); ok && abuse.RetryAfter != nil {
 		return min(max(*abuse.RetryAfter, minDelay), maxDelay)
 	}
+
 	return max(minDelay, min(minDelay<<min(max(n, 1)-1, 12), longest))
 }
 
@@ -174,6 +185,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return c.next.RoundTrip(r)
 	}
+
 	key := r.URL.String()
 	c.mu.Lock()
 	known, ok := c.responses[key]
@@ -182,6 +194,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("If-None-Match", known.etag)
 	}
+
 	resp, err := c.next.RoundTrip(r)
 	switch {
 	case err != nil:
@@ -191,6 +204,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "":
 		return c.store(key, resp)
 	}
+
 	return resp, nil
 }
 
@@ -200,6 +214,7 @@ func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	header := a.header.Clone()
 	maps.Copy(header, resp.Header)
 	header.Del("Content-Length")
+
 	if link := a.header.Get("Link"); link != "" {
 		header.Set("Link", link)
 	}
@@ -220,6 +235,7 @@ func (c *etagCache) store(key string, resp *http.Response) (*http.Response, erro
 		resp.Body = readCloser{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
 		return resp, nil
 	}
+
 	resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	c.mu.Lock()

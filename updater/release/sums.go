@@ -34,9 +34,11 @@ func ParseSums(data []byte) (Sums, error) {
 			return nil, fmt.Errorf("cannot read %s, line %d: %w", SumsFile, i+1, err)
 		}
 	}
+
 	if len(sums) == 0 {
 		return nil, fmt.Errorf("cannot read %s: it is empty", SumsFile)
 	}
+
 	return sums, nil
 }
 
@@ -49,10 +51,12 @@ func (s Sums) addLine(line string) error {
 	if err != nil {
 		return fmt.Errorf("the sum is not hexadecimal")
 	}
+
 	name, sum := line[digits+2:], [sha256.Size]byte(raw)
 	if before, ok := s[name]; ok && before != sum {
 		return fmt.Errorf("%q has two different sums", name)
 	}
+
 	s[name] = sum
 	return nil
 }
@@ -94,6 +98,7 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 		return "", fmt.Errorf("cannot verify the signature: it is by key %s, not %s",
 			keyName(s.id), keyName(k.id))
 	}
+
 	if s.hashed {
 		sum := blake2b.Sum512(data)
 		data = sum[:]
@@ -104,6 +109,7 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	if !ed25519.Verify(k.key[:], append(s.sig[:], s.comment...), s.global[:]) {
 		return "", errors.New("cannot verify the signature: its comment is not what was signed")
 	}
+
 	return s.comment, nil
 }
 
@@ -115,6 +121,7 @@ func parseSignature(file string) (s signature, err error) {
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {
 		return s, errors.New("it is no minisign signature")
 	}
+
 	comment, ok := strings.CutPrefix(lines[2], "trusted comment: ")
 	raw, err1 := base64.StdEncoding.DecodeString(lines[1])
 	global, err2 := base64.StdEncoding.DecodeString(lines[3])
@@ -122,10 +129,12 @@ func parseSignature(file string) (s signature, err error) {
 		len(global) != ed25519.SignatureSize {
 		return s, errors.New("it is no minisign signature")
 	}
+
 	algorithm := string(raw[:2])
 	if algorithm != "Ed" && algorithm != "ED" {
 		return s, fmt.Errorf("its algorithm %q is not minisign's", algorithm)
 	}
+
 	return signature{
 		hashed: algorithm == "ED", id: [8]byte(raw[2:10]), sig: [ed25519.SignatureSize]byte(raw[10:]),
 		comment: comment, global: [ed25519.SignatureSize]byte(global),
@@ -139,10 +148,12 @@ func Trust(key *PublicKey, sums, sig []byte) (Sums, error) {
 		return nil, fmt.Errorf("cannot trust the release: it has no %s, and a public key is configured",
 			SignatureFile)
 	}
+
 	if key != nil {
 		if _, err := key.Verify(sums, sig); err != nil {
 			return nil, fmt.Errorf("cannot trust %s: %w", SumsFile, err)
 		}
 	}
+
 	return ParseSums(sums)
 }

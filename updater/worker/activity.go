@@ -22,6 +22,7 @@ func (w *worker) publishActivity(ctx context.Context) {
 	if e == nil || w.clock.Now().Before(e.publishAt) {
 		return
 	}
+
 	e.publishAt = w.clock.Now().Add(activityInterval)
 	a, ok := e.log.Current(activityDelay)
 	a.Request = j.Request
@@ -32,6 +33,7 @@ func (w *worker) publishActivity(ctx context.Context) {
 	if !ok || reflect.DeepEqual(a, e.published) {
 		return
 	}
+
 	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
 	if written {
 		e.published = a

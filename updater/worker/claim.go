@@ -24,6 +24,7 @@ const claimInterval = time.Minute
 // one will not come back.
 func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
 	key := keys.Claim(o.LRN)
+
 	for said := false; ; {
 		err := retryStore(ctx, func() (err error) {
 			claim, err = o.Store.TakeClaim(ctx,
@@ -33,6 +34,7 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 		if !errors.Is(err, keyspace.ErrClaimed) {
 			return claim, err
 		}
+
 		if !said {
 			if err := o.alertTwin(ctx, err); err != nil {
 				return nil, err
@@ -46,6 +48,7 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
+
 	revision, err := keyspace.Read(ctx, o.Store, (*keyspace.View).Revision)
 	if err == nil {
 		err = o.Store.Await(ctx, revision, keyspace.Below(key))
@@ -62,17 +65,20 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	slog.Error(message,
 		"hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
 	o.reportReady()
+
 	return retryStore(ctx, func() error {
 		return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
 			h, _, err := tx.ClaimHolder(keys.Claim(o.LRN))
 			if err != nil {
 				return err
 			}
+
 			a := record.Alert{
 				ID: fmt.Sprintf("twin-%d-%s-%s",
 					o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
 				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
 			}
+
 			return tx.Put(keys.Alert(a.ID), a)
 		})
 	})

@@ -19,16 +19,19 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	defer func() { resignLeadership(ctx, lead) }()
 	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
 	defer doing.End()
+
 	for {
 		d := OnceSnapshot{
 			Version: r.Version,
 			Plan:    w.snapshot.Digests.Plan,
 			Leads:   lead != nil && !lead.HasEnded(),
 		}
+
 		revision, err := w.readContents(ctx, c, &d)
 		if err != nil {
 			return err
 		}
+
 		switch NextOnce(d) {
 		case MoveDone:
 			return nil
@@ -69,6 +72,7 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 			return err
 		})
 	})
+
 	return revision, err
 }
 
@@ -84,15 +88,18 @@ func (w *worker) bringContents(
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+
 	result := record.Contents{
 		Version: r.Version,
 		Plan:    w.snapshot.Digests.Plan,
 		Success: failure == nil,
 		Server:  w.o.LRN,
 	}
+
 	if failure != nil {
 		result.Message = record.Shorten(failure.Error(), record.MaxMessage)
 	}
+
 	err := retryStore(ctx, func() error {
 		return lead.Update(ctx, func(tx *keyspace.Tx) error {
 			if err := checkUnchanged(tx.View, r); err != nil {
@@ -104,6 +111,7 @@ func (w *worker) bringContents(
 	if errors.Is(err, keyspace.ErrSessionLost) {
 		return nil // another leads now, or this worker does again
 	}
+
 	return errors.Join(failure, err)
 }
 
@@ -113,6 +121,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	if err != nil {
 		return nil, err
 	}
+
 	race, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watching sync.WaitGroup
@@ -121,9 +130,11 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 		// Whatever it says, one looks.
 		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key)))
 	})
+
 	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), "")
 	cancel()
 	watching.Wait()
+
 	switch {
 	case err == nil:
 		return lead, nil
@@ -132,6 +143,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	case errors.Is(err, keyspace.ErrSessionLost), errors.Is(err, context.Canceled):
 		return nil, nil
 	}
+
 	return nil, updater.AwaitRetry(ctx, err)
 }
 
@@ -147,6 +159,7 @@ type OnceSnapshot struct {
 func NextOnce(d OnceSnapshot) Move {
 	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
 		!record.Differ(d.Contents.Plan, d.Plan)
+
 	switch {
 	case decided && d.Contents.Success:
 		return MoveDone
@@ -155,5 +168,6 @@ func NextOnce(d OnceSnapshot) Move {
 	case d.Leads:
 		return MoveGo
 	}
+
 	return MoveTake
 }

@@ -86,6 +86,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		return err
 	}
 	defer lock.Close()
+
 	j, err := readJournal(o.Dir)
 	if err != nil {
 		return err
@@ -94,6 +95,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
+
 	w := &worker{
 		claim:            claim,
 		process:          keyspace.NewSharedSession(o.Store, true),
@@ -101,6 +103,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		clock:            c,
 		installationDone: make(chan struct{}),
 	}
+
 	j.At = c.Clamp(j.At)
 	w.snapshot = Snapshot{
 		LRN:     o.LRN,
@@ -110,6 +113,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		Journal: j,
 		Jitter:  rand.Float64(),
 	}
+
 	// Not the other workers' records: N² events.
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig)
 	return w.run(ctx)
@@ -119,6 +123,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	var running sync.WaitGroup
 	parts := []func(context.Context) error{w.claim.Watch, w.keepPresence, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop}
 	errs := make([]error, len(parts))
@@ -128,21 +133,25 @@ func (w *worker) run(ctx context.Context) error {
 			errs[i] = part(ctx)
 		})
 	}
+
 	running.Wait()
 	for _, err := range errs {
 		if errors.Is(err, ErrHandOver) {
 			return ErrHandOver
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
 func (w *worker) loop(ctx context.Context) error {
 	defer w.stopTask()
+
 	for {
 		if err := w.refresh(ctx); err != nil {
 			return unlessDone(ctx, err)
 		}
+
 		w.publishActivity(ctx)
 		if at := w.storeBackAt.Load(); at != nil {
 			w.snapshot.StoreBackAt = *at
@@ -165,6 +174,7 @@ func unlessDone(ctx context.Context, err error) error {
 
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
+
 	switch t.Job {
 	case Write:
 		return w.writeStatus(ctx, t.Status)
@@ -176,6 +186,7 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 		slog.Info("cancels what it does", "why", t.Why)
 		w.running.cancel()
 	}
+
 	return w.wait(ctx, t.Until)
 }
 
@@ -183,6 +194,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
 	}
+
 	var due <-chan time.Time
 	if !at.IsZero() {
 		due = time.After(max(0, at.Sub(w.clock.Now())))
@@ -191,6 +203,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil {
 		ended = w.running.ended
 	}
+
 	select {
 	case <-w.feed.Ready():
 	case <-due:
@@ -199,6 +212,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -214,6 +228,7 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	if !record.IsCurrent(now, r) {
 		return errStale
 	}
+
 	return nil
 }
 
@@ -223,12 +238,14 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	s.Message = record.Shorten(s.Message, record.MaxMessage) // a longer one might never be committed
 	began := time.Now()
+
 	err := w.retryStore(ctx, func() error {
 		s.At = w.clock.Now()
 		written, err := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Worker(w.o.LRN), s)
 		if written || err != nil {
 			return err
 		}
+
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 			r, err := updater.LoadRequest(tx.View)
 			switch {
@@ -237,6 +254,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 			case !record.AcceptsStatus(r, s):
 				return errStale
 			}
+
 			w.snapshot.Current = r
 			return tx.Put(keys.Worker(w.o.LRN), s)
 		})

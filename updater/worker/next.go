@@ -51,12 +51,14 @@ func NextTask(s Snapshot, now time.Time) Task {
 	case s.Busy:
 		return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 	}
+
 	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
 	if s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
 		return s.joinRequest(now)
 	}
+
 	switch {
 	case s.Status.Finished:
 		return Task{Job: Idle, Why: "all steps are done"}
@@ -70,6 +72,7 @@ func NextTask(s Snapshot, now time.Time) Task {
 	case s.Status.Step == 0:
 		return s.writeTask(now, s.recordAt(1))
 	}
+
 	return s.nextStep(now)
 }
 
@@ -103,6 +106,7 @@ func (s Snapshot) joinRequest(now time.Time) Task {
 	if j := s.Journal; s.isOwnJournal(j) && j.Step > w.Step {
 		w = s.recordAt(j.Step)
 	}
+
 	return s.writeTask(now, w)
 }
 
@@ -119,6 +123,7 @@ func (s Snapshot) recordAt(step int) record.Status {
 		Step:     step,
 		StepName: record.InstallStep,
 	}
+
 	if step > 0 && step <= len(s.Steps) {
 		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
 	}
@@ -132,6 +137,7 @@ func (s Snapshot) HandOverRecord() *record.Status {
 		s.Status.Attempt != s.Current.Attempt {
 		return nil
 	}
+
 	w := s.recordAt(0)
 	w.StepName = record.HandOverStep
 	return &w
@@ -170,6 +176,7 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 		return s.failTask(now,
 			fmt.Sprintf("%s was installed, but %s still runs a minute later", s.Current.Version, s.Own), nil)
 	}
+
 	return Task{
 		Job:   Idle,
 		Until: j.At.Add(record.HandOverTimeout),
@@ -184,6 +191,7 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	if number > len(s.Steps) {
 		return s.failTask(now, fmt.Sprintf("the manifest has no step %d", number), nil)
 	}
+
 	step := s.Steps[number-1]
 	if s.isJournaled(number) && s.Journal.Phase == Failed {
 		return s.failTask(now, s.Journal.Message, s.Journal.WaitedFor)
@@ -191,11 +199,13 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	if s.isJournaled(number) && s.Journal.Phase == Done || s.skipsStep(step) {
 		return s.advance(now)
 	}
+
 	if !s.isGateOpen() {
 		if late, known := s.lateServers(); !known || len(late) > 0 {
 			return s.nextAtBarrier(now, late)
 		}
 	}
+
 	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 
@@ -204,6 +214,7 @@ func (s Snapshot) advance(now time.Time) Task {
 	if number < len(s.Steps) {
 		return s.writeTask(now, s.recordAt(number+1))
 	}
+
 	w := s.recordAt(number)
 	w.Finished = true
 	return s.writeTask(now, w)
@@ -239,11 +250,13 @@ func (s Snapshot) lateServers() (late []int, known bool) {
 	if s.Workers == nil {
 		return nil, false
 	}
+
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.Workers[lrn]; !ok || !s.hasReached(w) {
 			late = append(late, lrn)
 		}
 	}
+
 	return late, true
 }
 
@@ -263,10 +276,12 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 			late,
 		)
 	}
+
 	look := s.nextLook(since)
 	if expired || s.Workers == nil && !now.Before(look) {
 		return Task{Job: Look, Why: "no gate was opened"}
 	}
+
 	if deadline.Before(look) {
 		look = deadline
 	}

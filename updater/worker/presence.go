@@ -27,6 +27,7 @@ func (w *worker) ownPresence() record.Presence {
 // because the server was unregistered and registered again.
 func (w *worker) keepPresence(ctx context.Context) error {
 	defer w.closeSession(ctx)
+
 	for back := false; ctx.Err() == nil; back = true {
 		s, err := w.process.Session(ctx)
 		if err == nil {
@@ -43,6 +44,7 @@ func (w *worker) keepPresence(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -64,6 +66,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	})
 	defer watching.Wait()
 	defer cancel()
+
 	for {
 		revision, stands, err := w.checkPublished(ctx, s)
 		switch {
@@ -73,6 +76,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		default:
 			err = w.publishPresence(ctx, s)
 		}
+
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -88,10 +92,12 @@ func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revis
 		if err != nil {
 			return err
 		}
+
 		stands = seen != nil && *seen == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
 		return err
 	})
+
 	return revision, stands, err
 }
 

@@ -30,6 +30,7 @@ func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
 		old.config = old.config || config
 		old.request = old.request || !config && !w.applyChange(c)
 	}
+
 	return old
 }
 
@@ -48,6 +49,7 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 		w.snapshot.Current, w.requestRevision = nil, 0
 		return true
 	}
+
 	var r record.Request
 	w.snapshot.Current, w.requestRevision = &r, c.Revision
 	return keyspace.DecodeInto(c.KeyValue, &r) == nil // else reading it says what is wrong
@@ -59,11 +61,13 @@ func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 	if err := w.readRequest(v); err != nil {
 		return err
 	}
+
 	if old.all {
 		if err := w.readOwnStatus(v); err != nil {
 			return err
 		}
 	}
+
 	if old.all || old.config {
 		if w.config, err = updater.LoadConfig(v); err != nil {
 			return err
@@ -72,6 +76,7 @@ func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 		w.surveyInterval.Store(int64(w.config.SurveyInterval))
 		return w.o.Server.Configure(w.config)
 	}
+
 	return nil
 }
 
@@ -80,6 +85,7 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	if w.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
 		return err
 	}
+
 	if w.snapshot.Current = nil; w.requestRevision != 0 {
 		w.snapshot.Current = &r
 	}
@@ -106,6 +112,7 @@ func (w *worker) retryStore(ctx context.Context, f func() error) error {
 	if err != nil {
 		return err
 	}
+
 	if tries > 1 || time.Since(began) > firstLookDelay {
 		w.noteOutageEnd()
 	}

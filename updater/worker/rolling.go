@@ -29,20 +29,24 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
 	}
+
 	said := MoveDone
 	doing := activity.Begin(ctx, "rolls %s", c.Name)
 	defer doing.End()
 	var ill time.Time // since when
+
 	for {
 		m, revision, err := w.readRolling(ctx, c, r)
 		if err != nil {
 			return err
 		}
+
 		if m.Healthy {
 			ill = time.Time{}
 		} else if ill.IsZero() {
 			ill = time.Now()
 		}
+
 		m.Running = m.Running && time.Since(ill) < unhealthyTimeout
 		move := NextRolling(m)
 		if move != said {
@@ -50,11 +54,13 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 				"component", c.Name, "move", string(move), "others", m.HealthyOthers, "well", m.Healthy, "needed", m.NeedsUpdate)
 			said = move
 		}
+
 		if move == MoveWait {
 			doing.Wait(m.describeWait())
 		} else {
 			doing.Say("rolls %s", c.Name)
 		}
+
 		switch move {
 		case MoveDone:
 			return nil
@@ -98,12 +104,14 @@ func (w *worker) readRolling(
 	if err != nil {
 		return m, 0, err
 	}
+
 	m.Healthy = w.o.Server.CheckHealth(ctx, c) == nil
 	m.Running = !m.Healthy && w.o.Server.IsRunning(ctx, c)
 	if m.OthersChecked = c.Members != nil; m.OthersChecked || m.NeedsUpdate || !m.Healthy {
 		m.Unhealthy = w.checkOthers(ctx, c, r, present)
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)
 	}
+
 	return m, revision, ctx.Err()
 }
 
@@ -120,12 +128,14 @@ func (w *worker) checkOthers(
 	if asked {
 		return ill
 	}
+
 	ill = map[int]error{}
 	for _, lrn := range others {
 		if _, lives := present[lrn]; !lives {
 			ill[lrn] = errors.New("no worker is alive there")
 		}
 	}
+
 	return ill
 }
 
@@ -133,6 +143,7 @@ func (w *worker) checkOthers(
 // the turn would be taken for a request that does not run any more.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := keys.Turn(component)
+
 	return retryStore(ctx, func() error {
 		return w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 			t, err := updater.ReadKey[record.Turn](tx.View, key)
@@ -143,11 +154,13 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 			if err != nil {
 				return err
 			}
+
 			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move,
 				record.IsCurrent(now, r))
 			if err != nil || !still {
 				return err
 			}
+
 			return tx.PutOrRemove(key, record.Turn{Server: w.o.LRN, Request: r.ID}, move == MoveTake)
 		})
 	})
@@ -202,6 +215,7 @@ func NextRolling(m RollingSnapshot) Move {
 	mine := held && m.Turn.Server == m.LRN
 	needed := m.NeedsUpdate || !m.Healthy
 	counted := m.Healthy || m.Running
+
 	switch {
 	case !needed && mine:
 		return MoveGive
@@ -218,6 +232,7 @@ func NextRolling(m RollingSnapshot) Move {
 	case !mine:
 		return MoveTake
 	}
+
 	return MoveGo
 }
 
@@ -234,6 +249,7 @@ func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	case !runs:
 		return false, errStale
 	}
+
 	return true, nil
 }
 
@@ -256,6 +272,7 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 	if len(words) > 0 {
 		who = ": " + strings.Join(words, "; ")
 	}
+
 	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
 	switch needed := m.NeedsUpdate || !m.Healthy; {
 	case !needed:
@@ -267,6 +284,7 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has",
 			m.Turn.Server)
 	}
+
 	return record.WaitQuorum, ill, fmt.Sprintf(
 		"waits for a quorum without it: %d of %d others needed, %d healthy%s",
 		m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who,

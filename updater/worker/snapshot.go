@@ -48,6 +48,7 @@ func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	if s.Current == nil {
 		return
 	}
+
 	n := s.Current.Progress(all)
 	switch {
 	case first:
@@ -86,6 +87,7 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {
 		return false, nil
 	}
+
 	for _, lrn := range w.sampleServers() {
 		var other *record.Status
 		err = w.view(ctx, func(v *keyspace.View) (err error) {
@@ -95,11 +97,13 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 		if err != nil {
 			return false, err
 		}
+
 		if other == nil || !w.snapshot.hasReached(*other) {
 			w.late = []int{lrn}
 			return true, nil
 		}
 	}
+
 	return false, nil
 }
 
@@ -116,6 +120,7 @@ func (w *worker) sampleServers() []int {
 	if len(all) <= 2*maxSample {
 		return nil // it is as cheap to read all
 	}
+
 	own := slices.Index(all, w.o.LRN)
 	next := append(slices.Clone(all[own+1:]), all[:max(own, 0)]...)
 	return next[:maxSample]
@@ -130,8 +135,10 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 		if all, err = updater.LoadWorkers(v); err != nil {
 			return err
 		}
+
 		return w.readOwnStatus(v)
 	})
+
 	w.snapshot.ObserveWorkers(all, w.clock.Now())
 	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()

@@ -38,11 +38,13 @@ const (
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
+
 	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.finishedRequest.Load())
 		if !w.resting.Load() {
 			continue
 		}
+
 		now, err := w.takeInventory(ctx, request)
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see what is on this server", "error", err)
@@ -51,15 +53,18 @@ func (w *worker) runSurvey(ctx context.Context) error {
 			!isNews(last, now, time.Since(written)) {
 			continue
 		}
+
 		isWritten := false
 		err = retryStore(ctx, func() (err error) { isWritten, err = w.writeInventory(ctx, now); return err })
 		if err != nil {
 			return unlessDone(ctx, err)
 		}
+
 		if isWritten {
 			last, written = now, time.Now()
 		}
 	}
+
 	return nil
 }
 
@@ -74,9 +79,11 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 				return err
 			}
 		}
+
 		written = true
 		return tx.Put(keys.Inventory(w.o.LRN), now)
 	})
+
 	return written, err
 }
 
@@ -88,6 +95,7 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 	if age >= inventoryInterval || age >= roomInterval && roomChanged(last.Room, now.Room) {
 		return true
 	}
+
 	last.At, last.Room = now.At, now.Room
 	return !reflect.DeepEqual(now, last)
 }
@@ -108,6 +116,7 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 	if request == 0 {
 		return i, nil
 	}
+
 	for _, c := range w.o.Manifest.Components {
 		if c.Strategy == release.LeaderOnce {
 			continue
@@ -116,10 +125,12 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 		if err != nil {
 			return i, err
 		}
+
 		for _, way := range ways[:min(len(ways), maxWays)] {
 			i.Differs[c.Name] = append(i.Differs[c.Name], record.Shorten(way, maxWay))
 		}
 	}
+
 	return i, nil
 }
 

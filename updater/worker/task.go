@@ -44,6 +44,7 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 		s.At = w.clock.Now()
 		return w.writeStatus(ctx, s)
 	}
+
 	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
 	e := &runningTask{
 		job:       t.Job,
@@ -51,6 +52,7 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 		publishAt: w.clock.Now().Add(activityDelay),
 		ended:     make(chan error, 1),
 	}
+
 	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
 	w.running = e
 	slog.Info("begins", "what", t.Why)
@@ -69,6 +71,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 		slog.Info("was cancelled", "what", j.Name)
 		return nil
 	}
+
 	j.Phase = Done
 	j.Message = ""
 	j.WaitedFor = nil
@@ -76,11 +79,13 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	if err != nil {
 		j.Phase, j.Message = Failed, osutil.Explain(err)
 	}
+
 	if others, ok := errors.AsType[faultError](err); ok {
 		j.WaitedFor = others.servers
 	}
 	slog.Info("ends", "what", j.Name, "error", err)
 	w.o.Metrics.Add(1, tasksMetric, "result", j.Phase)
+
 	w.snapshot.Journal = j
 	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
 		slog.Error("what is done will be done again after a restart", "error", err)
@@ -88,6 +93,7 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	if e.job == Install && j.Phase == Done {
 		return w.handOver(ctx)
 	}
+
 	return nil
 }
 
@@ -115,6 +121,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 	if err := w.awaitInstallation(ctx); err != nil {
 		return err
 	}
+
 	doing := activity.Begin(ctx, "%s", t.Why)
 	defer doing.End()
 	err := w.runJob(ctx, t, conf, request)
@@ -122,6 +129,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 		<-ctx.Done()
 		return ctx.Err()
 	}
+
 	return err
 }
 
@@ -133,6 +141,7 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 
 		return nil
 	}
+
 	c := t.Step.Component
 	switch {
 	case t.Step.Action == release.Stop:
@@ -145,6 +154,7 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 	case c.Strategy == release.LeaderOnce:
 		return w.runLeaderOnce(ctx, c, request)
 	}
+
 	return w.o.Server.Update(ctx, c)
 }
 
@@ -160,6 +170,7 @@ func (w *worker) keepInstallationFinished(ctx context.Context) error {
 			slog.Warn("what was installed before may be left half-way, or lie about", "error", err)
 		}
 	}
+
 	close(w.installationDone)
 	<-ctx.Done()
 	return nil
@@ -175,6 +186,7 @@ func (w *worker) awaitInstallation(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -227,6 +239,7 @@ func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
 	}
+
 	f, err := osutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
 	if errors.Is(err, osutil.ErrLocked) {
 		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)

@@ -36,15 +36,18 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 	if !s.IsQueueOpen() {
 		return nil
 	}
+
 	for _, id := range s.enteredRelations() {
 		recorded, present := s.membersToCompare(id)
 		if s.Uniter.Relations[id].State == state.RelationEnded || len(recorded)+len(present) == 0 {
 			continue
 		}
+
 		some := hook.Arrivals(id, recorded, present, s.IsLeaving(id), tail)
 		all = append(all, some...)
 		tail = NextPlaceAfter(some, tail)
 	}
+
 	return all[:min(len(all), MaxArrivals)]
 }
 
@@ -57,12 +60,15 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
 	}
+
 	recorded = map[string]state.MemberState{}
 	visible := s.visibleMembers(id)
+
 	for m := range s.Uncompared {
 		if m.Relation != id {
 			continue
 		}
+
 		if is, ok := s.Uniter.Members[id][m.Name]; ok {
 			recorded[m.Name] = is
 		}
@@ -73,6 +79,7 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 			present = append(present, visible[i])
 		}
 	}
+
 	return recorded, present
 }
 
@@ -104,6 +111,7 @@ func NextTogether(s Snapshot) (Step, Snapshot) {
 			return h, after
 		}
 	}
+
 	return next, s
 }
 
@@ -112,6 +120,7 @@ func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 	if len(arrivals) < MaxArrivals {
 		s.Uncompared = Members{}
 	}
+
 	for i, a := range arrivals {
 		if i == 0 || arrivals[i-1].Relation != a.Relation {
 			s.Uniter.Members[a.Relation] = maps.Clone(s.Uniter.Members[a.Relation])
@@ -124,6 +133,7 @@ func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 			delete(s.Uniter.Members[a.Relation], a.Member)
 		}
 	}
+
 	s.Uniter.Workflow.NextPlace = NextPlaceAfter(arrivals, s.Uniter.Workflow.NextPlace)
 	return s
 }

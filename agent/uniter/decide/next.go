@@ -18,6 +18,7 @@ func Next(s Snapshot) Step {
 	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
 		return Finish{}
 	}
+
 	if a := s.newArrivals(); len(a) > 0 {
 		return Enqueue{a}
 	}
@@ -33,6 +34,7 @@ func Next(s Snapshot) Step {
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
+
 	if w.Deploying != "" {
 		return DeployCharm{s.wantedCharm()}
 	}
@@ -49,6 +51,7 @@ func Next(s Snapshot) Step {
 		}
 		return step
 	}
+
 	return s.nextInWorkflow()
 }
 
@@ -76,6 +79,7 @@ func (s *Snapshot) wantedCharm() string {
 	case w.Charm == "" || w.State == "":
 		return s.Charm
 	}
+
 	return w.Charm
 }
 
@@ -93,14 +97,17 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 	case !s.Now.Before(f.RetryAt):
 		return retry, time.Time{}
 	}
+
 	return nil, f.RetryAt
 }
 
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
+
 	// A unit that leaves is configured no more.
 	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
+
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
@@ -117,14 +124,17 @@ func (s *Snapshot) nextInWorkflow() Step {
 	case w.State == stateStopped:
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
+
 	if w.ConfigOwedFirst && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
+
 	if w.State == stateInstalled {
 		if step := s.nextRelationCreated(); step != nil {
 			return step
 		}
 	}
+
 	switch {
 	case s.nextLeaderHook() != "":
 		return RunHook{hook.ForUnit(s.nextLeaderHook()), FromWorkflow}
@@ -133,6 +143,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 	case w.State == stateInstalled:
 		return RunHook{hook.ForUnit(hook.Start), FromWorkflow}
 	}
+
 	return s.nextAfterStart()
 }
 
@@ -143,6 +154,7 @@ func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextAction(); step != nil {
 		return step
 	}
+
 	step, until := s.nextRelationFailure()
 	if step != nil {
 		return step
@@ -150,10 +162,12 @@ func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextRelationCreated(); step != nil {
 		return step
 	}
+
 	due, secretAt := s.nextSecretHook()
 	if due != nil {
 		return due
 	}
+
 	until = earlierOf(until, secretAt)
 	if e, ok := hook.Pick(s.pendingEntries); ok {
 		return RunHook{e.Hook(), FromQueue}
@@ -164,6 +178,7 @@ func (s *Snapshot) nextAfterStart() Step {
 		}
 		return Wait{until}
 	}
+
 	return s.nextWhenIdle(until)
 }
 
@@ -174,11 +189,13 @@ func (s *Snapshot) nextMembership() Step {
 			return LeaveRelation{id}
 		}
 	}
+
 	for _, id := range sortedKeys(s.Relations) {
 		if _, in := s.Uniter.Relations[id]; !in && !s.IsLeaving(id) {
 			return EnterRelation{s.Relations[id].Relation}
 		}
 	}
+
 	return nil
 }
 
@@ -192,12 +209,14 @@ func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 		if s.Relations[id].Life == state.Dead {
 			return Resolve{id}, time.Time{} // nobody could resolve what is in no status any more
 		}
+
 		step, due := s.nextAfterFailure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
 		if step != nil {
 			return step, time.Time{}
 		}
 		until = earlierOf(until, due)
 	}
+
 	return nil, until
 }
 
@@ -209,12 +228,14 @@ func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 		if rs.Failure != nil {
 			continue
 		}
+
 		relation := s.Relations[id].Relation
 		for member, state := range s.Uniter.Members[id] {
 			if state.Pending != "" && !yield(hook.Entry{Relation: relation, Member: member, State: state}) {
 				return
 			}
 		}
+
 		if s.IsLeaving(id) && len(s.Uniter.Members[id]) == 0 &&
 			!yield(hook.Entry{Relation: relation, State: state.MemberState{Pending: hook.Broken}}) {
 			return
@@ -231,6 +252,7 @@ func (s *Snapshot) CountQueued() (n int) {
 			}
 		}
 	}
+
 	return n
 }
 
@@ -238,10 +260,12 @@ func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}
 	}
+
 	due := s.LastHook.Add(s.StatusInterval)
 	if !s.Now.Before(due) {
 		return RunHook{hook.ForUnit(hook.UpdateStatus), FromWorkflow}
 	}
+
 	return Wait{earlierOf(until, due)}
 }
 

@@ -41,16 +41,19 @@ func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
 		return nil, until
 	}
+
 	for _, r := range s.Secrets.Records {
 		c, reads := r.Consumers[s.Unit.Name]
 		if reads && r.Latest > max(c.Revision, c.Told) && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
 			return RunHook{hook.ForSecret(hook.SecretChanged, r.ID, r.Latest), FromWorkflow}, until
 		}
 	}
+
 	for _, r := range s.Secrets.Records {
 		if !slices.Contains(s.Secrets.Managed, r.ID) {
 			continue
 		}
+
 		for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 			at := r.Revisions[n].DueAt
 			if !at.IsZero() && !s.Now.Before(at) {
@@ -58,9 +61,11 @@ func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 			}
 			until = earlierOf(until, at)
 		}
+
 		if at := r.RotateAt; !at.IsZero() && !s.Now.Before(at) {
 			return RunHook{hook.ForSecret(hook.SecretRotate, r.ID, r.Latest), FromWorkflow}, until
 		}
+
 		until = earlierOf(until, r.RotateAt)
 		for _, n := range r.Untracked(s.isGrantedBy(r.ID)) {
 			if !r.Revisions[n].Obsolete {
@@ -68,6 +73,7 @@ func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 			}
 		}
 	}
+
 	return nil, until
 }
 
@@ -90,6 +96,7 @@ const retryInterval = 5 * time.Minute
 // SecretHookDone changes the record of a secret about which a hook has run for a unit.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
 	rev, there := r.Revisions[h.SecretRevision]
+
 	switch h.Kind {
 	case hook.SecretChanged:
 		if c, reads := r.Consumers[unit]; reads {
@@ -107,6 +114,7 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 	case hook.SecretRemove:
 		rev.Obsolete = true
 	}
+
 	if there {
 		r.Revisions[h.SecretRevision] = rev
 	}

@@ -35,10 +35,12 @@ func (s *Snapshot) nextWhileRunning() Step {
 	case op.Holder != "" || s.HookTimeout <= 0:
 		return Wait{}
 	}
+
 	due := s.Begun.Add(s.HookTimeout)
 	if s.Now.Before(due) {
 		return Wait{due}
 	}
+
 	return InterruptHook{fmt.Sprintf("it had not ended after the hook-timeout of %s", s.HookTimeout)}
 }
 
@@ -73,6 +75,7 @@ func (s *Snapshot) nextStorage() Step {
 			return RunHook{hook.ForStorage(hook.StorageAttached, one), FromWorkflow}
 		}
 	}
+
 	return nil
 }
 
@@ -107,6 +110,7 @@ func (s *Snapshot) nextLeaderHook() string {
 	case w.ToldElected, l.Version != w.LeaderVersion && has.LeaderSettings:
 		return hook.LeaderSettingsChanged // a hook that the charm lacks counts as done, which clears ToldElected
 	}
+
 	return ""
 }
 
@@ -130,6 +134,7 @@ func (s *Snapshot) nextRelationCreated() Step {
 			return RunHook{hook.ForRelation(hook.Created, r.Relation, ""), FromWorkflow}
 		}
 	}
+
 	return nil
 }
 
@@ -141,5 +146,6 @@ func (s *Snapshot) peersLast() []int {
 		}
 		return s.Relations[id].Peer
 	})
+
 	return append(ids, peers...)
 }

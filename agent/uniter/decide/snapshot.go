@@ -71,11 +71,13 @@ func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false
 	}
+
 	for _, r := range s.Relations {
 		if r.ToPrincipal && r.Life == state.Alive {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -131,12 +133,14 @@ func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 		Dispatch:       c.HasDispatch,
 		Made:           made,
 	}
+
 	for _, name := range names {
 		if relation, ok := strings.CutSuffix(name, "-"+hook.Created); ok &&
 			!slices.Contains(h.CreatedIn, relation) {
 			h.CreatedIn = append(h.CreatedIn, relation)
 		}
 	}
+
 	return h
 }
 

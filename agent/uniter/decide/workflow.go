@@ -28,6 +28,7 @@ func ErrorState(kind string) string {
 	case hook.UpgradeCharm:
 		return "charm-upgrade-error"
 	}
+
 	return ""
 }
 
@@ -51,6 +52,7 @@ func StateAfter(h state.Hook, w state.Workflow) string {
 	case mayPrecedeStart(h.Kind) && w.NextPlace < firstPlace:
 		return stateInstalled
 	}
+
 	return stateStarted
 }
 
@@ -70,6 +72,7 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil
 	w.Uninstalled = false
+
 	switch h.Kind {
 	case hook.Install:
 		// Config-changed comes before start, whatever was configured.
@@ -90,6 +93,7 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	case hook.Start:
 		w.NextPlace = max(w.NextPlace, firstPlace)
 	}
+
 	return w
 }
 

@@ -57,6 +57,7 @@ func Enter(dir string, network bool) (unseen []string, err error) {
 	if err := unix.Sethostname([]byte(Hostname)); err != nil {
 		return nil, fmt.Errorf("cannot set the hostname: %w", err)
 	}
+
 	if !network {
 		if err := startLoopback(); err != nil {
 			return nil, fmt.Errorf("cannot start the loopback: %w", err)
@@ -93,9 +94,11 @@ func Written(dir string) (files []string, err error) {
 		case d.Type()&fs.ModeCharDevice != 0: // overlayfs marks so what is removed
 			name += " (removed)"
 		}
+
 		files = append(files, name+"\n")
 		return nil
 	})
+
 	return files, err
 }
 
@@ -136,11 +139,13 @@ func dropCapabilities() error {
 		unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_SYSLOG,
 		unix.CAP_WAKE_ALARM, unix.CAP_BLOCK_SUSPEND, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_AUDIT_CONTROL,
 	}
+
 	for _, capability := range hostwide {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel does not know it
 			return fmt.Errorf("cannot give up capability %d: %w", capability, err)
 		}
 	}
+
 	return nil
 }

@@ -28,6 +28,7 @@ func (l *layout) build() error {
 	if err := mountMemory(l.dir, "mode=755"); err != nil {
 		return err
 	}
+
 	root := filepath.Join(l.dir, "root")
 	if err := mountMemory(root, "mode=755"); err != nil {
 		return err
@@ -44,6 +45,7 @@ func (l *layout) build() error {
 	if err := bind(l.dir, root+l.dir); err != nil {
 		return err
 	}
+
 	return enterRoot(root)
 }
 
@@ -58,6 +60,7 @@ func enterRoot(root string) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("cannot leave the former root: %w", err)
 	}
+
 	return os.Chdir("/")
 }
 
@@ -95,6 +98,7 @@ func (l *layout) lay(path, target string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -105,6 +109,7 @@ func (l *layout) mountsBelow(path string) (below []string) {
 			below = append(below, mount)
 		}
 	}
+
 	return below
 }
 
@@ -123,11 +128,13 @@ func (l *layout) layEntries(path, target string) error {
 		l.unseen = append(l.unseen, err.Error())
 		return nil
 	}
+
 	for _, e := range entries {
 		if err := l.layEntry(filepath.Join(path, e.Name()), filepath.Join(target, e.Name()), e.Type()); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -144,6 +151,7 @@ func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 		}
 		return os.Symlink(link, target)
 	}
+
 	return nil // a socket or a pipe, behind which the host's programs are
 }
 
@@ -160,6 +168,7 @@ func (l *layout) layOther(path, target string) error {
 	if err != nil {
 		l.unseen = append(l.unseen, fmt.Sprintf("%s: %v", path, err))
 	}
+
 	return nil
 }
 
@@ -174,6 +183,7 @@ func (l *layout) layFile(path, target string) error {
 	if err != nil {
 		return err
 	}
+
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -189,6 +199,7 @@ func (l *layout) layFile(path, target string) error {
 	if err := os.Chmod(file, info.Mode()); err != nil {
 		return err
 	}
+
 	return bind(file, target)
 }
 
@@ -204,6 +215,7 @@ func (l *layout) overlay(path, target string) error {
 
 	upper := filepath.Join(l.dir, "written", path)
 	work := filepath.Join(l.dir, "work", path, ".work")
+
 	if err := makeDirectory(upper, info.Mode()); err != nil {
 		return err
 	}
@@ -220,6 +232,7 @@ func (l *layout) overlay(path, target string) error {
 	if unix.Mount("overlay", target, "overlay", 0, options+",userxattr") == nil { // as a user may
 		return nil
 	}
+
 	return unix.Mount("overlay", target, "overlay", 0, options)
 }
 
@@ -241,6 +254,7 @@ func mountProcesses(target string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -249,6 +263,7 @@ func mountDevices(target string) error {
 	if err := mountMemory(target, "mode=755"); err != nil {
 		return err
 	}
+
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		if err := bind("/dev/"+name, filepath.Join(target, name)); err != nil {
 			return err
@@ -274,6 +289,7 @@ func mountDevices(target string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -284,6 +300,7 @@ func showReadOnly(path, target string) error {
 			return err
 		}
 	}
+
 	if err := unix.Mount(path, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("cannot mount %s: %w", path, err)
 	}
@@ -292,6 +309,7 @@ func showReadOnly(path, target string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, mount := range mounts {
 		if mount != target && !strings.HasPrefix(mount, target+"/") {
 			continue
@@ -300,6 +318,7 @@ func showReadOnly(path, target string) error {
 			return fmt.Errorf("cannot make %s read-only: %w", mount, err)
 		}
 	}
+
 	return nil
 }
 
@@ -325,6 +344,7 @@ func mountMemory(path, options string) error {
 	if err := unix.Mount("tmpfs", path, "tmpfs", 0, options); err != nil {
 		return fmt.Errorf("cannot mount a tmpfs at %s: %w", path, err)
 	}
+
 	return nil
 }
 

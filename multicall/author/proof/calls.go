@@ -31,6 +31,7 @@ func (p *proofer) checkCalls() {
 			}
 		}
 	}
+
 	for _, c := range calls {
 		name := c.argv[0]
 		if slices.Contains(p.rules.Tools, name) {
@@ -61,6 +62,7 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	if err != nil {
 		return nil
 	}
+
 	syntax.Walk(script, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.FuncDecl:
@@ -70,8 +72,10 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 				calls = append(calls, call{file, int(n.Pos().Line()), argv})
 			}
 		}
+
 		return true
 	})
+
 	return calls
 }
 
@@ -86,5 +90,6 @@ func literals(words []*syntax.Word) (argv []string) {
 			argv = append(argv, text)
 		}
 	}
+
 	return argv
 }

@@ -19,10 +19,12 @@ func (p *proofer) checkDocuments() {
 	if err := yaml.Unmarshal(keysText, &known); err != nil {
 		panic("internal error: keys.yaml: " + err.Error())
 	}
+
 	for _, file := range []string{"metadata.yaml", "charmcraft.yaml", "config.yaml", "actions.yaml"} {
 		if !p.has(file) {
 			continue
 		}
+
 		data := p.read(file)
 		documents, err := charm.ParseYAML(data)
 		switch {
@@ -32,10 +34,12 @@ func (p *proofer) checkDocuments() {
 		case file == "actions.yaml":
 			_, err = charm.ParseActions(data)
 		}
+
 		if len(documents) > 0 {
 			p.documents[file] = documents[0].Content[0]
 			p.checkKeys(file, p.documents[file], known[file])
 		}
+
 		if err != nil {
 			p.addLocated(Error, file, err.Error())
 		}
@@ -49,6 +53,7 @@ func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
 		if seen[key.Value] {
 			p.add(Warning, file, key.Line, "key %q is there twice: the last one counts", key.Value)
 		}
+
 		seen[key.Value] = true
 		inner, isKnown := known[key.Value]
 		if !isKnown {
@@ -94,5 +99,6 @@ func (p *proofer) declared(files []string, below ...string) (names []string) {
 			}
 		}
 	}
+
 	return names
 }

@@ -23,14 +23,17 @@ func (p *proofer) checkPrograms() {
 			p.examine(name)
 		}
 	}
+
 	if hooks := p.checkFolder("hooks", p.hookNames()); len(hooks) == 0 && !hasProgram && len(p.documents) > 0 {
 		p.add(Warning, p.fileOf("metadata.yaml"), 0,
 			"the charm has no hooks and no dispatch: its units do nothing")
 	}
+
 	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
 	for key := range pairs(p.documents["actions.yaml"]) {
 		actions = append(actions, key.Value)
 	}
+
 	files := p.checkFolder("actions", actions)
 	for _, name := range actions {
 		if !hasProgram && !slices.Contains(files, name) && name != "additionalProperties" {
@@ -60,6 +63,7 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 			p.examine(path.Join(folder, e.Name()))
 		}
 	}
+
 	for _, e := range entries {
 		name := e.Name()
 		file := path.Join(folder, e.Name())
@@ -70,6 +74,7 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
 		}
 	}
+
 	return found
 }
 
@@ -91,9 +96,11 @@ func (p *proofer) examine(file string) {
 	if isExamined := p.examined[target]; isExamined && target != "" {
 		return
 	}
+
 	p.examined[target] = true
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	words := interpreter(data)
+
 	switch {
 	case !p.has(file):
 		p.add(Error, file, 0, "it is a link that leads nowhere in the charm, and fails")
@@ -139,6 +146,7 @@ func interpreter(data []byte) []string {
 	case len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]):
 		return slices.DeleteFunc(words[1:], isOption)
 	}
+
 	return words
 }
 

@@ -64,6 +64,7 @@ func Check(dir string, r Rules) ([]Finding, error) {
 		return nil, fmt.Errorf("cannot read charm: %w", err)
 	}
 	defer root.Close()
+
 	p := &proofer{rules: r, dir: dir, root: root, documents: map[string]*yaml.Node{}, examined: map[string]bool{}}
 	p.checkDocuments()
 	p.checkDeploy()
@@ -72,6 +73,7 @@ func Check(dir string, r Rules) ([]Finding, error) {
 	slices.SortStableFunc(p.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
+
 	return slices.Compact(p.found), nil
 }
 
@@ -90,9 +92,11 @@ func (p *proofer) checkDeploy() {
 		p.addLocated(Error, metadata,
 			strings.TrimPrefix(err.Error(), fmt.Sprintf("cannot read charm %q: ", p.dir)))
 	}
+
 	if read == nil {
 		return
 	}
+
 	required, optional := charm.Unsupported(read.Meta, charm.JujuVersion)
 	for _, what := range required {
 		p.addLocated(Error, metadata, "the charm needs what bijou does not have: "+what)
@@ -100,6 +104,7 @@ func (p *proofer) checkDeploy() {
 	for _, what := range optional {
 		p.addLocated(Warning, metadata, "bijou does not have what the charm can do without: "+what)
 	}
+
 	for name, action := range read.Actions {
 		if defaults, err := action.Check(nil); err == nil {
 			if _, err := action.Check(defaults); err != nil {
@@ -108,6 +113,7 @@ func (p *proofer) checkDeploy() {
 			}
 		}
 	}
+
 	if read.Meta.Summary == "" || read.Meta.Description == "" {
 		p.add(Warning, metadata, 0, "Juju refuses a charm without a summary and a description")
 	}
@@ -136,6 +142,7 @@ func (p *proofer) addLocated(level Level, file, message string) {
 		line, _ = strconv.Atoi(n[1])
 		message = strings.Replace(message, n[0], "", 1)
 	}
+
 	for _, word := range quotedWord().FindAllStringSubmatch(message, -1) {
 		if node := findScalar(p.documents[file], word[1]); line == 0 && node != nil {
 			line = node.Line
@@ -148,11 +155,13 @@ func findScalar(n *yaml.Node, value string) *yaml.Node {
 	if n == nil || n.Kind == yaml.ScalarNode && n.Value == value {
 		return n
 	}
+
 	for _, child := range n.Content {
 		if found := findScalar(child, value); found != nil {
 			return found
 		}
 	}
+
 	return nil
 }
 

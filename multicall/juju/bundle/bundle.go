@@ -114,6 +114,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 		Bundle: &Bundle{Applications: map[string]*Application{}}, files: files,
 		outside: map[string]string{}, includes: map[string]include{},
 	}
+
 	for _, p.path = range paths {
 		var docs []*yaml.Node
 		data, err := files.Read(p.path)
@@ -123,10 +124,12 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 		if err != nil {
 			return p.Bundle, fmt.Errorf("%s: %w", p.path, err)
 		}
+
 		for _, doc := range docs {
 			p.overlay(doc)
 		}
 	}
+
 	for _, where := range slices.Sorted(maps.Keys(p.includes)) {
 		p.readInclude(where, p.includes[where])
 	}
@@ -136,6 +139,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	if len(p.errs) == 0 {
 		p.check()
 	}
+
 	return p.Bundle, errors.Join(p.errs...)
 }
 
@@ -145,16 +149,19 @@ func (p *parser) overlay(doc *yaml.Node) {
 		p.refuse("%s: %w", p.path, err)
 		return
 	}
+
 	p.checkKeys("the bundle", d.Rest, d)
 	if d.Series+d.Base != "" {
 		p.Series, p.Base = d.Series, d.Base
 	}
+
 	for _, part := range []map[string]yaml.Node{d.Services, d.Applications} {
 		for _, name := range slices.Sorted(maps.Keys(part)) {
 			node := part[name]
 			p.overlayApplication(name, &node)
 		}
 	}
+
 	if d.Machines != nil {
 		p.Machines = d.Machines
 	}
@@ -176,13 +183,16 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
 			return isOf(name, r[0]) || isOf(name, r[1])
 		})
+
 		return
 	}
+
 	a := p.Applications[name]
 	if a == nil {
 		a = &Application{}
 		p.Applications[name] = a
 	}
+
 	resources := maps.Clone(a.Resources)
 	if err := charm.DecodeYAML(n, a); err != nil { // what it does not say stays as it was
 		p.refuse("%s: application %q: %w", p.path, name, err)
@@ -193,6 +203,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if strings.HasPrefix(a.Charm, ".") {
 		a.Charm = p.resolvePath(a.Charm) // which the plan shows; it is handed to nobody but its own units
 	}
+
 	for _, option := range slices.Sorted(maps.Keys(a.Options)) {
 		value, where := a.Options[option], fmt.Sprintf("%s: option %q", where, option)
 		if value.Kind == yaml.AliasNode {
@@ -202,6 +213,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		if value.Kind == yaml.ScalarNode && value.Line == 0 {
 			continue // of a file before this, which named a file
 		}
+
 		delete(p.outside, where)
 		delete(p.includes, where)
 		if isNull(&value) {
@@ -214,6 +226,7 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 			a.Options[option] = textNode(value.Value)
 		}
 	}
+
 	p.resolveResources(where, a.Resources, resources)
 }
 
@@ -229,10 +242,12 @@ func (p *parser) resolveResources(where string, files, before map[string]string)
 			delete(files, resource)
 			delete(p.outside, where)
 		}
+
 		if isRevision {
 			p.Missing = append(p.Missing, fmt.Sprintf("%s: revision %s is a store's; give a file", where, path))
 			continue
 		}
+
 		if path != "" && path != before[resource] {
 			files[resource] = p.resolveContent(path, where)
 		}
@@ -314,6 +329,7 @@ func (p *parser) addRelation(n *yaml.Node) {
 			p.path, n.Line)
 		return
 	}
+
 	for _, other := range ends[1] {
 		p.Relations = append(p.Relations, [2]string{ends[0][0], other})
 	}

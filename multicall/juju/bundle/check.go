@@ -45,6 +45,7 @@ func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
 		word, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		words = append(words, word)
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(rest)) {
 		node := rest[key]
 		switch reason, isForeign := foreign[key]; {
@@ -68,6 +69,7 @@ func (p *parser) check() {
 		p.refuse("there is no application in it")
 	}
 	used, units := map[string]bool{}, 0
+
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
 		switch err := charm.CheckService(name); {
@@ -82,14 +84,17 @@ func (p *parser) check() {
 			p.refuse("application %q: to has %d places, and there are %d units (num_units)", name, len(a.To),
 				a.NumUnits)
 		}
+
 		units += a.NumUnits
 		p.checkPlaces(name, a, used)
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(p.Machines)) {
 		if n, err := strconv.Atoi(id); err != nil || n < 0 || !used[id] {
 			p.refuse("machine %q: want a number that an application's \"to\" names", id)
 		}
 	}
+
 	for _, r := range p.Relations {
 		for _, end := range r {
 			if name, _, _ := strings.Cut(end, ":"); p.Applications[name] == nil {
@@ -132,6 +137,7 @@ func (c *Comparison) CheckSecrets(v *state.View) error {
 			}
 		}
 	}
+
 	return errors.Join(errs...)
 }
 

@@ -64,6 +64,7 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 		wanted: map[string]*wanted{},
 		names:  slices.Sorted(maps.Keys(b.Applications)),
 	}
+
 	p := placer{b, map[string][]string{}, map[string]bool{}}
 	var errs []error
 	for _, name := range c.names {
@@ -77,12 +78,14 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 			}
 		}
 	}
+
 	c.matching = env.match(b, p.places)
 	for _, id := range slices.Sorted(maps.Keys(b.Machines)) {
 		if _, err := c.machineSpec(id); err != nil {
 			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
 		}
 	}
+
 	errs = append(errs, c.compareRelations())
 	return c, errors.Join(errs...)
 }
@@ -99,6 +102,7 @@ func (c *Comparison) compareRelations() error {
 			c.relations = append(c.relations, ends)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -107,6 +111,7 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 		asked, err := constraints.Parse(*w.Constraints)
 		w.constraints, errs = &asked, append(errs, err)
 	}
+
 	series, err := c.chooseSeries(w)
 	if w.series = series; err == nil {
 		err = c.checkCharm(w)
@@ -115,6 +120,7 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
 		errs = append(errs, errors.New("it is to have the cloud's credential (--trust)"))
 	}
+
 	if w.Meta.Subordinate && w.NumUnits > 0 {
 		errs = append(errs, errors.New("it is a subordinate, whose units come with others: it has no num_units"))
 	}
@@ -123,11 +129,13 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 		w.options[option], err = w.Config.ParseNode(option, &node)
 		errs = append(errs, err)
 	}
+
 	errs = append(errs, w.chooseStorage())
 	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
 		_, err := w.Meta.ResourceFile(resource)
 		errs = append(errs, err)
 	}
+
 	return errs
 }
 
@@ -138,10 +146,12 @@ func (c *Comparison) checkCharm(w *wanted) error {
 	s.ForceSeries = s.ForceSeries || c.force.Series
 	s.Force = s.Force || c.force.Missing
 	s.Constraints = *cmp.Or(w.constraints, &s.Constraints)
+
 	ch := state.Charm{
 		URL:  charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision},
 		Meta: *w.Meta,
 	}
+
 	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
 }
 
@@ -153,6 +163,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	if err == nil && series == "" {
 		series, err = seriesOf(c.Bundle.Series, c.Base)
 	}
+
 	switch {
 	case err != nil:
 		return "", err
@@ -161,6 +172,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	case w.isThere && series == "":
 		return w.have.Series, nil
 	}
+
 	series, err = c.env.ChooseSeries(series, w.Meta.Series, c.force.Series || w.have.ForceSeries)
 	if err != nil {
 		return series, err
@@ -184,17 +196,20 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 		series, seriesErr = c.env.ChooseSeries(series, nil, c.force.Series)
 	}
 	err = errors.Join(err, seriesErr)
+
 	for _, name := range c.names {
 		other := c.wanted[name].series
 		if !slices.Contains(c.places[name], id) || c.machines[id] != "" || err != nil || other == "" {
 			continue
 		}
+
 		if series != "" && series != other {
 			err = fmt.Errorf("it is to have series %q, and application %q, which is put there, %q",
 				series, name, other)
 		}
 		series = other
 	}
+
 	return state.Machine{Constraints: asked, Series: series}, err
 }
 
@@ -231,6 +246,7 @@ func seriesOf(series, base string) (string, error) {
 	case series != "" && series != named:
 		return "", fmt.Errorf("series %q and base %q are not the same", series, base)
 	}
+
 	return named, charm.CheckSeries(named)
 }
 
@@ -244,6 +260,7 @@ func (c *Comparison) Diff() map[string]any {
 	for name, w := range c.wanted {
 		bundle[name] = w.asService().describe()
 	}
+
 	for name, s := range c.env.Services {
 		model[name] = s.describe()
 	}
@@ -252,11 +269,13 @@ func (c *Comparison) Diff() map[string]any {
 			machines[id] = map[string]any{"missing": "model"}
 		}
 	}
+
 	for key, list := range map[string][][2]string{"bundle-additions": c.listMissing(), "model-additions": c.listAdditions()} {
 		if len(list) > 0 {
 			relations[key] = list
 		}
 	}
+
 	all := map[string]any{"applications": diffParts(bundle, model), "machines": machines, "relations": relations}
 	maps.DeleteFunc(all, func(_ string, part any) bool { return len(part.(map[string]any)) == 0 })
 	return all
@@ -282,6 +301,7 @@ func (c *Comparison) listAdditions() (list [][2]string) {
 			list = append(list, formatEnds(r.Endpoints))
 		}
 	}
+
 	return list
 }
 
@@ -301,10 +321,12 @@ func (w *wanted) asService() Service {
 func diffParts(bundle, model map[string]any) map[string]any {
 	diff, all := map[string]any{}, maps.Clone(bundle)
 	maps.Copy(all, model)
+
 	for key, either := range all {
 		of, inBundle := bundle[key].(map[string]any)
 		its, inModel := model[key].(map[string]any)
 		_, isPart := either.(map[string]any)
+
 		switch {
 		case inBundle && inModel:
 			if part := diffParts(of, its); len(part) > 0 {
@@ -318,6 +340,7 @@ func diffParts(bundle, model map[string]any) map[string]any {
 			diff[key] = map[string]any{"bundle": bundle[key], "model": model[key]}
 		}
 	}
+
 	return diff
 }
 

@@ -16,6 +16,7 @@ import (
 func Export(e Environment) (b *Bundle, unsaid []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
+
 	for _, name := range slices.Sorted(maps.Keys(e.Services)) {
 		s := e.Services[name]
 		if s.Life != state.Alive {
@@ -23,6 +24,7 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 			continue
 		}
 		b.Applications[name] = exportApplication(s, numbers)
+
 		if s.HookDialect != "" || s.JujuVersion != "" || s.Force || s.ForceSeries {
 			unsaid = append(
 				unsaid,
@@ -33,11 +35,13 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 			)
 		}
 	}
+
 	for _, m := range e.Machines {
 		number, hasUnits := numbers[m.ID]
 		if !hasUnits {
 			continue
 		}
+
 		b.Machines[number] = Machine{}
 		if m.ID != "0" || e.Provider != state.ProviderLocal {
 			b.Machines[number] = Machine{Constraints: m.Constraints.String()}
@@ -46,11 +50,13 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 			unsaid = append(unsaid, fmt.Sprintf("machine %s is at %s:%s", number, e.Provider, m.Placement))
 		}
 	}
+
 	for _, r := range e.Relations {
 		if r.Life == state.Alive && !r.IsPeer() {
 			b.Relations = append(b.Relations, formatEnds(r.Endpoints))
 		}
 	}
+
 	return b, unsaid
 }
 
@@ -63,6 +69,7 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		Resources: map[string]string{},
 		Storage:   map[string]string{},
 	}
+
 	if text := s.Constraints.String(); text != "" {
 		a.Constraints = &text
 	}
@@ -72,11 +79,13 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	if s.Trusted {
 		a.Trust = &s.Trusted
 	}
+
 	for option, value := range s.Options {
 		var n yaml.Node
 		_ = n.Encode(value) // texts, numbers and booleans always encode
 		a.Options[option] = n
 	}
+
 	for resource, r := range s.Resources {
 		a.Resources[resource] = r.Origin
 	}
@@ -86,6 +95,7 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	for _, u := range s.Units {
 		a.To = append(a.To, numbers[u.Machine])
 	}
+
 	return a
 }
 
@@ -96,11 +106,13 @@ func (e Environment) numberMachines() map[string]string {
 	own := map[string]string{}
 	taken := map[string]string{}
 	agree := true
+
 	for _, s := range e.Services {
 		for _, u := range s.Units {
 			if s.Life != state.Alive {
 				continue
 			}
+
 			number := cmp.Or(u.Place, u.Machine)
 			agree = agree && cmp.Or(numbers[u.Machine], number) == number &&
 				cmp.Or(taken[number], u.Machine) == u.Machine
@@ -109,9 +121,11 @@ func (e Environment) numberMachines() map[string]string {
 			own[u.Machine] = u.Machine
 		}
 	}
+
 	if agree {
 		return numbers
 	}
+
 	return own
 }
 
@@ -143,6 +157,7 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 	if err != nil {
 		return e, err
 	}
+
 	machines, err := v.Machines()
 	if err != nil {
 		return e, err
@@ -158,6 +173,7 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 			return e, err
 		}
 	}
+
 	return e, nil
 }
 
@@ -170,6 +186,7 @@ func readService(v *state.View, s state.Service) (Service, error) {
 	if err != nil {
 		return Service{}, err
 	}
+
 	resources, err := v.Resources(s.Name)
 	if err != nil {
 		return Service{}, err
@@ -183,11 +200,13 @@ func readService(v *state.View, s state.Service) (Service, error) {
 	for _, r := range resources {
 		all.Resources[r.Name] = r
 	}
+
 	for _, u := range units {
 		if u.Life == state.Alive && u.Principal == "" {
 			all.Units = append(all.Units, u)
 		}
 	}
+
 	return all, nil
 }
 
@@ -200,6 +219,7 @@ func (s Service) describe() map[string]any {
 	for name, d := range s.Storage {
 		storage[name] = d.String()
 	}
+
 	return map[string]any{
 		"charm": s.Service.Charm, "num_units": len(s.Units), "expose": s.Exposed, "trust": s.Trusted, "constraints": s.Constraints.String(),
 		"options": s.Options, "resources": sums, "storage": storage,

@@ -54,6 +54,7 @@ func (c *Comparison) Plan() []Step {
 	for _, name := range c.names {
 		steps = append(steps, c.wanted[name].plan(name)...)
 	}
+
 	for _, ends := range c.relations {
 		if _, isThere := c.findRelation(ends); !isThere {
 			steps = append(steps, Step{
@@ -63,11 +64,13 @@ func (c *Comparison) Plan() []Step {
 			})
 		}
 	}
+
 	for _, isBeside := range []bool{false, true} {
 		for _, name := range c.names {
 			steps = append(steps, c.planUnits(name, isBeside)...)
 		}
 	}
+
 	return steps
 }
 
@@ -80,11 +83,13 @@ func (w *wanted) plan(name string) (steps []Step) {
 			change.Options[option], how = value, append(how, "option "+option)
 		}
 	}
+
 	for _, resource := range slices.Sorted(maps.Keys(w.Found.Resources)) {
 		if w.have.Resources[resource].SHA256 != w.Found.Resources[resource].SHA256 {
 			change.Resources, how = append(change.Resources, resource), append(how, "resource "+resource)
 		}
 	}
+
 	if w.constraints != nil && w.constraints.String() != w.have.Constraints.String() {
 		change.Constraints, how = w.constraints, append(how, "constraints "+w.constraints.String())
 	}
@@ -94,6 +99,7 @@ func (w *wanted) plan(name string) (steps []Step) {
 			how = append(how, "storage "+name+"="+w.storage[name].String())
 		}
 	}
+
 	if !w.isThere {
 		change.Action = Deploy
 		change.Series = w.series
@@ -103,6 +109,7 @@ func (w *wanted) plan(name string) (steps []Step) {
 	} else if !w.IsSame {
 		steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
 	}
+
 	if w.Expose != nil && *w.Expose != w.have.Exposed {
 		change.Exposed, how = w.Expose, append(how, "exposed: "+strconv.FormatBool(*w.Expose))
 	}
@@ -112,6 +119,7 @@ func (w *wanted) plan(name string) (steps []Step) {
 	if change.How = strings.Join(how, ", "); len(how) > 0 {
 		steps = append(steps, change)
 	}
+
 	return steps
 }
 
@@ -122,12 +130,14 @@ func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 		if c.taken[name][i] || strings.Contains(place, "/") != isBeside {
 			continue
 		}
+
 		isAnywhere := place == "" || place == placeNew
 		if n := len(steps) - 1; n >= 0 && steps[n].Place == place && isAnywhere {
 			steps[n].Units = append(steps[n].Units, i)
 			steps[n].How = fmt.Sprintf("%d units, %s", len(steps[n].Units), c.describePlace(place))
 			continue
 		}
+
 		s := Step{Action: AddUnit, What: name, How: c.describePlace(place), Place: place, Units: []int{i}}
 		if !isAnywhere && !isBeside {
 			spec, _ := c.machineSpec(place) // Compare has checked it
@@ -135,6 +145,7 @@ func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 		}
 		steps = append(steps, s)
 	}
+
 	return steps
 }
 
@@ -171,14 +182,17 @@ func (p placer) place(name string) ([]string, error) {
 	if p.busy[name] {
 		return nil, fmt.Errorf("application %q is to be put beside itself (to)", name)
 	}
+
 	p.busy[name] = true
 	next := map[string]int{}
 	var places []string
+
 	for i := range a.NumUnits {
 		to := ""
 		if len(a.To) > 0 {
 			to = a.To[min(i, len(a.To)-1)]
 		}
+
 		if other, _, _ := strings.Cut(to, "/"); p.bundle.Applications[other] != nil {
 			var err error
 			if to, err = p.placeBeside(to, next[other]); err != nil {
@@ -188,6 +202,7 @@ func (p placer) place(name string) ([]string, error) {
 		}
 		places = append(places, to)
 	}
+
 	p.places[name] = places
 	return places, nil
 }
@@ -205,6 +220,7 @@ func (p placer) placeBeside(to string, n int) (string, error) {
 	if places[n] != "" && places[n] != placeNew {
 		return places[n], nil
 	}
+
 	return charm.UnitName(other, n), nil
 }
 
@@ -229,12 +245,14 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 		left[name] = slices.Clone(e.Services[name].Units)
 		m.taken[name] = make([]bool, len(places[name]))
 	}
+
 	for _, name := range names {
 		m.takeMachines(name, left[name], used, func(u state.Unit) string { return u.Place })
 	}
 	for _, name := range names {
 		m.takeMachines(name, left[name], used, func(u state.Unit) string { return u.Machine })
 	}
+
 	for _, isTurn := range []func(place string) bool{
 		func(place string) bool { return m.machines[place] != "" },
 		func(place string) bool { return place == "" || place == placeNew },
@@ -245,6 +263,7 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 			left[name] = m.takePlaces(name, left[name], isTurn)
 		}
 	}
+
 	return m
 }
 
@@ -268,17 +287,20 @@ func (m matching) takePlaces(name string, units []state.Unit, isTurn func(place 
 		if m.taken[name][i] || !isTurn(place) {
 			continue
 		}
+
 		at := m.machines[place]
 		n := slices.IndexFunc(units, func(u state.Unit) bool { return at == "" || u.Machine == at })
 		if n < 0 {
 			continue
 		}
+
 		m.taken[name][i] = true
 		if place == "" || place == placeNew {
 			m.machines[charm.UnitName(name, i)] = units[n].Machine
 		}
 		units = slices.Delete(units, n, n+1)
 	}
+
 	return units
 }
 
@@ -288,19 +310,23 @@ func (w *wanted) chooseStorage() (err error) {
 		w.storage = w.have.Storage
 		return nil
 	}
+
 	asked := map[string]charm.Directive{}
 	for name, d := range w.have.Storage {
 		if _, kept := w.Meta.Storage[name]; kept {
 			asked[name] = d
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
 		if _, asked[name], err = charm.ParseDirective(name + "=" + w.Application.Storage[name]); err != nil {
 			return err
 		}
 	}
+
 	if w.storage, err = state.ChooseStorage(*w.Meta, asked); err != nil {
 		return fmt.Errorf("storage: %w", err)
 	}
+
 	return nil
 }

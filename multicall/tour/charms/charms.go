@@ -25,6 +25,7 @@ func Write(dir string) error {
 			err = os.Chmod(filepath.Join(dir, hook), 0o755)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("cannot write example charms: %w", err)
 	}

@@ -35,6 +35,7 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot open the log of %s: %w", d.Args[0], err)
 	}
 	defer log.Close()
+
 	var cmd *exec.Cmd
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
@@ -47,14 +48,17 @@ func Detach(d Detached) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot start %s: %w", d.Args[0], err)
 	}
+
 	// Released, not waited for: Alive waits for it once it is a zombie.
 	running := cmd.Process
 	defer running.Release()
+
 	// Until then it is there, also if it has ended at once.
 	stat, err := osutil.ReadProcStat(running.Pid)
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
 	}
+
 	return Identity{PID: running.Pid, Start: stat.Start()}, nil
 }
 
@@ -64,8 +68,10 @@ func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	if err := sendSignal(i, syscall.SIGTERM); err != nil {
 		return err
 	}
+
 	gentle, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
+
 	if awaitGone(gentle, i) == nil {
 		return nil
 	}
@@ -75,6 +81,7 @@ func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	if err := sendSignal(i, syscall.SIGKILL); err != nil {
 		return err
 	}
+
 	return awaitGone(ctx, i)
 }
 

@@ -38,6 +38,7 @@ func Take(dir string) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	lock, err := lockFile(dir)
 	for end := time.Now().Add(lockGraceTimeout); errors.Is(err, ErrHeld) && time.Now().Before(end); lock, err = lockFile(dir) {
 		if _, holder := Holder(dir); !errors.Is(holder, ErrGone) {
@@ -45,14 +46,17 @@ func Take(dir string) (*Hold, error) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	h := &Hold{lock: lock, pid: pidFile(dir)}
 	if err := self.WriteFile(h.pid); err != nil {
 		h.lock.Close()
 		return nil, err
 	}
+
 	return h, nil
 }
 
@@ -73,15 +77,18 @@ func Holder(dir string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+
 	waitWhile(i.isExiting)
 	holds := false
 	waitWhile(func() bool { // it may be on its way into another binary
 		holds = i.hasOpen(filepath.Join(dir, lockName))
 		return !holds && i.Alive()
 	})
+
 	if !holds || !i.Alive() {
 		return Identity{}, fmt.Errorf("process %d of %q: %w", i.PID, dir, ErrGone)
 	}
+
 	return i, nil
 }
 
@@ -91,16 +98,19 @@ func (i Identity) hasOpen(path string) bool {
 	if err != nil {
 		return true
 	}
+
 	folder := fmt.Sprintf("/proc/%d/fd", i.PID)
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return true
 	}
+
 	for _, e := range entries {
 		if info, err := os.Stat(filepath.Join(folder, e.Name())); err == nil && os.SameFile(info, want) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -116,6 +126,7 @@ func IsFree(dir string) (bool, error) {
 	case err != nil:
 		return false, err
 	}
+
 	return true, lock.Close()
 }
 

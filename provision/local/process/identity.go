@@ -49,6 +49,7 @@ func (i Identity) Alive() bool {
 	if err != nil || stat.Start() != i.Start {
 		return false
 	}
+
 	if stat.IsGone() && stat.Field(4) == strconv.Itoa(os.Getpid()) {
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
@@ -80,6 +81,7 @@ func ReadFile(path string) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot read the pid file: %w", err)
 	}
+
 	fields := strings.Fields(string(data))
 	if len(fields) != 2 {
 		return Identity{}, fmt.Errorf("cannot read the pid file %q: want PID START, got %q", path, data)
@@ -122,10 +124,12 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 		if err != nil || ours[pid] || !matches(pid, strings.Split(strings.TrimSuffix(string(readWords(pid, f)), "\x00"), "\x00")) {
 			continue
 		}
+
 		if i, err := Find(pid); err == nil {
 			found = append(found, i)
 		}
 	}
+
 	return found
 }
 
@@ -136,10 +140,12 @@ func readWords(pid int, file string) []byte {
 	if err != nil || len(data) > 0 {
 		return data
 	}
+
 	waitWhile(func() bool {
 		s, err := osutil.ReadProcStat(pid)
 		return err == nil && s.Field(23) != "0" && s.Field(51) == "0"
 	})
+
 	data, _ = os.ReadFile(file) // it may have ended
 	return data
 }
@@ -155,6 +161,7 @@ func findAncestors() map[int]bool {
 		}
 		pid, _ = strconv.Atoi(s.Field(4))
 	}
+
 	return all
 }
 

@@ -46,6 +46,7 @@ func (f File) Read() (secret.Keyring, error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the keys for secrets: %w", err)
 	}
+
 	return Parse(data)
 }
 
@@ -58,6 +59,7 @@ func Parse(data []byte) (secret.Keyring, error) {
 	if yaml.Unmarshal(data, &doc) != nil || len(doc.Keys) == 0 {
 		return nil, errors.New("cannot read the keys for secrets: the file has none")
 	}
+
 	ring := make(secret.Keyring, len(doc.Keys))
 	for i, e := range doc.Keys {
 		ring[i] = e.Key
@@ -72,6 +74,7 @@ func (f File) Write(ring secret.Keyring) error {
 	if old, err := osutil.ReadUpTo(string(f), maxFile); err == nil && yaml.Unmarshal(old, &before) != nil {
 		before = document{} // it is replaced
 	}
+
 	doc := document{Unknown: before.Unknown}
 	for _, key := range ring {
 		e := entry{Key: key}
@@ -80,6 +83,7 @@ func (f File) Write(ring secret.Keyring) error {
 		}
 		doc.Keys = append(doc.Keys, e)
 	}
+
 	data, err := yaml.Marshal(doc)
 	if err == nil {
 		err = osutil.WriteFile(string(f), data, 0o600)

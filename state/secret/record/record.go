@@ -38,6 +38,7 @@ func indexKey(o secret.Owner) string {
 	case o.Service != "":
 		return keys.ServiceSecrets(o.Service)
 	}
+
 	return ""
 }
 
@@ -48,6 +49,7 @@ func changeIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id
 	if err != nil || o == (secret.Owner{}) || slices.Contains(*ids, id) == in {
 		return err
 	}
+
 	*ids = slices.DeleteFunc(*ids, func(one string) bool { return one == id })
 	if in {
 		*ids = append(*ids, id)
@@ -72,6 +74,7 @@ func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 	if len(ids) > 0 {
 		err = v.Keys().Prefetch(Watch(ids).Keys...)
 	}
+
 	for _, id := range ids {
 		r, gerr := Get(v, id)
 		if gerr == nil {
@@ -80,6 +83,7 @@ func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 			err = errors.Join(err, gerr)
 		}
 	}
+
 	return records, err
 }
 
@@ -109,6 +113,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 			return err
 		}
 	}
+
 	for unit := range r.Consumers {
 		if _, read := before.Consumers[unit]; read {
 			continue
@@ -124,6 +129,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 			tx.Keys().Remove(keys.SecretContent(r.ID, n))
 		}
 	}
+
 	return tx.Keys().Put(keys.Secret(r.ID), r)
 }
 
@@ -132,6 +138,7 @@ func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	if _, err := tx.Service(service); err != nil {
 		return err
 	}
+
 	g := secret.Grant{Relation: secret.NoRelation, Service: service}
 	if r.RemoveGrants(g); may {
 		r.AddGrant(g)
@@ -139,6 +146,7 @@ func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	if err := changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, may); err != nil {
 		return err
 	}
+
 	return Put(tx, r)
 }
 
@@ -154,14 +162,17 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 			return r, Put(tx, r)
 		}
 	}
+
 	if err := changeIndex(tx, r.Owner, ownedIDs, r.ID, false); err != nil {
 		return r, err
 	}
+
 	for _, g := range r.Grants {
 		if err := changeIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID, false); err != nil {
 			return r, err
 		}
 	}
+
 	for unit := range r.Consumers {
 		if err := changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, false); err != nil {
 			return r, err
@@ -188,6 +199,7 @@ func PutContent(tx *state.Tx, ring secret.Keyring, r secret.Record, c secret.Con
 	if err != nil {
 		return err
 	}
+
 	if len(s.Data) > maxInlineBytes || tx.Keys().WrittenBytes()+2*len(s.Data) > maxInlineTotal {
 		s.Blob, s.Data = tx.Keys().AddBlob(s.Data), nil
 	}
@@ -204,6 +216,7 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, revision := range slices.Sorted(maps.Keys(r.Revisions)) {
 		s, there, err := keyspace.Load[secret.Sealed](tx.Keys(), keys.SecretContent(id, revision))
 		if err != nil || n == maxResealed {
@@ -217,12 +230,14 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
+
 		r.Latest = revision
 		n++
 		if err := PutContent(tx, ring, r, c); err != nil {
 			return n, err
 		}
 	}
+
 	return n, nil
 }
 
@@ -238,5 +253,6 @@ func Open(v *state.View, ring secret.Keyring, r secret.Record, revision int) (se
 	if err != nil {
 		return nil, err
 	}
+
 	return ring.Open(&r, revision, s)
 }

@@ -45,6 +45,7 @@ func advisoriesFor(version string) (ids []string) {
 	if err != nil || major != "3" {
 		return nil
 	}
+
 	digits := strings.IndexFunc(rest+"-", func(r rune) bool { return r < '0' || r > '9' })
 	patch, err := strconv.Atoi(rest[:digits])
 	if err != nil {
@@ -78,5 +79,6 @@ func (d *db) Advisories(ctx context.Context) (warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("etcd %s at %s lets a user with a role read and write what the role does not grant (%s): update etcd to one of %s, or newer",
 			version, strings.Join(endpoints[version], ", "), strings.Join(ids, ", "), mendedVersions))
 	}
+
 	return warnings
 }

@@ -27,6 +27,7 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := txn.Check(); err != nil {
 		return 0, err
 	}
+
 	r, err := d.compile(ctx, txn)
 	if err != nil {
 		return 0, err
@@ -34,16 +35,19 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.waitReady(ctx); err != nil {
 		return 0, err
 	}
+
 	return d.commitRequest(ctx, r)
 }
 
 // commitRequest must not be repeated: the first may have been done.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
+
 	err := d.retryUnknownToken(ctx, func() (err error) {
 		bound, cancel := d.bindContext(ctx, commitTimeout)
 		defer cancel()
 		before := d.history.lastSeen()
+
 		resp, err = d.client.Txn(bound).
 			If(append(r.conds, d.markerUnchanged())...).
 			Then(r.ops...).
@@ -56,6 +60,7 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 		d.observeResponse(before, resp.Header)
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, errBundleFailed):
 		return 0, store.ErrConflict
@@ -64,10 +69,12 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	case resp.Succeeded:
 		return resp.Header.Revision, nil
 	}
+
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 || found[0].CreateRevision != d.marker {
 		return 0, d.MarkGone()
 	}
+
 	return 0, store.ErrConflict
 }
 
@@ -94,12 +101,14 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 				clientv3.Compare(clientv3.ModRevision(d.keys.encodeKey(c.Key)), "=", c.Revision))
 			continue
 		}
+
 		leased, err := d.leasedKeysOf(ctx, d.currentListing(c.Prefix, c.Revision))
 		if err != nil {
 			return request{}, err
 		}
 		r.conds = append(r.conds, d.prefixUnchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
 	}
+
 	for _, o := range txn.Ops {
 		r.ops = append(r.ops, d.compileOp(o)...)
 	}
@@ -138,6 +147,7 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	case o.Lease != 0:
 		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), tombstone}
 	}
+
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
@@ -158,6 +168,7 @@ func (r request) splitBundles(s keyCodec) (request, error) {
 		r.ops = append(then, r.ops...)
 		return r, nil
 	}
+
 	for bundle := range slices.Chunk(r.ops, maxBundleOps) {
 		then = append(then, clientv3.OpTxn(nil, bundle, nil))
 	}
@@ -167,5 +178,6 @@ func (r request) splitBundles(s keyCodec) (request, error) {
 			store.ErrTooLarge,
 		)
 	}
+
 	return r, nil
 }

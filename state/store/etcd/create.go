@@ -28,6 +28,7 @@ func Create(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+
 	err = withConnection(ctx, p, func(ctx context.Context, d *db) error {
 		if err := d.checkNotNested(ctx); err != nil {
 			return err
@@ -49,6 +50,7 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 		return err
 	}
 	defer d.Close()
+
 	return f(ctx, d)
 }
 
@@ -64,6 +66,7 @@ func (d *db) checkNotNested(ctx context.Context) error {
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
@@ -82,6 +85,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	all := d.keys.storeRange()
 	var resp *clientv3.TxnResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
@@ -91,8 +95,10 @@ func (d *db) writeMarker(ctx context.Context) error {
 				clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).
 			Commit()
+
 		return err
 	})
+
 	switch {
 	case err != nil:
 		return d.storeError(ctx, err)
@@ -101,6 +107,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	case resp.Responses[0].GetResponseRange().Count > 0:
 		return store.ErrExists
 	}
+
 	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
 }
 
@@ -112,6 +119,7 @@ func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	if len(resp.Kvs) == 0 {
 		return 0, store.ErrNoStore
 	}
+
 	var doc markerDoc
 	if err := json.Unmarshal(resp.Kvs[0].Value, &doc); err != nil || doc.Store != "bijou" {
 		return 0, errors.New("it is not a bijou store")
@@ -119,6 +127,7 @@ func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	if doc.Format != formatVersion {
 		return 0, fmt.Errorf("it has format %d, and this bijou knows format %d only", doc.Format, formatVersion)
 	}
+
 	return resp.Kvs[0].CreateRevision, nil
 }
 
@@ -133,6 +142,7 @@ func Remove(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+
 	err = withConnection(ctx, p, func(ctx context.Context, d *db) error {
 		if _, err := d.readMarker(ctx); err != nil {
 			return err

@@ -26,11 +26,13 @@ import (
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
 	secure := (*tls.Config)(nil)
+
 	if p.tls {
 		var err error
 		if secure, err = p.loadTLS(); err != nil {
 			return nil, err
 		}
+
 		options = append(
 			options,
 			grpc.WithTransportCredentials(reloadingCredentials{credentials.NewTLS(secure), &tlsReloader{
@@ -39,14 +41,17 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 			}}),
 		)
 	}
+
 	password, err := p.readPassword()
 	if err != nil {
 		return nil, err
 	}
+
 	patience := openTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline))
 	}
+
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: p.endpoints, TLS: secure, Username: p.user, Password: password,
 		Logger: zap.NewNop(), DialOptions: options, DialTimeout: max(patience, time.Millisecond),
@@ -55,12 +60,14 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
 		MaxUnaryRetries: 2, // one more after a token has expired; the rest is retry's
 	})
+
 	switch {
 	case err == nil:
 		return client, nil
 	case isTransient(err):
 		return nil, unreachableError(ctx, p, err)
 	}
+
 	return nil, mapKnownError(err)
 }
 
@@ -80,14 +87,17 @@ func (p config) readPassword() (string, error) {
 	if err := checkPrivate(p.passwordFile); err != nil {
 		return "", err
 	}
+
 	data, err := os.ReadFile(p.passwordFile)
 	if err != nil {
 		return "", err
 	}
+
 	data = bytes.TrimRight(data, "\r\n")
 	if len(data) == 0 {
 		return "", fmt.Errorf("file %q holds no password", p.passwordFile)
 	}
+
 	return string(data), nil
 }
 
@@ -99,6 +109,7 @@ func checkPrivate(file string) error {
 	if info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("file %q may be read by others: chmod 600 it", file)
 	}
+
 	return nil
 }
 
@@ -108,6 +119,7 @@ const healthTimeout = 2 * time.Second
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
+
 	said := make([]*clientv3.StatusResponse, len(endpoints))
 	errs := make([]error, len(endpoints))
 	var asking sync.WaitGroup
@@ -122,6 +134,7 @@ func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.S
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
 	said, errs := d.queryStatus(ctx, d.config.endpoints)
+
 	for i, s := range said {
 		switch endpoint := d.config.endpoints[i]; {
 		case errs[i] != nil:
@@ -135,6 +148,7 @@ func (d *db) Health(ctx context.Context) map[string]string {
 			all[endpoint] = fmt.Sprintf("etcd %s, follows, %d MiB", s.Version, s.DbSize>>20)
 		}
 	}
+
 	return all
 }
 
@@ -170,6 +184,7 @@ func (a *authenticator) intercept(
 	if !ok {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
+
 	password, err := a.config.readPassword()
 	if err == nil {
 		err = a.activeRefusal(password)
@@ -177,6 +192,7 @@ func (a *authenticator) intercept(
 	if err != nil {
 		return err
 	}
+
 	err = invoke(ctx, method, &pb.AuthenticateRequest{Name: login.Name, Password: password}, reply, conn, opts...)
 	a.recordResult(password, err)
 	return err
@@ -196,6 +212,7 @@ func (a *authenticator) activeRefusal(password string) error {
 func (a *authenticator) recordResult(password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	switch {
 	case err == nil:
 		a.refusal, a.backoff = nil, 0
@@ -219,21 +236,25 @@ func (p config) loadTLS() (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("file %q holds no certificate", p.ca)
 		}
 	}
+
 	if p.cert == "" {
 		return c, nil
 	}
 	if err := checkPrivate(p.key); err != nil {
 		return nil, err
 	}
+
 	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use certificate %q with its key: %w", p.cert, err)
 	}
+
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil
 }
@@ -273,11 +294,13 @@ func (l *tlsReloader) reload() *tls.Config {
 	c, err := l.config.loadTLS()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if err == nil {
 		l.lastGood, l.warned = c, ""
 	} else if l.warned != err.Error() {
 		l.warned = err.Error()
 		slog.Warn("etcd's credentials cannot be read again: those of before are used", "error", err)
 	}
+
 	return l.lastGood
 }

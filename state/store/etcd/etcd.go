@@ -81,12 +81,14 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open store %q: %w", url, err)
 	}
+
 	return d, nil
 }
 
 func open(ctx context.Context, p config) (*db, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
+
 	d, err := connect(ctx, p)
 	if err != nil {
 		return nil, err
@@ -95,6 +97,7 @@ func open(ctx context.Context, p config) (*db, error) {
 		d.client.Close()
 		return nil, err
 	}
+
 	d.Go(d.sweeper.run)
 	return d, nil
 }
@@ -105,16 +108,19 @@ func connect(ctx context.Context, p config) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d := &db{
 		Opener: handle.New(), config: p, auth: a, keys: keyCodec{root: p.prefix +
 			"/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}
+
 	d.watches = &watchMux{
 		d:        d,
 		byPrefix: map[string]*prefixWatch{},
 		byID:     map[int64]*prefixWatch{},
 		index:    handle.WatcherIndex[*watcher]{},
 	}
+
 	d.sweeper.d = d
 	return d, nil
 }
@@ -147,19 +153,23 @@ func parseURL(raw string) (_ config, err error) {
 			err = fmt.Errorf("invalid state URL: %w", err)
 		}
 	}()
+
 	raw, query, _ := strings.Cut(raw, "?")
 	options, err := parseOptions(query)
 	if err != nil {
 		return config{}, err
 	}
+
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if strings.Contains(rest, "@") {
 		return config{}, errors.New("it must not hold a user or a password: want ?user=NAME&password-file=FILE")
 	}
+
 	p := config{
 		tls: options["tls"] == "true" || options["ca"] != "" || options["cert"] != "", ca: options["ca"],
 		cert: options["cert"], key: options["key"], user: options["user"], passwordFile: options["password-file"],
 	}
+
 	switch scheme {
 	case "etcd":
 		hosts, prefix, _ := strings.Cut(rest, "/")
@@ -177,6 +187,7 @@ func parseURL(raw string) (_ config, err error) {
 	if err != nil {
 		return config{}, err
 	}
+
 	return p, p.validate()
 }
 
@@ -185,6 +196,7 @@ func parseOptions(query string) (map[string]string, error) {
 	if err != nil {
 		return nil, errors.New("its options are no query: want ?NAME=VALUE&NAME=VALUE")
 	}
+
 	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
 	options := map[string]string{}
 	for name, value := range values {
@@ -196,9 +208,11 @@ func parseOptions(query string) (map[string]string, error) {
 		}
 		options[name] = value[0]
 	}
+
 	if tls := options["tls"]; tls != "" && tls != "true" {
 		return nil, errors.New("option tls is true, or is left out")
 	}
+
 	return options, nil
 }
 
@@ -213,6 +227,7 @@ func splitEndpoints(list, scheme string, tls bool, check func(address string) er
 		}
 		endpoints = append(endpoints, scheme+"://"+address)
 	}
+
 	return endpoints, nil
 }
 
@@ -238,16 +253,19 @@ func (p config) validate() error {
 			p.prefix,
 		)
 	}
+
 	if (p.cert == "") != (p.key == "") {
 		return errors.New("options cert and key go together")
 	}
 	if (p.user == "") != (p.passwordFile == "") {
 		return errors.New("options user and password-file go together")
 	}
+
 	for _, file := range []string{p.ca, p.cert, p.key, p.passwordFile} {
 		if file != "" && !filepath.IsAbs(file) {
 			return fmt.Errorf("file %q is no absolute path", file)
 		}
 	}
+
 	return nil
 }

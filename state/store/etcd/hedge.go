@@ -36,12 +36,14 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 	if maxAsked == 2 {
 		return f(ctx)
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
 	answers := make(chan error, maxAsked) // nobody listens to those that come late
 	var once sync.Once
+
 	ask := func() {
 		began := time.Now()
 		v, err := f(ctx)
@@ -53,16 +55,19 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 		}
 		answers <- err
 	}
+
 	delay := minHedgeDelay
 	if time.Since(time.Unix(0, d.lastHedge.Load())) < eagerHedgeWindow {
 		delay = eagerHedgeDelay
 	}
 	delay = max(delay, hedgeFactor*time.Duration(d.readLatency.Load()))
+
 	for asked, failed := 0, 0; ; {
 		if asked < maxAsked {
 			asking.Go(ask)
 			asked++
 		}
+
 		select {
 		case err = <-answers:
 			if err == nil && asked > 1 {
@@ -99,6 +104,7 @@ func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Cont
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
+
 	for n := 0; ; n++ {
 		attempt, cancel := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
 		err := f(attempt)
@@ -117,6 +123,7 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
+
 	for n := 0; ; n++ {
 		err := f()
 		if !isUnknownToken(err) || waitBackoff(bound, n) != nil {
@@ -132,6 +139,7 @@ func (d *db) connectionError(err error) error {
 	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
 		return err
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())},
@@ -139,6 +147,7 @@ func (d *db) connectionError(err error) error {
 	if grpcCode(refused) == codes.Unavailable {
 		return refused
 	}
+
 	return err
 }
 
@@ -157,12 +166,14 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 		if err != nil {
 			return err
 		}
+
 		if !op.IsSerializable() {
 			d.observeResponse(before, resp.Header)
 		}
 
 		return nil
 	})
+
 	return resp, err
 }
 
@@ -190,6 +201,7 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || isTransient(err) {
 		return unreachableError(ctx, d.config, err)
 	}
+
 	return mapKnownError(err)
 }
 
@@ -208,6 +220,7 @@ func mapKnownError(err error) error {
 			return m.store
 		}
 	}
+
 	return err
 }
 
@@ -217,10 +230,12 @@ func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
 	}
+
 	switch grpcCode(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Aborted:
 		return true
 	}
+
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || isUnknownToken(err)
 }
 
@@ -246,5 +261,6 @@ func unreachableError(ctx context.Context, p config, err error) error {
 	if ctx.Err() != nil {
 		return store.OverdueError(ctx, why)
 	}
+
 	return store.AwayError(why, err)
 }

@@ -74,11 +74,13 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 	if before.epoch != h.state.epoch {
 		return false
 	}
+
 	other := before.cluster != 0 && answer.ClusterId != before.cluster
 	if other || answer.Revision < before.revision {
 		h.state = historyState{before.epoch + 1, answer.ClusterId, answer.Revision}
 		return true
 	}
+
 	if h.state.cluster == 0 {
 		h.state.cluster = answer.ClusterId
 	}
@@ -115,6 +117,7 @@ func (m *watchMux) endEpoch() {
 	if m.stream == nil {
 		return
 	}
+
 	m.epochEnded = true
 	if m.stopStream != nil {
 		m.stopStream()
@@ -172,11 +175,13 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	if err != nil {
 		return err
 	}
+
 	before, epoch := s.lastRevision, s.lastEpoch
 	s.lastRevision, s.lastEpoch = resp.Header.Revision, s.d.history.lastSeen().epoch
 	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {
 		return nil
 	}
+
 	return s.sweepUpTo(ctx, before)
 }
 
@@ -190,6 +195,7 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	if err != nil {
 		return d.storeError(ctx, err)
 	}
+
 	tombstones := d.keys.tombstoneRange("")
 	return readPages(tombstones, func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
@@ -210,9 +216,11 @@ func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetRespon
 			ops = append(ops,
 				clientv3.OpTxn([]clientv3.Cmp{old}, []clientv3.Op{clientv3.OpDelete(string(kv.Key))}, nil))
 		}
+
 		if _, err := s.d.client.Txn(ctx).If(s.d.markerUnchanged()).Then(ops...).Commit(); err != nil {
 			return s.d.storeError(ctx, err)
 		}
 	}
+
 	return nil
 }

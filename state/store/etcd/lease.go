@@ -24,6 +24,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err := d.waitReady(ctx); err != nil {
 		return nil, err
 	}
+
 	ttl = max(ttl, time.Second)
 	var requested time.Time
 	var resp *clientv3.LeaseGrantResponse
@@ -37,6 +38,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err != nil {
 		return nil, d.storeError(ctx, err)
 	}
+
 	return d.KeepLease(handle.GrantedLease{
 		ID: store.LeaseID(resp.ID), TTL: ttl, RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, resp.ID, ttl/4) },
@@ -59,6 +61,7 @@ func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.Duration) (lives bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+
 	stream, err := pb.NewLeaseClient(d.client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
 		return false, err
@@ -66,10 +69,12 @@ func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.D
 	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
 		return false, err
 	}
+
 	resp, err := stream.Recv()
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return false, nil
 	}
+
 	return err == nil && resp.TTL > 0, err
 }
 
@@ -100,10 +105,12 @@ func (c *leasedKeyCache) put(l listingID, keys []string) {
 	if _, ok := c.keys[l]; ok {
 		return
 	}
+
 	if len(c.order) == maxCachedListings {
 		delete(c.keys, c.order[0])
 		c.order = c.order[1:]
 	}
+
 	c.keys[l] = keys
 	c.order = append(c.order, l)
 }
@@ -122,19 +129,23 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 		return keys, nil
 	}
 	var keys []string
+
 	err := readPages(d.keys.prefixRange(l.prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
 			clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range resp.Kvs {
 			if kv.Lease != 0 {
 				keys = append(keys, string(kv.Key))
 			}
 		}
+
 		return resp, nil
 	})
+
 	switch {
 	case errors.Is(err, store.ErrHistoryLost):
 		return nil, store.ErrConflict
@@ -143,5 +154,6 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 	case err == nil:
 		d.leasedKeys.put(l, keys)
 	}
+
 	return keys, err
 }

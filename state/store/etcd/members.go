@@ -20,6 +20,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	if err != nil {
 		return "", err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	d, err := connect(ctx, p)
@@ -27,10 +28,12 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		return "", err
 	}
 	defer d.Close()
+
 	list, err := d.client.MemberList(ctx) // it wants a quorum
 	if err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", d.storeError(ctx, err))
 	}
+
 	members, peers := list.Members, []string{peer}
 	switch i := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool {
 		return m.Name == member || slices.ContainsFunc(m.ClientURLs, func(client string) bool {
@@ -71,12 +74,14 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 			strings.Join(peers, ","), err,
 		)
 	}
+
 	var all []string
 	for _, m := range members {
 		for _, peer := range m.PeerURLs {
 			all = append(all, cmp.Or(m.Name, member)+"="+peer)
 		}
 	}
+
 	return strings.Join(all, ","), nil
 }
 
@@ -87,6 +92,7 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 	for _, m := range members {
 		places = append(places, m.ClientURLs...)
 	}
+
 	healthy := map[uint64]bool{}
 	said, errs := d.queryStatus(ctx, places)
 	for i, s := range said {
@@ -94,6 +100,7 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 			healthy[s.Header.MemberId] = true
 		}
 	}
+
 	if healthy[dead.ID] {
 		return fmt.Errorf("etcd's member %s lives: it answers; nothing was changed", dead.Name)
 	}
@@ -103,6 +110,7 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 			need, len(members), len(healthy),
 		)
 	}
+
 	_, err := d.client.MemberRemove(ctx, dead.ID)
 	return d.storeError(ctx, err)
 }

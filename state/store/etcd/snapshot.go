@@ -37,10 +37,12 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	if fetched {
 		return kv, kv.Revision != 0, s.checkUsable(ctx)
 	}
+
 	resp, err := s.read(ctx, s.d.keys.encodeKey(key))
 	if err != nil || len(resp.Kvs) == 0 {
 		return store.KV{}, false, err
 	}
+
 	found := resp.Kvs[0]
 	return store.KV{Key: key, Value: found.Value, Revision: found.ModRevision}, true, nil
 }
@@ -62,11 +64,13 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
+
 	revision, epoch := s.fixedAt()
 	ops := make([]clientv3.Op, len(keys))
 	for i, key := range keys {
 		ops[i] = clientv3.OpGet(s.d.keys.encodeKey(key), clientv3.WithRev(revision)) // 0 is the newest
 	}
+
 	txn, now, err := s.d.readTogether(ctx, ops...)
 	switch {
 	case errors.Is(err, rpctypes.ErrFutureRev) || err == nil && revision != 0 && now != epoch:
@@ -76,11 +80,13 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	case revision == 0 && !s.fixRevision(txn.Header.Revision, now):
 		return nil // another read was first
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fetched == nil {
 		s.fetched = map[string]store.KV{}
 	}
+
 	for i, key := range keys {
 		kv := store.KV{Key: key}
 		if kvs := txn.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
@@ -88,6 +94,7 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 		}
 		s.fetched[key] = kv
 	}
+
 	return nil
 }
 
@@ -106,21 +113,25 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		if err != nil {
 			return nil, err
 		}
+
 		for _, kv := range resp.Kvs {
 			kvs = append(kvs, store.KV{
 				Key:      s.d.keys.decodeKey(kv.Key),
 				Value:    kv.Value,
 				Revision: kv.ModRevision,
 			})
+
 			if kv.Lease != 0 {
 				leased = append(leased, string(kv.Key))
 			}
 		}
+
 		return resp, nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	revision, epoch := s.fixedAt()
 	s.d.leasedKeys.put(listingID{prefix, revision, epoch}, leased)
 	return kvs, nil
@@ -132,6 +143,7 @@ func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 			return 0, err
 		}
 	}
+
 	revision, _ := s.fixedAt()
 	return revision, s.checkUsable(ctx)
 }
@@ -172,6 +184,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
+
 	if revision, _ := s.fixedAt(); revision == 0 {
 		txn, epoch, err := s.d.readTogether(ctx, clientv3.OpGet(key, opts...))
 		if err != nil {
@@ -183,6 +196,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 			return resp, nil
 		}
 	}
+
 	revision, epoch := s.fixedAt()
 	if epoch != s.d.history.lastSeen().epoch {
 		return nil, store.ErrHistoryLost
@@ -191,6 +205,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	if errors.Is(err, rpctypes.ErrFutureRev) {
 		return nil, s.restart(ctx)
 	}
+
 	return resp, err
 }
 
@@ -215,6 +230,7 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 	if !txn.Succeeded {
 		return nil, 0, d.MarkGone()
 	}
+
 	return txn, epoch, nil
 }
 
@@ -246,6 +262,7 @@ func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.
 		if err != nil || !resp.More || len(resp.Kvs) == 0 {
 			return err
 		}
+
 		size := 1
 		for _, kv := range resp.Kvs {
 			size += len(kv.Key) + len(kv.Value)

@@ -39,6 +39,7 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
+
 	after = max(after, d.marker) // there was no store before
 	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, position: after}
@@ -52,6 +53,7 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
+
 	for {
 		if err := w.CheckUsable(ctx); err != nil {
 			return store.Batch{}, err
@@ -60,6 +62,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 		if ok || err != nil {
 			return b, err
 		}
+
 		w.ensureRegistered()
 		w.Wait(ctx)
 	}
@@ -73,6 +76,7 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 		w.queue = w.queue[1:]
 		return b, true, nil
 	}
+
 	return store.Batch{}, false, w.err
 }
 
@@ -94,6 +98,7 @@ func (w *watcher) goLive(from int64) {
 	if w.live {
 		return
 	}
+
 	w.live = true
 	if w.position < from {
 		w.replayUntil = from
@@ -107,6 +112,7 @@ func (w *watcher) goLive(from int64) {
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if !w.live || b.Revision <= max(w.position, w.replayUntil) {
 		return true
 	}
@@ -118,6 +124,7 @@ func (w *watcher) push(b store.Batch) bool {
 		w.afterReplay = append(w.afterReplay, b)
 		return true
 	}
+
 	w.enqueue(b)
 	return true
 }
@@ -182,6 +189,7 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 		w.finishReplay()
 		return
 	}
+
 	r := &replay{w: w, position: after, until: until}
 	for n := 0; ; n++ {
 		ctx, cancel := context.WithCancel(w.Context())
@@ -209,13 +217,16 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 		if err != nil {
 			return false
 		}
+
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
 		reads = append(reads, findChange(d.keys.prefixRange(prefix), after, until),
 			findChange(d.keys.tombstoneRange(prefix), after, until))
 	}
+
 	if max(len(conds), len(reads)) > maxRootOps {
 		return false
 	}
+
 	ctx, cancel := context.WithTimeout(w.Context(), firstAttemptTimeout)
 	defer cancel()
 	resp, err := d.client.Txn(ctx).If(conds...).Then(reads...).Commit()
@@ -250,6 +261,7 @@ func (r *replay) progressReached(revision int64) {
 		r.fail()
 		return
 	}
+
 	if r.position = max(r.position, min(revision, r.until)); r.position == r.until {
 		r.w.finishReplay()
 		r.finish()

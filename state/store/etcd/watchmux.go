@@ -45,12 +45,14 @@ func (m *watchMux) run() {
 		stream, before := m.startStream(stop)
 		err := stream.run(ctx)
 		stop()
+
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			err = m.d.storeError(m.d.Context(), err)
 			m.mu.Lock()
 			m.failAllLocked(err)
 			m.mu.Unlock()
 		}
+
 		if m.hasAdvanced(before) {
 			n = 0
 		}
@@ -65,6 +67,7 @@ func (m *watchMux) run() {
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	if m.epochEnded {
 		m.position, m.epochEnded = 0, false
 	}
@@ -72,10 +75,12 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	m.stopStream = stop
 	m.epoch = m.d.history.lastSeen().epoch
 	m.watchMarker(m.position)
+
 	for _, p := range m.byPrefix {
 		p.created = false
 		m.stream.addWatch(p.id, m.d.keys.prefixRange(p.prefix), m.position)
 	}
+
 	return m.stream, m.position
 }
 
@@ -94,6 +99,7 @@ func (m *watchMux) hasAdvanced(before int64) bool {
 func (m *watchMux) addWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	if w.Context().Err() != nil {
 		return // it was closed beside its Next, and is removed already
 	}
@@ -101,10 +107,12 @@ func (m *watchMux) addWatcher(w *watcher) {
 		w.fail(store.ErrHistoryLost)
 		return
 	}
+
 	if m.stream == nil {
 		m.stream = newWatchStream(m.d, m) // startStream replaces it
 		m.d.Go(m.run)
 	}
+
 	m.index.Add(w, w.Prefixes)
 	for _, prefix := range w.Prefixes {
 		if m.byPrefix[prefix] == nil {
@@ -154,6 +162,7 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	if m.epochEnded {
 		return
 	}
+
 	if id == m.markerID {
 		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) }) // it fails only if the handle is closed
 	}
@@ -164,6 +173,7 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	if p == nil {
 		return
 	}
+
 	p.created, p.position = true, revision
 	for w := range m.index[p.prefix] {
 		m.goLiveIfCreated(w)
@@ -176,10 +186,12 @@ func (m *watchMux) commitComplete(c commitEvents) {
 	if m.epochEnded || c.revision <= m.position {
 		return // delivered already by the stream before
 	}
+
 	m.d.history.recordRevision(m.epoch, c.revision)
 	if e := c.events[m.d.keys.markerKey()]; e != nil && e.Type == mvccpb.DELETE {
 		m.d.MarkGone()
 	}
+
 	for w, b := range m.index.SplitBatch(m.d.toBatch(c)) {
 		if !w.push(b) {
 			m.removeLocked(w)
@@ -199,6 +211,7 @@ func (d *db) toBatch(c commitEvents) store.Batch {
 			})
 		}
 	}
+
 	return b
 }
 
@@ -208,6 +221,7 @@ func (m *watchMux) progressReached(revision int64) {
 	if m.epochEnded {
 		return
 	}
+
 	m.d.history.recordRevision(m.epoch, revision)
 	m.position = max(m.position, revision)
 }
@@ -218,12 +232,14 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	if m.epochEnded {
 		return
 	}
+
 	m.position = max(m.position, kept)
 	if id == m.markerID {
 		m.stream.cancelWatch(id)
 		m.watchMarker(0) // the watchers' fresh snapshots show whether the store is gone
 		return
 	}
+
 	if p := m.byID[id]; p != nil {
 		for w := range m.index[p.prefix] {
 			w.fail(store.ErrHistoryLost)

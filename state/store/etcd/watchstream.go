@@ -116,16 +116,19 @@ func (s *watchStream) run(ctx context.Context) error {
 	var sender sync.WaitGroup
 	defer sender.Wait()
 	defer cancel()
+
 	stream, err := pb.NewWatchClient(s.d.client.ActiveConnection()).
 		Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.WaitForReady(true))
 	if err != nil {
 		return err
 	}
+
 	s.touchReceived()
 	sender.Go(func() {
 		defer cancel()
 		s.sendLoop(ctx, stream)
 	})
+
 	for {
 		resp, err := stream.Recv()
 		if err == nil {
@@ -152,11 +155,13 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 		if !ok {
 			return
 		}
+
 		for _, r := range out {
 			if stream.Send(r) != nil {
 				return
 			}
 		}
+
 		select {
 		case <-s.wake:
 		case <-time.After(wait):
@@ -175,6 +180,7 @@ func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration
 	if quiet > silenceTimeout {
 		return nil, 0, false
 	}
+
 	out, s.sendQueue = s.sendQueue, nil
 	if len(out) == 0 && (s.progressRetry > 0 || quiet > progressInterval) {
 		s.progressRetry = min(max(2*s.progressRetry, minProgressRetry), maxProgressRetry)
@@ -183,6 +189,7 @@ func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration
 	if s.progressRetry > 0 {
 		return out, s.progressRetry, true
 	}
+
 	return out, progressInterval, true
 }
 
@@ -206,6 +213,7 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 		}
 		s.requestProgress()
 	}
+
 	return nil
 }
 
@@ -215,6 +223,7 @@ func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 	if from < 0 {
 		from = resp.Header.Revision
 	}
+
 	delete(s.creating, resp.WatchId)
 	if len(s.creating) == 0 && s.progressRetry > 0 {
 		s.enqueue(newProgressRequest()) // an answer that came meanwhile was ignored
@@ -244,6 +253,7 @@ func (s *watchStream) releaseCommits(revision int64) {
 	if early {
 		return
 	}
+
 	for _, r := range slices.Sorted(maps.Keys(s.pending)) {
 		if r > revision {
 			s.requestProgress()

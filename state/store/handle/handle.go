@@ -62,6 +62,7 @@ func (o *Opener) CheckUsable(ctx context.Context) error {
 	if o.ctx.Err() != nil {
 		return store.ErrClosed
 	}
+
 	select {
 	case <-o.gone:
 		return o.goneCause
@@ -86,6 +87,7 @@ func (o *Opener) Close(free func()) {
 	o.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, revokeTimeout)
 		defer cancel()
+
 		for _, revoke := range o.AbandonLeases() {
 			_ = revoke(ctx) // or it expires
 		}
@@ -132,6 +134,7 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	if o.closing {
 		return nil, store.ErrClosed
 	}
+
 	o.leases[l] = true
 	o.tasks.Go(func() {
 		l.refreshLoop()
@@ -140,6 +143,7 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 		o.mu.Unlock()
 		close(l.done)
 	})
+
 	return l, nil
 }
 
@@ -153,6 +157,7 @@ func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 		l.stopRefresh()
 		revoke = append(revoke, l.Revoke)
 	}
+
 	clear(o.leases)
 	return revoke
 }
@@ -176,6 +181,7 @@ func (l *lease) Close(ctx context.Context) error {
 	if l.o.ctx.Err() != nil {
 		return nil // the opener has revoked it
 	}
+
 	err := l.Revoke(ctx)
 	if err == nil { // the store answers, so that refreshLoop ends, too
 		select {
@@ -183,6 +189,7 @@ func (l *lease) Close(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+
 	return err
 }
 
@@ -190,12 +197,14 @@ func (l *lease) Close(ctx context.Context) error {
 // time counts from before each refresh, so that Done is closed before others may expire the lease.
 func (l *lease) refreshLoop() {
 	refreshed, next := l.RequestedAt, l.TTL/3
+
 	for l.sleepUnlessStopped(next) {
 		now := time.Now()
 		lives, err := l.refreshOnce(refreshed.Add(l.TTL))
 		if err == nil && !lives {
 			return
 		}
+
 		next = l.TTL / 20 // the store may answer soon
 		if err == nil {
 			refreshed, next = now, l.TTL/3
@@ -216,6 +225,7 @@ func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	case <-l.stop:
 	case <-l.o.gone:
 	}
+
 	return false
 }
 

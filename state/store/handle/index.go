@@ -16,6 +16,7 @@ func MinimalPrefixes(prefixes []string) []string {
 			out = append(out, p)
 		}
 	}
+
 	return out
 }
 
@@ -39,12 +40,14 @@ func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 		if !x[p][w] {
 			continue
 		}
+
 		delete(x[p], w)
 		if len(x[p]) == 0 {
 			delete(x, p)
 			idle = append(idle, p)
 		}
 	}
+
 	return idle
 }
 
@@ -59,6 +62,7 @@ func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 			}
 		}
 	}
+
 	return parts
 }
 

@@ -20,6 +20,7 @@ func prefixClause(prefix string) (clause string, args []any) {
 	if prefix == "" {
 		first = []byte{0}
 	}
+
 	for n := len(end); n > 0; n-- {
 		if end[n-1] < 0xff {
 			end = end[:n]
@@ -27,6 +28,7 @@ func prefixClause(prefix string) (clause string, args []any) {
 			return "key >= ? AND key < ?", []any{first, end}
 		}
 	}
+
 	return "key >= ?", []any{first}
 }
 
@@ -54,6 +56,7 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 	}
 	defer d.readers.put(c)
 	var newest, last int64
+
 	err = c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
@@ -64,12 +67,14 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 			s.more, s.end = true, last
 			return false, nil
 		}
+
 		last = revision.Int64
 		if e := (store.Event{Key: string(key), Deleted: deleted.Int64 != 0}); wanted(e.Key) {
 			s.addEvent(last, e)
 		}
 		return true, nil
 	})
+
 	if !s.more {
 		s.end = max(newest, after)
 	}
@@ -82,6 +87,7 @@ func (s *logSegment) addEvent(revision int64, e store.Event) {
 		s.batches = append(s.batches, store.Batch{Revision: revision})
 		n++
 	}
+
 	b := &s.batches[n-1]
 	b.Events = append(b.Events, e)
 }
@@ -135,6 +141,7 @@ func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
 	var look <-chan time.Time // nil unless the files were touched
+
 	for {
 		select {
 		case <-t.wakeup:
@@ -155,6 +162,7 @@ func (t *logTailer) run() {
 		case <-t.d.Context().Done():
 			return
 		}
+
 		for t.deliverNew() {
 		}
 	}
@@ -169,10 +177,12 @@ func (t *logTailer) deliverNew() (more bool) {
 	if idle {
 		return false
 	}
+
 	s, err := t.d.readLog(context.Background(), from, anyKey)
 	if err != nil {
 		return false
 	}
+
 	t.deliverSegment(from, s)
 	return s.more
 }
@@ -182,6 +192,7 @@ func (t *logTailer) deliverNew() (more bool) {
 func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if t.position != from {
 		return // all watchers left meanwhile, and others were added
 	}
@@ -191,6 +202,7 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 		}
 		return
 	}
+
 	for _, b := range s.batches {
 		for w, part := range t.index.SplitBatch(b) {
 			if b.Revision > w.joinedAt && !w.push(part) {
@@ -198,6 +210,7 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 			}
 		}
 	}
+
 	t.position, t.recent = s.end, append(t.recent, s.batches...)
 	if n := len(t.recent) - maxRecentBatches; n > 0 {
 		t.from, t.recent = t.recent[n-1].Revision, t.recent[n:]
@@ -216,6 +229,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 	if w.Context().Err() != nil {
 		return false // it was closed beside its Next, and is removed already
 	}
+
 	if len(t.watchers) == 0 {
 		if !atEnd {
 			return false
@@ -227,6 +241,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 	if position < t.from {
 		return false
 	}
+
 	missed, _ := slices.BinarySearchFunc(t.recent, position+
 		1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
 	w.setLive(max(position, t.position), t.recent[missed:])

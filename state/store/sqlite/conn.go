@@ -66,6 +66,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	if err != nil {
 		return nil, storeError(err)
 	}
+
 	c.statements[query] = s
 	return s, nil
 }
@@ -75,6 +76,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	result, err := s.Exec(args...)
 	if err != nil {
 		return 0, storeError(err)
@@ -89,10 +91,12 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	err = s.QueryRow(args...).Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
+
 	return err == nil, storeError(err)
 }
 
@@ -107,11 +111,13 @@ func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, e
 		return storeError(err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		if more, err := each(rows); err != nil || !more {
 			return storeError(err)
 		}
 	}
+
 	return storeError(rows.Err())
 }
 
@@ -146,6 +152,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 		return c, nil
 	default:
 	}
+
 	waits := p.misses.Add(1) > maxIdleConns
 	for waits {
 		before := p.puts.Load()
@@ -158,6 +165,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 			waits = false
 		}
 	}
+
 	return newConn(ctx, p.sql)
 }
 
@@ -204,6 +212,7 @@ func storeError(err error) error {
 		t.err = err
 		return t
 	}
+
 	return err
 }
 

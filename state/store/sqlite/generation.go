@@ -75,6 +75,7 @@ func (p position) descendsFrom(q position) bool {
 	if p.generation.counter-q.generation.counter >= rememberedIDs {
 		return true
 	}
+
 	slot := q.generation.counter % rememberedIDs
 	return p.generation.ids[slot] == q.generation.ids[slot]
 }
@@ -106,6 +107,7 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	if err != nil {
 		return position{}, classifyReadError(err)
 	}
+
 	var id, trimmed int64
 	var blob []byte
 	into := []any{&id, &p.revision, &trimmed, &blob}
@@ -119,6 +121,7 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 		}
 		return position{}, errors.New("its head has no row") // as beside the checkpoint of a vacuum
 	}
+
 	if err := rows.Scan(into[:len(columns)]...); err != nil {
 		return position{}, classifyReadError(err)
 	}

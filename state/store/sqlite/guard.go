@@ -57,12 +57,14 @@ func findStoreFile(path string) (storeFile, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return storeFile{}, store.ErrNoStore
 	}
+
 	if err != nil {
 		return storeFile{}, err
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return storeFile{}, errors.New("it is not a regular file")
 	}
+
 	err = unix.Access(path, unix.R_OK|unix.W_OK)
 	if err != nil {
 		return storeFile{path, id}, fmt.Errorf("it cannot be read and written: %w", err)
@@ -156,6 +158,7 @@ func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	if !g.file.isUnchanged() {
 		return store.ErrStoreGone
 	}
+
 	return nil
 }
 
@@ -171,6 +174,7 @@ func (g *guard) stampFiles() (fileStamps, error) {
 	sameLog := err == nil && log == g.log
 	sameShm := isSame(g.shm, g.shmPath)
 	now, stat, err := statFile(g.file.path) // last: who removes a store begins with it
+
 	switch {
 	case err != nil:
 		return fileStamps{}, store.ErrStoreGone
@@ -179,6 +183,7 @@ func (g *guard) stampFiles() (fileStamps, error) {
 		if !sameLog {
 			return fileStamps{}, store.ErrStoreGone // a store that was made anew
 		}
+
 		return fileStamps{}, g.replaced(
 			"another file was put in the place of "+g.file.path+" while a process had it open",
 			true,
@@ -196,6 +201,7 @@ func (g *guard) stampFiles() (fileStamps, error) {
 			false,
 		)
 	}
+
 	return fileStamps{stampOf(stat), stampOf(logStat)}, nil
 }
 
@@ -211,6 +217,7 @@ func (g *guard) admit(ctx context.Context, newest position) error {
 	if known, read := g.lastStamp(); !known || read == now.file {
 		return nil
 	}
+
 	return g.checkMain(ctx, now.file)
 }
 
@@ -225,6 +232,7 @@ func (g *guard) committed(newest position) {
 func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
+
 	now, err := g.stampFiles()
 	if err != nil {
 		return err
@@ -232,10 +240,12 @@ func (g *guard) checkContent(ctx context.Context) error {
 	if now == g.looked {
 		return nil
 	}
+
 	compared, err := g.compareContent(ctx, now)
 	if err != nil {
 		return err
 	}
+
 	g.looked = fileStamps{}
 	if compared && now.file.isSettled() && now.log.isSettled() {
 		g.looked = now
@@ -261,6 +271,7 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // no page that was read before
 		return false, nil
 	}
+
 	newest, err := readPosition(ctx, g.anchor.sql)
 	switch {
 	case errors.Is(err, errNoPosition):
@@ -270,9 +281,11 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 	case !newest.descendsFrom(main):
 		return false, g.contentReplaced()
 	}
+
 	if err := g.advance(newest, before); err != nil {
 		return false, err
 	}
+
 	known, read := g.lastStamp()
 	return known && read == now.file, nil
 }
@@ -282,6 +295,7 @@ func (g *guard) advance(found, before position) error {
 	if !found.descendsFrom(before) {
 		return g.contentReplaced()
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if found.descendsFrom(g.seen) {
@@ -308,11 +322,13 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 		case err == nil && g.carryOnMain(found, stamp):
 			return nil
 		}
+
 		if known, _ := g.lastStamp(); !known {
 			return nil
 		}
 		time.Sleep(mainReadsPause)
 	}
+
 	return g.contentReplaced()
 }
 
@@ -323,6 +339,7 @@ func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
 	if g.mainKnown && !found.descendsFrom(g.main) {
 		return false
 	}
+
 	g.main, g.mainKnown = found, true
 	g.mainStamp = stamp
 	return true

@@ -22,12 +22,14 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
 	}
+
 	ttl = max(ttl, time.Millisecond)
 	requested := time.Now()
 	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.insertLease(ttl, d.self()) })
 	if err != nil {
 		return nil, err
 	}
+
 	id := store.LeaseID(n)
 	if time.Since(requested) > ttl/3 {
 		requested = time.Now()
@@ -35,6 +37,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 			return nil, cmp.Or(err, store.ErrLeaseLost)
 		}
 	}
+
 	return d.KeepLease(handle.GrantedLease{
 		ID: id, TTL: ttl, RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id) },
@@ -98,6 +101,7 @@ func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
 func (s *leaseSweeper) run() {
 	poll := time.NewTicker(s.d.options.PollInterval)
 	defer poll.Stop()
+
 	for {
 		select {
 		case <-poll.C:
@@ -120,6 +124,7 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	if err != nil {
 		return
 	}
+
 	now, seen := time.Now(), map[store.LeaseID]observation{}
 	for _, r := range rows {
 		seen[r.id] = s.observeLease(r, now)
@@ -153,8 +158,10 @@ func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error
 		if err != nil || !same {
 			return 0, err
 		}
+
 		return 0, t.endLease(r.id)
 	})
+
 	return err
 }
 
@@ -169,6 +176,7 @@ func readLeases(c *conn) ([]leaseRow, error) {
 		all = append(all, r)
 		return true, err
 	})
+
 	return all, err
 }
 
@@ -209,6 +217,7 @@ func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.start == "" || self.start == "" {
 		return false
 	}
+
 	stat, err := osutil.ReadProcStat(o.pid)
 	return err == nil && (stat.Start() != o.start || stat.IsGone())
 }

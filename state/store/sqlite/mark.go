@@ -32,6 +32,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	if err != nil {
 		return err
 	}
+
 	m := mark{What: r.What, Remove: r.Remove, Found: time.Now().UTC(), Process: os.Getpid(), File: id}
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -40,6 +41,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	if err := showMark(path, data); err != nil {
 		return err
 	}
+
 	return osutil.WriteFile(path+markSuffix, data, 0o600)
 }
 
@@ -62,6 +64,7 @@ func checkMark(file storeFile) error {
 	if err != nil {
 		return err
 	}
+
 	var m mark
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("cannot read %q: %w", path, err)
@@ -69,6 +72,7 @@ func checkMark(file storeFile) error {
 	if m.File != file.id {
 		return nil
 	}
+
 	what := fmt.Sprintf("%s (process %d has found that at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
 	return &store.Replaced{What: what, Remove: m.Remove}
 }

@@ -46,6 +46,7 @@ func Create(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	draft.Close()
 	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
 	if err := writeSchema(ctx, draft.Name()); err != nil {
@@ -70,11 +71,13 @@ func publishDraft(draft, path string) error {
 	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {
 		return err
 	}
+
 	if err := os.Link(draft, path); errors.Is(err, fs.ErrExist) {
 		return store.ErrExists
 	} else if err != nil {
 		return err
 	}
+
 	return osutil.SyncDir(filepath.Dir(path))
 }
 
@@ -92,6 +95,7 @@ func checkFormat(c *conn) error {
 	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {
 		return err
 	}
+
 	if _, err := c.queryRow("PRAGMA user_version", nil, &version); err != nil {
 		return err
 	}
@@ -101,5 +105,6 @@ func checkFormat(c *conn) error {
 	if version != formatVersion {
 		return fmt.Errorf("it has format %d, and this bijou knows format %d only", version, formatVersion)
 	}
+
 	return nil
 }

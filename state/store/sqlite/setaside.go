@@ -35,6 +35,7 @@ func SetAsideReplaced(path string) (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	var replaced *store.Replaced
 	if err := checkMark(file); !errors.As(err, &replaced) {
 		return "", err
@@ -57,9 +58,11 @@ func SetAsideReplaced(path string) (folder string, err error) {
 			return folder, fmt.Errorf("cannot set aside %q: %w", from, err)
 		}
 	}
+
 	if err := osutil.SyncDir(folder); err != nil {
 		return folder, err
 	}
+
 	return folder, osutil.SyncDir(filepath.Dir(file.path))
 }
 
@@ -71,6 +74,7 @@ func makeAside(path string) (string, error) {
 		if err := osutil.MkdirAll(folder, 0o700); err != nil {
 			return "", err
 		}
+
 		_, err := os.Lstat(filepath.Join(folder, filepath.Base(path)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return folder, nil
@@ -95,5 +99,6 @@ func findHolder(files []string) int {
 			return pid
 		}
 	}
+
 	return 0
 }

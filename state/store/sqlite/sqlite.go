@@ -48,6 +48,7 @@ func (o Options) withDefaults() Options {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = 30 * time.Second
 	}
+
 	return o
 }
 
@@ -86,6 +87,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	readers := &connPool{idle: make(chan *conn, maxIdleConns)}
 	if readers.sql, err = openSQL(file.path, readerPragmas); err != nil {
 		return nil, err
@@ -95,6 +97,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 		readers.close()
 		return nil, err
 	}
+
 	d := &db{
 		Opener: handle.New(), file: file, guard: guard, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
 	}
@@ -102,6 +105,7 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	d.tailer = newLogTailer(d)
 	d.writer = &writer{d: d, jobs: make(chan *job)}
 	d.Go(d.writer.run)
+
 	sweeper := &leaseSweeper{d: d}
 	sweeper.sweepAtOpen(ctx)
 	d.Go(d.tailer.run)
@@ -146,6 +150,7 @@ func (d *db) explain(err error) error {
 	if gone := d.checkContent(d.Context()); errors.Is(gone, store.ErrStoreGone) {
 		return gone
 	}
+
 	return err
 }
 
@@ -156,6 +161,7 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := txn.Check(); err != nil {
 		return 0, err
 	}
+
 	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.commit(txn) })
 }
 
@@ -165,10 +171,12 @@ func (d *db) Close() error {
 		if d.guard.mustNotWriteBack() {
 			return // the connections stay open until the process ends
 		}
+
 		d.readers.close()
 		d.writer.close()
 		d.guard.close()
 	})
+
 	return nil
 }
 
@@ -205,6 +213,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if err := s.d.CheckUsable(ctx); err != nil || s.conn != nil {
 		return err
 	}
+
 	c, err := s.d.readers.get(ctx)
 	if err != nil {
 		return err
@@ -213,6 +222,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 		c.close()
 		return s.d.explain(err)
 	}
+
 	s.conn = c
 	return nil
 }
@@ -220,6 +230,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if err := s.ensureBegun(ctx); err != nil {
 		return kv, false, err
 	}
@@ -237,6 +248,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	if err := s.ensureBegun(ctx); err != nil {
 		return nil, err
 	}
+
 	var kvs []store.KV
 	clause, args := prefixClause(prefix)
 	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+
@@ -248,6 +260,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		kvs = append(kvs, kv)
 		return true, err
 	})
+
 	return kvs, s.d.explain(err)
 }
 
@@ -268,6 +281,7 @@ func (s *snapshot) Close() {
 	if s.conn == nil {
 		return
 	}
+
 	if _, err := s.conn.exec("ROLLBACK"); err != nil {
 		s.conn.close()
 	} else {

@@ -41,10 +41,12 @@ func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
+
 	for {
 		if err := w.CheckUsable(ctx); err != nil {
 			return store.Batch{}, err
 		}
+
 		b, ok, live := w.popBatch()
 		switch {
 		case ok:
@@ -66,6 +68,7 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 		b, w.queue = w.queue[0], w.queue[1:]
 		return b, true, w.live
 	}
+
 	return store.Batch{}, false, w.live
 }
 
@@ -76,6 +79,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	if w.d.tailer.addWatcher(w, from, false) {
 		return nil
 	}
+
 	s, err := w.d.readLog(ctx, from, w.wantsKey)
 	if err != nil {
 		return err
@@ -83,6 +87,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	if s.trimmed > from {
 		return store.ErrHistoryLost
 	}
+
 	w.mu.Lock()
 	w.queue, w.position = s.batches, s.end
 	w.mu.Unlock()
@@ -108,6 +113,7 @@ func (w *watcher) push(b store.Batch) bool {
 	if len(w.queue) >= maxQueuedBatches {
 		return false
 	}
+
 	w.queue = append(w.queue, b)
 	w.Wake()
 	return true
@@ -117,6 +123,7 @@ func (w *watcher) push(b store.Batch) bool {
 func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.live, w.joinedAt = true, position
 	for _, b := range missed {
 		b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e store.Event) bool {
@@ -147,6 +154,7 @@ func newDoorbell(storePath string) *doorbell { return &doorbell{path: storePath 
 func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.file == nil {
 		f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
 		if err != nil {
@@ -162,6 +170,7 @@ func (b *doorbell) ring() {
 func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.watcher != nil {
 		return
 	}
@@ -169,6 +178,7 @@ func (b *doorbell) listen(heard, touched func(), others ...string) {
 	if err != nil {
 		return
 	}
+
 	for _, path := range others {
 		_ = w.Add(path) // or the next poll looks
 	}
@@ -183,6 +193,7 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	f.Close()
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -192,6 +203,7 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 		w.Close()
 		return nil, err
 	}
+
 	return w, nil
 }
 
@@ -202,6 +214,7 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 			if !ok {
 				return
 			}
+
 			if event.Name == bell {
 				heard()
 			} else {
@@ -220,6 +233,7 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 func (b *doorbell) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.watcher != nil {
 		b.watcher.Close()
 	}

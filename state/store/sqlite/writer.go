@@ -65,6 +65,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 	case <-w.d.Context().Done():
 		return 0, store.ErrClosed
 	}
+
 	select {
 	case <-j.done:
 		return j.result, j.err
@@ -103,6 +104,7 @@ func (w *writer) gatherJobs(first *job) []*job {
 			return group
 		}
 	}
+
 	return group
 }
 
@@ -110,6 +112,7 @@ func (w *writer) commitGroup(group []*job) {
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
 	}
+
 	t, err := w.tryGroup(group)
 	w.released = time.Now()
 	if err != nil {
@@ -119,12 +122,14 @@ func (w *writer) commitGroup(group []*job) {
 		w.d.tailer.wakeUp()
 		w.d.doorbell.ring() // before the caller, who may end the process, knows
 	}
+
 	for _, j := range group {
 		if err != nil && j.err == nil {
 			j.result, j.err = 0, err
 		}
 		close(j.done)
 	}
+
 	if w.released.Sub(w.burstBegan) >= maxBurst {
 		time.Sleep(burstPause)
 		w.burstBegan = time.Now()
@@ -136,6 +141,7 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, w.d.explain(err)
 	}
+
 	t := &writeTxn{c: w.conn, keepCommits: w.d.options.KeepCommits}
 	committed, err := w.writeGroup(t, group)
 	if !committed {
@@ -145,9 +151,11 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 			w.close()
 		}
 	}
+
 	if err != nil {
 		return t, w.d.explain(err)
 	}
+
 	// A file that was deleted meanwhile took the commit in silence.
 	return t, w.d.checkFile()
 }
@@ -159,6 +167,7 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 			return false, err
 		}
 	}
+
 	before, err := t.readHead()
 	if err != nil {
 		return false, err
@@ -170,6 +179,7 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 	if err := t.runJobs(group); err != nil || !t.changed {
 		return false, err
 	}
+
 	after, err := t.writeHead()
 	if err != nil {
 		return false, err
@@ -177,6 +187,7 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 	if _, err := w.conn.exec("COMMIT"); err != nil {
 		return false, err
 	}
+
 	w.hasGeneration = true
 	w.d.guard.committed(after)
 	return true, nil
@@ -184,6 +195,7 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 
 func (w *writer) acquireLock() error {
 	began := time.Now()
+
 	for {
 		err := w.tryBegin()
 		if !errors.Is(err, store.ErrAway) {
@@ -195,6 +207,7 @@ func (w *writer) acquireLock() error {
 				err,
 			)
 		}
+
 		select {
 		case <-time.After(lockRetryInterval + rand.N(lockRetryInterval/2)):
 		case <-w.d.Context().Done():
@@ -209,6 +222,7 @@ func (w *writer) tryBegin() error {
 			return err
 		}
 	}
+
 	_, err := w.conn.exec("BEGIN IMMEDIATE")
 	return err
 }
@@ -219,6 +233,7 @@ func (w *writer) connect() (err error) {
 			return err
 		}
 	}
+
 	w.conn, err = newConn(context.Background(), w.sql)
 	return err
 }

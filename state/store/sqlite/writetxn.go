@@ -25,6 +25,7 @@ func (t *writeTxn) readHead() (position, error) {
 	if _, err := t.c.queryRow("SELECT revision, trimmed, generation FROM head", nil, &t.revision, &t.trimmed, &blob); err != nil {
 		return position{}, err
 	}
+
 	var err error
 	t.generation, err = parseGeneration(blob)
 	return position{t.revision, t.generation}, err
@@ -44,6 +45,7 @@ func (t *writeTxn) runJobs(group []*job) error {
 		if !j.tryClaim() {
 			continue
 		}
+
 		var refused refusal
 		if j.result, j.err = j.run(t); errors.As(j.err, &refused) {
 			j.err = refused.error
@@ -53,10 +55,12 @@ func (t *writeTxn) runJobs(group []*job) error {
 			return err
 		}
 	}
+
 	// Not every commit pays for trimming.
 	if t.revision-t.trimmed > t.keepCommits+t.keepCommits/8 {
 		return t.trimTo(t.revision - t.keepCommits)
 	}
+
 	return nil
 }
 
@@ -67,6 +71,7 @@ func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 			return 0, orRefuse(err, store.ErrConflict)
 		}
 	}
+
 	for _, o := range txn.Ops {
 		if o.Lease == 0 || o.Delete {
 			continue
@@ -76,6 +81,7 @@ func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 			return 0, orRefuse(err, store.ErrLeaseLost)
 		}
 	}
+
 	return t.writeOps(txn.Ops)
 }
 
@@ -92,9 +98,11 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 		_, err := t.c.queryRow("SELECT rev FROM kv WHERE key = ?", []any{[]byte(c.Key)}, &revision)
 		return revision == c.Revision, err
 	}
+
 	if c.Revision < t.trimmed {
 		return false, nil
 	}
+
 	// Mostly the revision is that of a snapshot just read, so that there is
 	// next to nothing after it in the log.
 	var found int
@@ -107,6 +115,7 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 // writeOps makes the operations one revision, if they change anything.
 func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 	next := t.revision + 1
+
 	for _, o := range ops {
 		effective, err := t.writeOp(o, next)
 		if err != nil {
@@ -115,6 +124,7 @@ func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 		if !effective {
 			continue
 		}
+
 		t.revision, t.changed = next, true
 		if o.Quiet {
 			continue
@@ -124,6 +134,7 @@ func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 		}
 		t.logged = true
 	}
+
 	return t.revision, nil
 }
 
@@ -145,6 +156,7 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	if err != nil || n == 0 {
 		return err
 	}
+
 	t.changed = true
 	var ops []store.Op
 	err = t.c.queryRows("SELECT key FROM kv WHERE lease != 0 AND lease = ?", []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
@@ -156,6 +168,7 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = t.writeOps(ops)
 	return err
 }

@@ -118,6 +118,7 @@ func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, err
 		t.log.Debug("lease", "error", err)
 		return nil, err
 	}
+
 	t.log.Debug("lease", "id", l.ID(), "ttl", ttl)
 	return l, nil
 }

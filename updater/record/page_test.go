@@ -14,7 +14,7 @@ import (
 func TestAlertsOfPages(t *testing.T) {
 	kinds := alertKinds(t)
 	if len(kinds) < 2 {
-		t.Fatalf("health.go declares %q only", kinds)
+		t.Fatalf("alert.go declares %q only", kinds)
 	}
 	for page, list := range map[string][2]string{"neco.md": {"`kind` (", ")"}, "reference/updater.md": {"Kinds: ", "."}} {
 		_, alerts, _ := strings.Cut(readPage(t, page), list[0])
@@ -36,10 +36,10 @@ func readPage(t *testing.T, name string) string {
 	return string(page)
 }
 
-// alertKinds returns the values of health.go's constants.
+// alertKinds returns the values of alert.go's constants.
 func alertKinds(t *testing.T) (kinds []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "health.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "alert.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,12 +61,12 @@ func (c exportBundleCmd) Run(o *operator) error {
 			return o.encode("yaml", b)
 		}
 
-		text, err := text.MarshalYAML(b)
+		encoded, err := text.MarshalYAML(b)
 		if err != nil {
 			return err
 		}
 
-		return writeOutput(o, file, text)
+		return writeOutput(o, file, encoded)
 	})
 }
 

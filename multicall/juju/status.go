@@ -357,11 +357,11 @@ func (y *yamlStream) addButLast(depth int, name string, entry any) {
 }
 
 func (y *yamlStream) encode(entries any) []byte {
-	text, err := text.MarshalYAML(entries)
+	encoded, err := text.MarshalYAML(entries)
 	if err != nil {
 		y.err = err
 	}
-	return text
+	return encoded
 }
 
 // An empty line, of a text of several lines, is not indented.

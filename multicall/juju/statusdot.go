@@ -177,13 +177,13 @@ func relationUnitTable(s status.Status) *console.Table {
 }
 
 func relationUnitMessage(u status.RelationUnit) string {
-	text := text.FirstLine(u.Message)
+	shown := text.FirstLine(u.Message)
 	switch {
 	case u.Resolved != "":
-		text += " (marked as resolved)"
+		shown += " (marked as resolved)"
 	case !u.NextRetry.IsZero():
-		text += retryText(u.NextRetry)
+		shown += retryText(u.NextRetry)
 	}
 
-	return text + failureHint(cmp.Or(u.Stderr, u.Logged), u.See)
+	return shown + failureHint(cmp.Or(u.Stderr, u.Logged), u.See)
 }

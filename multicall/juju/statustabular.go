@@ -118,11 +118,11 @@ func machineMessage(m status.Machine) string {
 		return troubleMessage(*m.Trouble)
 	}
 
-	text := text.FirstLine(cmp.Or(m.Error, m.Message))
+	shown := text.FirstLine(cmp.Or(m.Error, m.Message))
 	if !m.NextRetry.IsZero() {
-		text += retryText(m.NextRetry)
+		shown += retryText(m.NextRetry)
 	}
-	return text
+	return shown
 }
 
 // retryText says so of a time that has passed: other hooks run first.
@@ -235,19 +235,19 @@ func unitMessage(u status.Unit, workload string) string {
 		return text.FirstLine(workload)
 	}
 
-	text := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
+	shown := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
 	switch {
 	case i.Resolved != "":
-		text += " (marked as resolved)"
+		shown += " (marked as resolved)"
 	case i.Interrupted:
-		text += " (not retried by itself)"
+		shown += " (not retried by itself)"
 	case u.Running != nil && i.Hook == u.Running.Name:
-		text += " (runs again)"
+		shown += " (runs again)"
 	case !i.NextRetry.IsZero():
-		text += retryText(i.NextRetry)
+		shown += retryText(i.NextRetry)
 	}
 
-	return text + failureHint(cmp.Or(i.Stderr, i.Logged), i.See)
+	return shown + failureHint(cmp.Or(i.Stderr, i.Logged), i.See)
 }
 
 func failureHint(said, see string) string {

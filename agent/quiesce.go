@@ -66,12 +66,13 @@ func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 
 	// The agent has ended its hook before it gives the lock up, unless it has died.
 	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
-	if err == nil && runs {
-		err = unitdir.ErrHookRuns
-	}
 	if err != nil {
 		_ = q.Close()
 		return nil, fmt.Errorf("cannot tell whether a hook runs: %w", err)
+	}
+	if runs {
+		_ = q.Close()
+		return nil, unitdir.ErrHookRuns
 	}
 
 	return q, nil

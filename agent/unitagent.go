@@ -125,19 +125,6 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 	})
 }
 
-// UnitFolder returns a path of a unit's folder below its machine's that holds whichever binary
-// the unit's agent runs: it may be a link.
-func UnitFolder(machineDir, unit string) string {
-	return string(unitdir.Of(machineDir, unit).Legacy())
-}
-
-// StorageFolder returns the folder of a storage below its machine's, or, in a pool of the operator's, below
-// base; base is empty otherwise.
-func StorageFolder(machineDir, environment string, s state.Storage) (folder, base string) {
-	one := unitdir.StorageOf(machineDir, environment, s)
-	return one.Folder, one.Base
-}
-
 // host holds everything that the unit agents of one process share.
 type host struct {
 	Options

@@ -182,12 +182,6 @@ func (hooks) Run(ctx context.Context, s *state.State, c juju.HookCommand) (juju.
 	return juju.HookOutcome(outcome), err
 }
 
-func (hooks) UnitDir(machineDir, unit string) string { return agent.UnitFolder(machineDir, unit) }
-
-func (hooks) StorageDir(machineDir, environment string, s state.Storage) (folder, base string) {
-	return agent.StorageFolder(machineDir, environment, s)
-}
-
 func (hooks) Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (juju.Quiesced, error) {
 	q, err := agent.Quiesce(ctx, machineDir, unit, onWait)
 	if errors.Is(err, agent.ErrUnaware) {

@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/unitdir"
 )
 
 func (to machineFolder) remoteName(file string) string {
@@ -87,7 +88,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 
 	to.dir = to.Dir
 	if unit {
-		to.dir = o.parts.Hooks.UnitDir(to.Dir, name)
+		to.dir = string(unitdir.Of(to.Dir, name).Legacy())
 	}
 	return to, nil
 }

@@ -18,6 +18,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/copying"
 	"bijou/state/progress"
+	"bijou/state/unitdir"
 )
 
 type backupCmd struct {
@@ -317,7 +318,7 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 
 // storageFolder returns the folder of a storage of this host, or why it is not taken.
 func (b *backup) storageFolder(s state.Storage) (folder, why string) {
-	folder, _ = b.o.parts.Hooks.StorageDir(b.env.MachineDir(s.Machine), b.env.Name, s)
+	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
 	info, err := os.Stat(folder)
 	switch {
 	case s.Pool == charm.PoolTmpFS:
@@ -346,7 +347,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 
 	for i, u := range units {
 		progress.Report(b.o.ctx, progress.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
-		dir := b.o.parts.Hooks.UnitDir(b.env.MachineDir(u.Machine), u.Name)
+		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/unitdir"
 )
 
 type debugHooksCmd struct {
@@ -59,7 +60,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.parts.Hooks.UnitDir(e.MachineDir(u.Machine), u.Name)); err != nil {
+	if _, err := os.Stat(string(unitdir.Of(e.MachineDir(u.Machine), u.Name).Legacy())); err != nil {
 		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)",
 			u.Name, u.Machine)
 	}

@@ -73,11 +73,6 @@ type Hooks interface {
 	// Run runs a command as if it were a hook. An error says why it could not
 	// be run, or nothing be written; the exit code goes with it.
 	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
-	// UnitDir returns a path of a unit's folder below its machine's; it may be a link.
-	UnitDir(machineDir, unit string) string
-	// StorageDir returns the folder of a storage of a machine of this host, and that of the
-	// operator's in which it is; empty: it is below the machine's.
-	StorageDir(machineDir, environment string, s state.Storage) (folder, base string)
 	// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs.
 	// onWait is called if it has to wait. It returns ErrCannotQuiesce, or ctx's error.
 	Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error)

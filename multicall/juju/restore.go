@@ -368,12 +368,12 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 			continue
 		}
 
-		folder, base := r.o.parts.Hooks.StorageDir(e.MachineDir(s.Machine), e.Name, s)
-		if _, err := os.Stat(base); base != "" && err != nil {
-			r.o.note("warning: what storage %s holds is not put back: the folder %s is not there", id, base)
+		place := unitdir.StorageOf(e.MachineDir(s.Machine), e.Name, s)
+		if _, err := os.Stat(place.Base); place.Base != "" && err != nil {
+			r.o.note("warning: what storage %s holds is not put back: the folder %s is not there", id, place.Base)
 			continue
 		}
-		if err := r.unpackOne(name, folder, mayBeThere); err != nil {
+		if err := r.unpackOne(name, place.Folder, mayBeThere); err != nil {
 			return nil, fmt.Errorf("cannot put back what storage %s holds: %w", id, err)
 		}
 		kept = append(kept, id)

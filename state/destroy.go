@@ -7,7 +7,6 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/progress"
 )
 
 // DestroyService makes a service, its relations and its units dying; what no
@@ -15,7 +14,7 @@ import (
 // batches; one that was interrupted is finished by calling it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
-		update := withProgress(ctx, s.Update, progress.Steps{
+		update := s.withProgress(s.Update, Steps{
 			What:  "relations of " + name + " ended",
 			Total: len(relations),
 		})
@@ -23,7 +22,7 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 			return err
 		}
 
-		update = withProgress(ctx, s.Update, progress.Steps{
+		update = s.withProgress(s.Update, Steps{
 			What:  "units of " + name + " told to end",
 			Total: len(units),
 		})

@@ -13,7 +13,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/state/keys"
-	"bijou/state/progress"
 )
 
 // PlaceNew places a unit on a new machine.
@@ -127,11 +126,11 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 // AddUnits adds n units in batches, all at one place, or each at its own. On an error it returns
 // those that were added.
 func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Placement) ([]Unit, error) {
-	return addUnits(ctx, s.Update, service, n, at)
+	update := s.withProgress(s.Update, Steps{What: "units of " + service + " added", Total: n})
+	return addUnits(ctx, update, service, n, at)
 }
 
 func addUnits(ctx context.Context, update Updater, service string, n int, at []Placement) ([]Unit, error) {
-	update = withProgress(ctx, update, progress.Steps{What: "units of " + service + " added", Total: n})
 	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) {
 		return tx.AddUnit(service, at[i%len(at)])
 	})

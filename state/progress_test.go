@@ -6,15 +6,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
-	"bijou/state/progress"
+	"bijou/state/keyspace"
 	"bijou/testscripts/kit/statetest"
 )
 
 func TestProgress(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 0)
-	var told []progress.Steps
-	ctx := progress.With(t.Context(), func(p progress.Steps) { told = append(told, p) })
+	var told []keyspace.Steps
+	ctx := t.Context()
+	st.Progress = func(p keyspace.Steps) { told = append(told, p) }
 	if units, err := st.AddUnits(ctx, "mysql", 12, state.Placement{}); err != nil || len(units) != 12 {
 		t.Fatal(len(units), err)
 	}
@@ -22,7 +23,7 @@ func TestProgress(t *testing.T) {
 	if err != nil || len(machines) != 11 || machines[10].ID != "11" || machines[10].Series != "jammy" {
 		t.Fatal(machines, err)
 	}
-	want := []progress.Steps{
+	want := []keyspace.Steps{
 		{What: "units of mysql added", Done: 0, Total: 12}, {What: "units of mysql added", Done: 10, Total: 12}, {What: "units of mysql added", Done: 12, Total: 12},
 		{What: "machines added", Done: 0, Total: 11}, {What: "machines added", Done: 10, Total: 11}, {What: "machines added", Done: 11, Total: 11},
 	}

@@ -13,7 +13,6 @@ import (
 	"bijou/state/constraints"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/progress"
 )
 
 // unusedMachine is the record of a machine that no unit has done anything on: what must be known
@@ -198,7 +197,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 
 // AddMachines adds n machines in batches. On an error it returns those that were added.
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
-	update := withProgress(ctx, s.Update, progress.Steps{What: "machines added", Total: n})
+	update := s.withProgress(s.Update, Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) {
 		return tx.AddMachine(m)
 	})

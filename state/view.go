@@ -10,7 +10,6 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/progress"
 )
 
 // View reads the environment as it was at one revision. It is short-lived, for one goroutine, and
@@ -154,15 +153,18 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 	return all, nil
 }
 
+// Steps counts the steps of a long job of a State, as its Progress is told of them.
+type Steps = keyspace.Steps
+
 // withProgress returns an Updater whose every commit counts as batchSize steps.
-func withProgress(ctx context.Context, update Updater, p progress.Steps) Updater {
-	progress.Report(ctx, p)
+func (s *State) withProgress(update Updater, p Steps) Updater {
+	s.ReportSteps(p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
 		p.Done = min(p.Done+batchSize, p.Total)
-		progress.Report(ctx, p)
+		s.ReportSteps(p)
 		return nil
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"bijou/state/backupfile"
 	"bijou/state/charm"
 	"bijou/state/copying"
-	"bijou/state/progress"
 	"bijou/state/unitdir"
 )
 
@@ -178,7 +177,7 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 			n++
 		}
 
-		progress.Report(b.o.ctx, progress.Steps{
+		b.o.reportSteps(state.Steps{
 			What:  "storages backed up",
 			Done:  len(all) - len(rest) + n,
 			Total: len(all),
@@ -346,7 +345,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	packed, changed := 0, []string(nil)
 
 	for i, u := range units {
-		progress.Report(b.o.ctx, progress.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
+		b.o.reportSteps(state.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	"bijou/multicall/juju/bundle"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/progress"
 )
 
 // refuseBundleFlags refuses flags that are of bundles.
@@ -95,7 +94,7 @@ type bundleExecutor struct {
 
 func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	for i, step := range steps {
-		progress.Report(e.o.ctx, progress.Steps{What: "steps done", Done: i, Total: len(steps)})
+		e.o.reportSteps(state.Steps{What: "steps done", Done: i, Total: len(steps)})
 		if e.o.parts.Fault != nil {
 			e.o.parts.Fault("bundle-step")
 		}
@@ -292,7 +291,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 
 	found := map[string]bundle.Found{}
 	for i, name := range slices.Sorted(maps.Keys(b.Applications)) {
-		progress.Report(o.ctx, progress.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
+		o.reportSteps(state.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
 		if found[name], err = c.readApplication(o, name, b.Applications[name], env.Services[name], scratch); err != nil {
 			errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 		}

@@ -17,7 +17,6 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
-	"bijou/state/progress"
 )
 
 // Quiesced keeps hooks of a unit from beginning until it is closed, or this process ends.
@@ -69,10 +68,10 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	bar := console.NewProgress(s.Err, time.Now)
 	defer bar.End()
 
-	ctx = progress.With(ctx, func(s progress.Steps) { bar.At(s.What, s.Done, s.Total) })
 	o := &operator{
 		ctx:     ctx,
 		streams: s,
+		bar:     bar,
 		home:    h,
 		name:    environmentName(cmp.Or(g.Environment, g.Model)),
 		parts:   parts,

@@ -18,6 +18,7 @@ import (
 type operator struct {
 	ctx     context.Context
 	streams console.Streams
+	bar     *console.Progress // nil: nothing is shown
 	home    home.Home
 	name    string // the environment's, as given by -e
 	parts   Parts
@@ -100,9 +101,17 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	if err != nil {
 		return err
 	}
+	s.Progress = o.reportSteps
 
 	err = f(s)
 	return errors.Join(err, s.Close())
+}
+
+// reportSteps shows how far a long job of the command is.
+func (o *operator) reportSteps(s state.Steps) {
+	if o.bar != nil && s.Total > 0 {
+		o.bar.At(s.What, s.Done, s.Total)
+	}
 }
 
 func (o *operator) update(f func(tx *state.Tx) error) error {

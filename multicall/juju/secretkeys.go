@@ -11,7 +11,6 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/progress"
 	"bijou/state/secret"
 	"bijou/state/secret/keyfile"
 	"bijou/state/secret/record"
@@ -20,7 +19,7 @@ import (
 func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int, err error) {
 	all, err := state.Read(o.ctx, s, record.All)
 	for i, r := range all {
-		progress.Report(o.ctx, progress.Steps{What: "secrets sealed", Done: i, Total: len(all)})
+		o.reportSteps(state.Steps{What: "secrets sealed", Done: i, Total: len(all)})
 		for n := 1; n > 0 && err == nil; total += n {
 			err = state.IgnoreNotFound(s.Update(o.ctx, func(tx *state.Tx) (err error) {
 				n, err = record.Reseal(tx, ring, r.ID)

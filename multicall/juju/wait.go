@@ -12,7 +12,6 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/progress"
 	"bijou/state/status"
 	"bijou/state/text"
 )
@@ -121,7 +120,7 @@ func (w *settleWaiter) wait() error {
 	err := f.follow(ctx)
 
 	// Or else the bar would stay.
-	progress.Report(w.o.ctx, progress.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
+	w.o.reportSteps(state.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
 
 	switch {
 	case err != nil:
@@ -161,7 +160,7 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 		return nil
 	}
 
-	progress.Report(w.o.ctx, progress.Steps{
+	w.o.reportSteps(state.Steps{
 		What:  "units " + w.until,
 		Done:  max(0, w.most-len(now.pending)),
 		Total: w.most,

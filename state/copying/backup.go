@@ -14,7 +14,6 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
-	"bijou/state/progress"
 )
 
 // Backup writes all keys of an environment as they are at one revision, and the
@@ -83,7 +82,7 @@ func backUpBlobs(
 	w *backupfile.Writer,
 	all []keyspace.KeyValue,
 ) (n int, err error) {
-	p := progress.Steps{What: "chunks backed up", Total: countChunks(all)}
+	p := keyspace.Steps{What: "chunks backed up", Total: countChunks(all)}
 
 	for _, kv := range all {
 		sum, chunks, ok := blobOf(kv)
@@ -105,7 +104,7 @@ func backUpBlobs(
 
 		n++
 		p.Done += chunks
-		progress.Report(ctx, p)
+		s.ReportSteps(p)
 	}
 
 	return n, nil

@@ -14,7 +14,6 @@ import (
 	"hash"
 
 	"bijou/state/keyspace"
-	"bijou/state/progress"
 	"bijou/state/store"
 )
 
@@ -23,9 +22,10 @@ type copier struct {
 	// chunk reads one of a blob from where that is; ok is false if it is not there.
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
-	fault    func(point string) // nil: none
-	lockLost <-chan struct{}    // closed when the lock on what is copied from, or to, is
-	progress progress.Steps
+	fault    func(point string)   // nil: none
+	lockLost <-chan struct{}      // closed when the lock on what is copied from, or to, is
+	report   func(keyspace.Steps) // nil: nobody asks
+	steps    keyspace.Steps
 	sum      *contentSum
 
 	batch []store.Op
@@ -41,12 +41,12 @@ const (
 // copyAll makes the store hold those keys and their blobs, reads all of it back, and compares.
 func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
-	c.progress = progress.Steps{What: "keys copied", Total: len(all) + countChunks(all)}
+	c.steps = keyspace.Steps{What: "keys copied", Total: len(all) + countChunks(all)}
 	if err := c.makeAlike(ctx, all); err != nil {
 		return CopySummary{}, err
 	}
 
-	back, err := sumStore(ctx, c.to)
+	back, err := c.sumTarget(ctx)
 	if err != nil {
 		return CopySummary{}, err
 	}
@@ -64,7 +64,7 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 		return err
 	}
 
-	progress.Report(ctx, c.progress)
+	c.reportSteps()
 	if err := c.removeOthers(ctx, all, there); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 				return err
 			}
 		}
-		c.reportStep(ctx)
+		c.reportStep()
 	}
 
 	for _, kv := range all {
@@ -134,15 +134,21 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 		if err != nil {
 			return err
 		}
-		c.reportStep(ctx)
+		c.reportStep()
 	}
 
 	return nil
 }
 
-func (c *copier) reportStep(ctx context.Context) {
-	c.progress.Done++
-	progress.Report(ctx, c.progress)
+func (c *copier) reportStep() {
+	c.steps.Done++
+	c.reportSteps()
+}
+
+func (c *copier) reportSteps() {
+	if c.report != nil && c.steps.Total > 0 {
+		c.report(c.steps)
+	}
 }
 
 func (c *copier) put(ctx context.Context, op store.Op) error {
@@ -174,25 +180,26 @@ func (c *copier) flush(ctx context.Context) error {
 	return err
 }
 
-func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
-	all, err := readContents(ctx, st)
+// sumTarget reads all that was copied back.
+func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
+	all, err := readContents(ctx, c.to)
 	if err != nil {
 		return CopySummary{}, err
 	}
 
-	p := progress.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
+	c.steps = keyspace.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
 	s := newContentSum()
 	for _, kv := range all {
 		s.add(kv.Key, kv.Value)
-		p.Done++
+		c.steps.Done++
 	}
-	progress.Report(ctx, p)
+	c.reportSteps()
 
 	for _, kv := range all {
 		sum, chunks, _ := blobOf(kv)
 		for n := range chunks {
 			key := keyspace.ChunkKey(sum, n)
-			chunk, ok, err := readValue(ctx, st, key)
+			chunk, ok, err := readValue(ctx, c.to, key)
 			if err != nil {
 				return CopySummary{}, err
 			}
@@ -200,8 +207,7 @@ func sumStore(ctx context.Context, st store.Store) (CopySummary, error) {
 			if ok {
 				s.add(key, chunk)
 			}
-			p.Done++
-			progress.Report(ctx, p)
+			c.reportStep()
 		}
 	}
 

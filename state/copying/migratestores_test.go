@@ -13,7 +13,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/copying"
-	"bijou/state/progress"
+	"bijou/state/keyspace"
 	"bijou/testscripts/fakes/etcdtest"
 	"bijou/testscripts/kit/need"
 	"bijou/testscripts/kit/statetest"
@@ -58,11 +58,11 @@ func interrupt(t *testing.T, m copying.Migration, reports int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ctx = progress.With(ctx, func(progress.Steps) {
+	m.Progress = func(keyspace.Steps) {
 		if reports--; reports == 0 {
 			cancel()
 		}
-	})
+	}
 	_, err := copying.Migrate(ctx, m)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted: %v", err)

@@ -36,6 +36,8 @@ type Restoration struct {
 	Begun func()
 	// Change completes the environment's record.
 	Change func(*state.Environment)
+	// Progress, unless it is nil, is told of each key and chunk that is copied, and then compared.
+	Progress func(keyspace.Steps)
 	// Fault, unless it is nil, is called at named points, for tests to end the
 	// process there: restore-begun, migrate-batch, restore-copied, restore-founded.
 	Fault func(point string)
@@ -121,7 +123,13 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		}
 	}
 
-	copier := &copier{chunk: from.readChunk, to: to, fault: r.Fault, lockLost: lock.session.Done()}
+	copier := &copier{
+		chunk:    from.readChunk,
+		to:       to,
+		report:   r.Progress,
+		fault:    r.Fault,
+		lockLost: lock.session.Done(),
+	}
 	if c, err = copier.copyAll(ctx, all); err != nil {
 		return c, fmt.Errorf("cannot restore the environment: %w", err)
 	}

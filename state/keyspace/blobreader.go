@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"bijou/state/osutil"
-	"bijou/state/progress"
 	"bijou/state/store"
 )
 
@@ -164,7 +163,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	}
 
 	tell := func(n int) {
-		progress.Report(ctx, progress.Steps{
+		s.ReportSteps(Steps{
 			What:  "MiB stored",
 			Done:  int(min(int64(n+1)*ChunkSize, size) >> 20),
 			Total: int(size >> 20),

@@ -28,6 +28,24 @@ type Space struct {
 	// Metrics has how long the store takes, and what its users measure. It is set before the space is
 	// shared; nil: nothing is measured.
 	Metrics *metrics.Registry
+
+	// Progress, unless it is nil, is told how far a long job is: before its first step, and after each.
+	// A job is over with the report whose Done is Total, or when it returns. The reports come one
+	// after another. Progress must be set before the space is shared.
+	Progress func(Steps)
+}
+
+// Steps counts the steps of a long job.
+type Steps struct {
+	What        string // what is counted: "units of mysql added"
+	Done, Total int
+}
+
+// ReportSteps passes the steps of a job to Progress. A job of no steps is not reported.
+func (s *Space) ReportSteps(steps Steps) {
+	if s.Progress != nil && steps.Total > 0 {
+		s.Progress(steps)
+	}
 }
 
 // Guard makes commits conditional on a key being absent. It costs them nothing but the comparison.

@@ -117,7 +117,7 @@ func laws() []law {
 			}},
 		{"pure packages import nothing of bijou", "they are shared by all sides and decide nothing; charms alone are files, too, and may use leaves",
 			func(p pkg, imp string) bool {
-				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/progress", "bijou/state/text", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
+				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/text", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
 		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",

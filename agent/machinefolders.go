@@ -47,10 +47,12 @@ func (m *machineAgent) removeStorage(ctx context.Context, id, environment string
 		return nil
 	}
 
-	if err == nil {
-		m.faultPoint("before-storage-removed")
-		err = unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll()
+	if err != nil {
+		return fmt.Errorf("cannot remove storage %q: %w", id, err)
 	}
+
+	m.faultPoint("before-storage-removed")
+	err = unitdir.StorageOf(m.host.Dir, environment, s).RemoveAll()
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)
 	}

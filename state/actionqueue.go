@@ -63,11 +63,11 @@ func (v *View) actionParameters(a Action) (map[string]any, error) {
 
 func checkAction(a Action) error {
 	data, err := keyspace.Encode("action", a)
-	if err == nil && len(data) > MaxActionText {
-		err = fmt.Errorf("it has %d bytes, at most %d", len(data), MaxActionText)
-	}
 	if err != nil {
 		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
+	}
+	if len(data) > MaxActionText {
+		return fmt.Errorf("cannot enqueue for unit %q: it has %d bytes, at most %d", a.Unit, len(data), MaxActionText)
 	}
 
 	return nil

@@ -79,11 +79,13 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		value, err := convertOption(&ch.Config, name, changes[name])
-		if err == nil && ch.Config.Options[name].Secret {
-			err = tx.CheckSecretOption(service, name, value, isNew)
-		}
 		if err != nil {
 			return nil, err
+		}
+		if ch.Config.Options[name].Secret {
+			if err := tx.CheckSecretOption(service, name, value, isNew); err != nil {
+				return nil, err
+			}
 		}
 
 		if !reflect.DeepEqual(c.Values[name], value) {

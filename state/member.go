@@ -141,10 +141,10 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 		Series:    s.Series,
 		Principal: principal.Name,
 	})
-	if err == nil {
-		err = tx.addServiceStorage(s, u)
-	}
 	if err != nil {
+		return err
+	}
+	if err := tx.addServiceStorage(s, u); err != nil {
 		return err
 	}
 

@@ -298,11 +298,11 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 
 func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	all, missing, err := v.findRecords(ids)
-	if err == nil && len(missing) > 0 {
-		err = refuse(ErrNotFound, "%s not found", Relation{ID: missing[0]})
-	}
 	if err != nil {
 		return nil, err
+	}
+	if len(missing) > 0 {
+		return nil, refuse(ErrNotFound, "%s not found", Relation{ID: missing[0]})
 	}
 
 	return all, nil

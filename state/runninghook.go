@@ -63,11 +63,11 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 	}
 
 	op, ok, err := tx.Op(unit)
-	if err == nil && !ok {
-		err = refuse(ErrNotFound, "unit %q runs nothing", unit)
-	}
 	if err != nil {
 		return Op{}, err
+	}
+	if !ok {
+		return Op{}, refuse(ErrNotFound, "unit %q runs nothing", unit)
 	}
 
 	u.Interrupt = op.ID

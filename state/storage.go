@@ -166,9 +166,11 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 	}()
 
 	u, wants, has, err := tx.wantedStorage(unit, name)
-	if err == nil {
-		d, err = completeDirective(name, wants, d)
+	if err != nil {
+		return nil, err
 	}
+
+	d, err = completeDirective(name, wants, d)
 	if err != nil {
 		return nil, err
 	}

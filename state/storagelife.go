@@ -354,9 +354,11 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 	}
 
 	c, err := tx.Charm(s.Charm)
-	if err == nil {
-		s.Storage, err = ChooseStorage(c.Meta, asked)
+	if err != nil {
+		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
 	}
+
+	s.Storage, err = ChooseStorage(c.Meta, asked)
 	if err != nil {
 		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
 	}

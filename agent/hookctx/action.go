@@ -39,14 +39,14 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 	return c.doInAction(ctx, func() error {
 		all := mergeResults(c.actionResults, results)
 		data, err := json.Marshal(all)
-		if err == nil && len(data) > state.MaxActionText {
-			err = fmt.Errorf(
-				"they have %d bytes together, at most %d: write what is large into a file, and set its name",
-				len(data), state.MaxActionText,
-			)
-		}
 		if err != nil {
 			return fmt.Errorf("cannot set results: %w", err)
+		}
+		if len(data) > state.MaxActionText {
+			return fmt.Errorf(
+				"cannot set results: they have %d bytes together, at most %d: write what is large into a file, and set its name",
+				len(data), state.MaxActionText,
+			)
 		}
 
 		c.actionResults = all

@@ -156,10 +156,10 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 
 	if s.content != nil && !s.isGone() {
 		ring, err := c.opts.SecretKeys.Read()
-		if err == nil {
-			err = record.PutContent(tx, ring, r, s.content)
-		}
 		if err != nil {
+			return err
+		}
+		if err := record.PutContent(tx, ring, r, s.content); err != nil {
 			return err
 		}
 	}

@@ -171,9 +171,11 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 		owner = secret.Owner{Service: f.Service}
 		err = c.requireLeader(ctx)
 	}
-	if err == nil {
-		_, err = c.opts.SecretKeys.Read() // or nothing could be sealed at the end
+	if err != nil {
+		return "", err
 	}
+
+	_, err = c.opts.SecretKeys.Read() // or nothing could be sealed at the end
 	if err != nil {
 		return "", err
 	}

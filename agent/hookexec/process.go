@@ -160,10 +160,12 @@ const recordSize = 256
 // durable, since no process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := osutil.ReadProcStat(pid)
-	if err == nil {
-		data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
-		err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
+	if err != nil {
+		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}
+
+	data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
+	err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	if err != nil {
 		return fmt.Errorf("cannot note the hook's process: %w", err)
 	}

@@ -306,10 +306,10 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, er
 		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
 			return state.IgnoreNotFound(tx.SetUnitDead(u.Unit))
 		})
-		if err == nil {
-			err = state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit)
-		}
 		if err != nil {
+			return false, err
+		}
+		if err := state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit); err != nil {
 			return false, err
 		}
 	}

@@ -116,10 +116,11 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	}
 
 	u.cache.markStale(keys)
-	if err == nil {
-		err = u.refreshCache(ctx)
-	}
 	if err != nil {
+		u.cache.invalidate()
+		return decide.Snapshot{}, err
+	}
+	if err := u.refreshCache(ctx); err != nil {
 		u.cache.invalidate()
 		return decide.Snapshot{}, err
 	}

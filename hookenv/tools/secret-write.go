@@ -81,11 +81,14 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if err = content.AddWords(words, read); err == nil {
 		_, err = secret.NextRotation(s.change.Rotate, inv.Now())
 	}
-	if err == nil && s.expire != "" {
-		s.change.Expires, err = secret.ParseExpiry(s.expire, inv.Now())
-	}
 	if err != nil {
 		return hookenv.UsageErrorf("%v", err)
+	}
+	if s.expire != "" {
+		s.change.Expires, err = secret.ParseExpiry(s.expire, inv.Now())
+		if err != nil {
+			return hookenv.UsageErrorf("%v", err)
+		}
 	}
 
 	if len(content) > 0 {
@@ -123,10 +126,10 @@ func prepareSecretSet(f *hookenv.FlagSet) hookenv.Runner {
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id, err := takeSecretID(inv)
-		if err == nil {
-			err = s.readChange(ctx, inv, inv.Args)
-		}
 		if err != nil {
+			return err
+		}
+		if err := s.readChange(ctx, inv, inv.Args); err != nil {
 			return err
 		}
 
@@ -141,10 +144,10 @@ func prepareSecretGrant(f *hookenv.FlagSet) hookenv.Runner {
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		id, err := takeOnlySecretID(inv)
-		if err == nil {
-			err = g.findRelation(ctx, inv)
-		}
 		if err != nil {
+			return err
+		}
+		if err := g.findRelation(ctx, inv); err != nil {
 			return err
 		}
 
@@ -176,11 +179,13 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 		}
 
 		id, err := takeOnlySecretID(inv)
-		if err == nil && (g.option != "" || g.grant.Service+g.grant.Unit == "") {
-			err = g.findRelation(ctx, inv)
-		}
 		if err != nil {
 			return err
+		}
+		if g.option != "" || g.grant.Service+g.grant.Unit == "" {
+			if err := g.findRelation(ctx, inv); err != nil {
+				return err
+			}
 		}
 
 		return inv.Hook.RevokeSecret(ctx, id, g.grant)

@@ -59,9 +59,11 @@ func (c createCmd) Run(a *author) error {
 	}
 
 	err := c.write()
-	if err == nil {
-		_, err = charm.ReadDir(c.Name)
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))
 	}
+
+	_, err = charm.ReadDir(c.Name)
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot create charm: %w", err), os.RemoveAll(c.Name))
 	}
@@ -75,10 +77,10 @@ func (c createCmd) write() error {
 	var text strings.Builder
 	for _, name := range []string{"every", c.Lang} {
 		t, err := template.ParseFS(beginnings, "beginnings/"+name+".txt")
-		if err == nil {
-			err = t.Execute(&text, c)
-		}
 		if err != nil {
+			return fmt.Errorf("internal error: %w", err)
+		}
+		if err := t.Execute(&text, c); err != nil {
 			return fmt.Errorf("internal error: %w", err)
 		}
 	}

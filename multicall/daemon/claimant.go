@@ -55,9 +55,11 @@ func IsStopped(h state.Holder) bool {
 // claim without a process.
 func HolderOf(folder string) (state.Holder, error) {
 	path, err := filepath.Abs(folder)
-	if err == nil {
-		path, err = followLinks(path)
+	if err != nil {
+		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
 	}
+
+	path, err = followLinks(path)
 	if err != nil {
 		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
 	}

@@ -101,10 +101,10 @@ func (e Environment) Save() error {
 	}
 
 	data, err := yaml.Marshal(record)
-	if err == nil {
-		err = osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	if err := osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
 	}
 

@@ -18,11 +18,11 @@ type addSecretCmd struct {
 // Run adds the secret.
 func (c addSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()
-	if err == nil && content == nil {
-		err = console.Usage(errors.New("it is not said what the secret is: give KEY=VALUE, or --file FILE"))
-	}
 	if err != nil {
 		return err
+	}
+	if content == nil {
+		return console.Usage(errors.New("it is not said what the secret is: give KEY=VALUE, or --file FILE"))
 	}
 
 	now := time.Now().UTC()

@@ -92,9 +92,11 @@ func (c charmSource) unpack(path, dir string) error {
 	defer file.Close()
 
 	info, err := file.Stat()
-	if err == nil {
-		err = charm.CheckArchive(file, info.Size(), c.tools) // it names no scratch folder
+	if err != nil {
+		return err
 	}
+
+	err = charm.CheckArchive(file, info.Size(), c.tools) // it names no scratch folder
 	if err != nil {
 		return err
 	}
@@ -113,10 +115,10 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 
 	tools := o.parts.HookTools
 	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
-	if err == nil {
-		err = charm.CheckArchive(file, info.Size, tools)
-	}
 	if err != nil {
+		return state.Charm{}, err
+	}
+	if err := charm.CheckArchive(file, info.Size, tools); err != nil {
 		return state.Charm{}, err
 	}
 

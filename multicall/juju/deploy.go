@@ -232,11 +232,13 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	})
 
 	series := cmp.Or(d.series, d.found.Series)
-	if err == nil && series != "" {
-		err = charm.CheckSeries(series)
-	}
 	if err != nil {
 		return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+	}
+	if series != "" {
+		if err := charm.CheckSeries(series); err != nil {
+			return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+		}
 	}
 
 	series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)

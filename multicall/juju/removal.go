@@ -102,10 +102,10 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 // their storage.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	all, err := state.Read(o.ctx, s, (*state.View).Storages)
-	if err == nil {
-		err = r.removeAll(o, s, k, names)
-	}
 	if err != nil {
+		return err
+	}
+	if err := r.removeAll(o, s, k, names); err != nil {
 		return err
 	}
 

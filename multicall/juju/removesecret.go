@@ -20,9 +20,11 @@ func (c removeSecretCmd) Run(o *operator) error {
 			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
 				err = fmt.Errorf("secret %q revision %d not found", name, c.Revision)
 			}
-			if err == nil {
-				_, err = record.Remove(tx, r, c.Revision)
+			if err != nil {
+				return err
 			}
+
+			_, err = record.Remove(tx, r, c.Revision)
 			if err != nil {
 				return err
 			}

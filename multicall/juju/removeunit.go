@@ -72,11 +72,13 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 
 func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	err := checkUnitRemovable(tx, name)
-	if err == nil && c.DestroyStorage {
-		err = tx.RemoveUnitStorage(name)
-	}
 	if err != nil {
 		return err
+	}
+	if c.DestroyStorage {
+		if err := tx.RemoveUnitStorage(name); err != nil {
+			return err
+		}
 	}
 
 	return tx.DestroyUnit(name)

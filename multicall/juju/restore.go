@@ -175,11 +175,14 @@ func (r *restore) replaceInPlace() error {
 
 	old := now.State
 	err = r.o.checkStopped(now)
-	if err == nil && r.cmd.State != "" {
-		now.State, err = now.KeepCredentials(r.env.State)
-	}
 	if err != nil {
 		return err
+	}
+	if r.cmd.State != "" {
+		now.State, err = now.KeepCredentials(r.env.State)
+		if err != nil {
+			return err
+		}
 	}
 
 	r.env = now
@@ -557,9 +560,11 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	var ring secret.Keyring
 	if name := backupfile.SecretKeysName(); r.archive.Has(name) {
 		data, err := r.archive.ReadAll(name, maxCredentialSize)
-		if err == nil {
-			ring, err = keyfile.Parse(data)
+		if err != nil {
+			return err
 		}
+
+		ring, err = keyfile.Parse(data)
 		if err != nil {
 			return err
 		}

@@ -16,10 +16,10 @@ func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 	return o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {
 			r, err := findOwnSecret(tx.View, c.Secret)
-			if err == nil {
-				err = record.Grant(tx, r, service, may)
-			}
 			if err != nil {
+				return err
+			}
+			if err := record.Grant(tx, r, service, may); err != nil {
 				return err
 			}
 		}

@@ -44,11 +44,11 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	}
 
 	data, err := readFile(c.File, secret.MaxContent)
-	if err == nil && yaml.Unmarshal(data, &file) != nil {
-		err = fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
-	}
 	if err != nil {
 		return cloudSpec{}, err
+	}
+	if yaml.Unmarshal(data, &file) != nil {
+		return cloudSpec{}, fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
 	}
 
 	spec, ofCloud := file.Clouds[c.Cloud], file.Credentials[c.Cloud]

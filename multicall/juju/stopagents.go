@@ -40,10 +40,10 @@ func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 		if service := o.parts.Services.Of(pid); service != "" {
 			err = o.parts.Services.Stop(service)
 		}
-		if err == nil {
-			err = o.parts.Processes.Halt(o.ctx, dir, haltTimeout)
-		}
 		if err != nil {
+			return stopped, err
+		}
+		if err := o.parts.Processes.Halt(o.ctx, dir, haltTimeout); err != nil {
 			return stopped, err
 		}
 		stopped++

@@ -85,13 +85,15 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series),
 			"deploy another service with: juju deploy --base "+c.Base)
 	}
-	if err == nil {
-		u.target, err = u.findTarget(scratch)
-	}
-	if err == nil {
-		err = u.readGiven()
-	}
 	if err != nil {
+		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+	}
+
+	u.target, err = u.findTarget(scratch)
+	if err != nil {
+		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+	}
+	if err := u.readGiven(); err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 

@@ -33,10 +33,10 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 
 	o.setDetail("%d", lrn)
 	s, err := o.loadSnapshot()
-	if err == nil {
-		err = checkReplaceable(s, lrn)
-	}
 	if err != nil {
+		return err
+	}
+	if err := checkReplaceable(s, lrn); err != nil {
 		return err
 	}
 

@@ -83,9 +83,11 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 
 	t.Version = c.To
 	var r release.Release
-	if err == nil {
-		r, err = release.Lookup(c.To, s.Config.TagPrefix, all)
+	if err != nil {
+		return t, newest, err
 	}
+
+	r, err = release.Lookup(c.To, s.Config.TagPrefix, all)
 	if err != nil {
 		return t, newest, err
 	}

@@ -316,10 +316,10 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	}
 
 	sum, err := plugin.Sum(path)
-	if err == nil {
-		err = plugin.CheckSum(path, wanted.SHA256)
-	}
 	if err != nil {
+		return found, err
+	}
+	if err := plugin.CheckSum(path, wanted.SHA256); err != nil {
 		return found, err
 	}
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()

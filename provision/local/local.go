@@ -72,9 +72,11 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	if err = p.checkFit(dir, spec); err == nil {
 		err = osutil.MkdirAll(dir, 0o755)
 	}
-	if err == nil {
-		err = provider.Record{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}.Write(dir)
+	if err != nil {
+		return provider.Instance{}, err
 	}
+
+	err = provider.Record{Environment: spec.Environment, Machine: spec.Machine, Token: spec.Token}.Write(dir)
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -134,10 +136,10 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	}
 
 	err := unitdir.ReleaseMachine(dir)
-	if err == nil {
-		err = provider.RemoveFolder(dir)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
+	}
+	if err := provider.RemoveFolder(dir); err != nil {
 		return fmt.Errorf("cannot remove machine %s: %w", machine, err)
 	}
 

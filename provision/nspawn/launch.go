@@ -68,10 +68,10 @@ func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	}
 
 	err := l.runContainer(ctx)
-	if err == nil {
-		err = osutil.WriteFile(mark, nil, 0o600)
-	}
 	if err != nil {
+		return errors.Join(err, l.abort(ctx))
+	}
+	if err := osutil.WriteFile(mark, nil, 0o600); err != nil {
 		return errors.Join(err, l.abort(ctx))
 	}
 

@@ -156,12 +156,15 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 
 	parent := filepath.Dir(dir)
 	lock, err := tryLock(parent)
-	if err == nil && lock == nil {
-		fmt.Fprintln(boot, "waiting for the tree that another start makes")
-		lock, err = lockFolder(ctx, parent)
-	}
 	if err != nil {
 		return err
+	}
+	if lock == nil {
+		fmt.Fprintln(boot, "waiting for the tree that another start makes")
+		lock, err = lockFolder(ctx, parent)
+		if err != nil {
+			return err
+		}
 	}
 	defer lock.Close()
 

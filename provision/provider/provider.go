@@ -78,10 +78,10 @@ type Environment struct {
 // ReadRecord reads environment.yaml into what it is given, as YAML.
 func (e Environment) ReadRecord(into any) error {
 	data, err := os.ReadFile(filepath.Join(e.Dir, "environment.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(data, into)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot read the environment's record: %w", err)
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("cannot read the environment's record: %w", err)
 	}
 

@@ -43,12 +43,12 @@ var markWord = sync.OnceValue(func() *regexp.Regexp {
 
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
-	if err == nil && !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) &&
-		markWord().MatchString(m.Machine)) {
-		err = errors.New("it names no machine of an environment")
-	}
 	if err != nil {
 		return m, fmt.Errorf("cannot read the host's mark %q: %w", text, err)
+	}
+	if !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) &&
+		markWord().MatchString(m.Machine)) {
+		return m, fmt.Errorf("cannot read the host's mark %q: it names no machine of an environment", text)
 	}
 
 	return m, nil
@@ -189,14 +189,16 @@ func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 func (p *Provider) writeRecord(t target, machine, token string) error {
 	path := p.ledgerPath(machine)
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
-	if err == nil {
-		err = jsonfile.Write(path, hostRecord{
-			Host:        t.String(),
-			Fingerprint: t.Fingerprint,
-			Machine:     machine,
-			Token:       token,
-		})
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
+
+	err = jsonfile.Write(path, hostRecord{
+		Host:        t.String(),
+		Fingerprint: t.Fingerprint,
+		Machine:     machine,
+		Token:       token,
+	})
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
@@ -227,10 +229,10 @@ func (p *Provider) removeRecord(t target, machine string) error {
 
 func writeFile(path string, data []byte) error {
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
-	if err == nil {
-		err = osutil.WriteFile(path, data, 0o600)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	if err := osutil.WriteFile(path, data, 0o600); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 

@@ -84,10 +84,10 @@ func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 			return docs, nil
 		}
 
-		if err == nil {
-			err = checkKeys(&doc)
-		}
 		if err != nil {
+			return nil, err
+		}
+		if err := checkKeys(&doc); err != nil {
 			return nil, err
 		}
 

@@ -106,11 +106,11 @@ func bindFolder(folder, location string, readOnly bool) error {
 	}
 
 	empty, err := IsEmptyDir(location)
-	if err == nil && !empty {
-		err = fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", location)
-	}
 	if err != nil {
 		return err
+	}
+	if !empty {
+		return fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", location)
 	}
 
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")

@@ -33,13 +33,13 @@ func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) 
 			return u.checkLinks()
 		}
 
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = u.writeEntry(header, entries)
-		}
 		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := u.writeEntry(header, entries); err != nil {
 			return err
 		}
 	}
@@ -66,10 +66,10 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	}
 
 	err := u.root.MkdirAll(path.Dir(name), 0o755)
-	if err == nil {
-		err = u.write(name, h, content)
-	}
 	if err != nil {
+		return err
+	}
+	if err := u.write(name, h, content); err != nil {
 		return err
 	}
 	if u.own && os.Geteuid() == 0 {

@@ -224,10 +224,10 @@ func (w *input) readAllMachines(v *state.View) error {
 func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyValue) error) error {
 	for _, prefix := range s.prefixes {
 		kvs, err := v.Keys().List(prefix)
-		if err == nil {
-			err = take(kvs)
-		}
 		if err != nil {
+			return err
+		}
+		if err := take(kvs); err != nil {
 			return err
 		}
 	}

@@ -123,10 +123,10 @@ func (f Folder) LinkTools(tools string) error {
 	beside := f.ToolsPath() + ".new"
 	_ = os.Remove(beside)
 	err := os.Symlink(tools, beside)
-	if err == nil {
-		err = os.Rename(beside, f.ToolsPath())
-	}
 	if err != nil {
+		return fmt.Errorf("cannot link the hook tools: %w", err)
+	}
+	if err := os.Rename(beside, f.ToolsPath()); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 

@@ -208,13 +208,13 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	}
 
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
-	}
-	if err == nil {
-		err = json.Unmarshal(body, into)
-	}
 	if err != nil {
+		return true, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
+	}
+	if len(body) > maxAnswer {
+		return true, fmt.Errorf("cannot ask sabakan for %s: its answer has more than %d bytes", path, maxAnswer)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
 		return true, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
 	}
 

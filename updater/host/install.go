@@ -95,14 +95,16 @@ func checkComplete(dir string) error {
 func checkVersion(manifest, version string) error {
 	var says string
 	data, err := os.ReadFile(manifest)
-	if err == nil {
-		says, err = release.VersionIn(data)
-	}
-	if err == nil && !release.Same(says, version) {
-		err = fmt.Errorf("its manifest.yaml says that it is version %q, not %s", says, version)
-	}
 	if err != nil {
 		return fmt.Errorf("cannot install the release: %w", err)
+	}
+
+	says, err = release.VersionIn(data)
+	if err != nil {
+		return fmt.Errorf("cannot install the release: %w", err)
+	}
+	if !release.Same(says, version) {
+		return fmt.Errorf("cannot install the release: its manifest.yaml says that it is version %q, not %s", says, version)
 	}
 
 	return nil
@@ -110,10 +112,10 @@ func checkVersion(manifest, version string) error {
 
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
-	if err == nil {
-		err = osutil.WriteFile(to, data, mode)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot install %s: %w", filepath.Base(from), err)
+	}
+	if err := osutil.WriteFile(to, data, mode); err != nil {
 		return fmt.Errorf("cannot install %s: %w", filepath.Base(from), err)
 	}
 

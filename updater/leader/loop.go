@@ -149,9 +149,11 @@ func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Act
 func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, l.Version)
-		if err == nil {
-			s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities)
+		if err != nil {
+			return err
 		}
+
+		s.Activities, err = updater.PeekServers[record.Activity](tx.View, keys.Activities)
 		if err != nil {
 			return err
 		}

@@ -188,9 +188,11 @@ func PlanDigest(manifest []byte) (string, error) {
 	var plan map[string]any
 	err := yaml.Unmarshal(manifest, &plan)
 	delete(plan, "version")
-	if err == nil {
-		manifest, err = json.Marshal(plan)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
+
+	manifest, err = json.Marshal(plan)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}

@@ -130,12 +130,17 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 		}
 
 		data, err := readPackagedPlan(ctx, kind, file)
-		if err == nil && data != nil {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
+		}
+		if data != nil {
 			p.Digest, err = PlanDigest(data)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", a.Name, err)
+			}
 		}
-		if err == nil {
-			p.Version, err = VersionIn(data)
-		}
+
+		p.Version, err = VersionIn(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Name, err)
 		}
@@ -147,9 +152,11 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 
 func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, sums verifiedSums, err error) {
 	all, err := s.Releases(ctx)
-	if err == nil {
-		r, err = Lookup(version, s.config.TagPrefix, all)
+	if err != nil {
+		return r, sums, err
 	}
+
+	r, err = Lookup(version, s.config.TagPrefix, all)
 	if err != nil {
 		return r, sums, err
 	}

@@ -98,9 +98,11 @@ func (w *worker) readRolling(
 			return err
 		})
 	})
-	if err == nil {
-		m.NeedsUpdate, err = w.o.Server.NeedsUpdate(ctx, c)
+	if err != nil {
+		return m, 0, err
 	}
+
+	m.NeedsUpdate, err = w.o.Server.NeedsUpdate(ctx, c)
 	if err != nil {
 		return m, 0, err
 	}

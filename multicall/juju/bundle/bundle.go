@@ -118,9 +118,11 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	for _, p.path = range paths {
 		var docs []*yaml.Node
 		data, err := files.Read(p.path)
-		if err == nil {
-			docs, err = charm.ParseYAML(data)
+		if err != nil {
+			return p.Bundle, fmt.Errorf("%s: %w", p.path, err)
 		}
+
+		docs, err = charm.ParseYAML(data)
 		if err != nil {
 			return p.Bundle, fmt.Errorf("%s: %w", p.path, err)
 		}

@@ -85,10 +85,10 @@ func (f File) Write(ring secret.Keyring) error {
 	}
 
 	data, err := yaml.Marshal(doc)
-	if err == nil {
-		err = osutil.WriteFile(string(f), data, 0o600)
-	}
 	if err != nil {
+		return fmt.Errorf("cannot write the keys for secrets: %w", err)
+	}
+	if err := osutil.WriteFile(string(f), data, 0o600); err != nil {
 		return fmt.Errorf("cannot write the keys for secrets: %w", err)
 	}
 

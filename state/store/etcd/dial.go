@@ -186,10 +186,10 @@ func (a *authenticator) intercept(
 	}
 
 	password, err := a.config.readPassword()
-	if err == nil {
-		err = a.activeRefusal(password)
-	}
 	if err != nil {
+		return err
+	}
+	if err := a.activeRefusal(password); err != nil {
 		return err
 	}
 

@@ -131,10 +131,12 @@ func (s *watchStream) run(ctx context.Context) error {
 
 	for {
 		resp, err := stream.Recv()
-		if err == nil {
-			s.touchReceived()
-			err = s.dispatchResponse(resp)
+		if err != nil {
+			return err
 		}
+
+		s.touchReceived()
+		err = s.dispatchResponse(resp)
 		if err != nil {
 			return err
 		}

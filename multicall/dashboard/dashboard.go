@@ -15,7 +15,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -69,14 +68,25 @@ func Serve(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 
-	link := fmt.Sprintf("http://%s/?token=%s", l.Addr(), g.token)
-	fmt.Fprintln(o.Streams.Out, link)
+	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", l.Addr(), token) }
+	first := link(g.token)
+	used := make(chan struct{})
+	closeUsed := sync.OnceFunc(func() { close(used) })
+	g.used = func(token string) {
+		closeUsed()
+		fmt.Fprintf(o.Streams.Err, "the link was opened; for another browser: %s\n", link(token))
+	}
+
+	fmt.Fprintln(o.Streams.Out, first)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 
 	running.Go(func() {
-		if err := openBrowser(ctx, link); o.Open && err != nil {
+		if !o.Open {
+			return
+		}
+		if err := openBrowser(ctx, first, used); err != nil {
 			fmt.Fprintf(o.Streams.Err, "warning: cannot open a browser: %v\n", err)
 		}
 	})
@@ -112,26 +122,34 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openBrowser has a browser open a file that leads to the link, since others see how programs are
-// called. The file is there until ctx is done.
-func openBrowser(ctx context.Context, link string) error {
-	dir, err := os.MkdirTemp("", "bijou-dashboard-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-
-	file := filepath.Join(dir, "dashboard.html")
-	if err := os.WriteFile(file, []byte(`<meta http-equiv="refresh" content="0;url=`+link+`">`), 0o600); err != nil {
-		return err
-	}
-
-	err = exec.CommandContext(ctx, "xdg-open", file).Run()
+// openBrowser makes a browser open a file that leads to the link, since other users see the arguments of a
+// process. The file stands in the home directory, under a name without a dot: a browser that is a snap sees
+// neither /tmp nor hidden files. It is removed once the link was used, or ctx is done.
+func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
+	home, err := os.UserHomeDir()
 	if err != nil {
 		return err
 	}
 
-	<-ctx.Done()
+	file, err := os.CreateTemp(home, "bijou-dashboard-*.html") // with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+
+	_, err = file.WriteString(`<meta http-equiv="refresh" content="0;url=` + link + `">`)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := exec.CommandContext(ctx, "xdg-open", file.Name()).Run(); err != nil {
+		return err
+	}
+
+	select {
+	case <-used:
+	case <-ctx.Done():
+	}
+
 	return nil
 }
 

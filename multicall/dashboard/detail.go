@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/status"
 	"bijou/state/text"
 )
@@ -24,8 +26,15 @@ type detail struct {
 	Run         *state.HookRun  // nil: it is about something else
 	Lines       []state.LogLine // what Run has written
 	Runs        []state.HookRun // the unit's last ones, the newest first
+	Relations   []entry         // of the unit, with what both sides have said
 	Facts       []entry
 }
+
+// detailTimeout bounds how long a click waits for the store.
+const detailTimeout = 5 * time.Second
+
+// errBadRequest refuses a name that nothing can have.
+var errBadRequest = errors.New("bad request")
 
 // entry is a value under its name, or without one a value of a list.
 type entry struct {
@@ -34,10 +43,15 @@ type entry struct {
 }
 
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
-	d, err := state.Read(r.Context(), s.Environment.State, func(v *state.View) (detail, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), detailTimeout)
+	defer cancel()
+
+	d, err := state.Read(ctx, s.Environment.State, func(v *state.View) (detail, error) {
 		unit := r.FormValue("unit")
 		run := r.FormValue("run")
 		switch {
+		case (unit != "" || run != "") && !charm.IsUnit(unit):
+			return detail{}, fmt.Errorf("%q is not a unit's name: %w", unit, errBadRequest)
 		case run != "":
 			return readRun(v, unit, run)
 		case unit != "":
@@ -46,15 +60,19 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 
 		return readOfStatus(v, r.FormValue("service"), r.FormValue("relation"))
 	})
-	if err != nil {
-		http.Error(w,
-			err.Error(), map[bool]int{
-				true:  http.StatusNotFound,
-				false: http.StatusServiceUnavailable,
-			}[errors.Is(err, state.ErrNotFound)])
-		return
+	switch {
+	case errors.Is(err, errBadRequest):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case errors.Is(err, state.ErrNotFound):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil && ctx.Err() != nil:
+		http.Error(w, "the store has not answered for "+detailTimeout.String()+": nothing can be read just now",
+			http.StatusServiceUnavailable)
+	case err != nil:
+		http.Error(w, "cannot read the store just now: "+err.Error(), http.StatusServiceUnavailable)
+	default:
+		s.write(w, "detail", d)
 	}
-	s.write(w, "detail", d)
 }
 
 // readRun reads what a hook has written, too.
@@ -81,8 +99,19 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	runs, err := v.HookRuns(name)
 	slices.Reverse(runs)
 	u.HideSettings()
-	u.Hooks = nil // they stand in a table
-	return detail{Title: name, Unit: name, Shown: &u, Runs: runs, Facts: newEntries(u)}, err
+
+	d := detail{Title: name, Unit: name, Shown: &u, Runs: runs}
+	for _, r := range u.Relations {
+		d.Relations = append(d.Relations, entry{
+			Name:  fmt.Sprintf("%s, with %s", r.Endpoint, r.Service),
+			Below: newEntries(r),
+		})
+	}
+
+	u.Hooks = nil     // they stand in a table
+	u.Relations = nil // they stand above the rest
+	d.Facts = newEntries(u)
+	return d, err
 }
 
 // readOfStatus reads a service, or a relation and what is said there.

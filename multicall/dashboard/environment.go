@@ -33,7 +33,7 @@ func templateFunctions() template.FuncMap {
 		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
 		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
-		"lower": strings.ToLower, "isUnit": charm.IsUnit, "steps": splitSteps,
+		"lower": strings.ToLower, "any": func(t time.Time) bool { return !t.IsZero() }, "isUnit": charm.IsUnit, "steps": splitSteps,
 	}
 }
 
@@ -41,14 +41,15 @@ func templateFunctions() template.FuncMap {
 type liveEnvironment struct {
 	*server
 	status status.Status
-	rows   rows // but for hooks
-	runs   rows // hooks in the timeline
+	rows   rows                 // but for hooks
+	runs   rows                 // hooks in the timeline
+	first  map[string]time.Time // by unit: when the first hook of the timeline began
 	feed   *state.Feed
 	stop   context.CancelFunc // of what fills the feed; nil: nothing does
 }
 
 func newLiveEnvironment(s *server) *liveEnvironment {
-	e := &liveEnvironment{server: s, runs: rows{}, feed: state.NewFeed()}
+	e := &liveEnvironment{server: s, runs: rows{}, first: map[string]time.Time{}, feed: state.NewFeed()}
 	e.feed.Invalidate()
 	return e
 }
@@ -57,6 +58,16 @@ func (e *liveEnvironment) close() {
 	if e.stop != nil {
 		e.stop()
 	}
+}
+
+func (e *liveEnvironment) ask(ctx context.Context) error { return e.askEnvironment(ctx) }
+
+// askEnvironment returns once the environment's store has answered.
+func (s *server) askEnvironment(ctx context.Context) error {
+	return s.Environment.State.View(ctx, func(v *state.View) error {
+		_, err := v.Revision()
+		return err
+	})
 }
 
 func (e *liveEnvironment) await(ctx context.Context) error {
@@ -75,11 +86,9 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	var revision int64
 	err := e.Environment.State.View(ctx, func(v *state.View) (err error) {
 		if changes.All {
-			if e.status, err = status.Read(v, options); err == nil {
-				err = e.readRuns(v)
-			}
-		} else if units, changes.All, err = e.status.Refresh(v, options, changes.Changes); err == nil {
-			err = e.refreshRuns(v, changes.Changes)
+			err = e.readAll(v, options)
+		} else {
+			units, changes.All, err = e.refresh(v, options, changes.Changes)
 		}
 		if err != nil {
 			return err
@@ -127,26 +136,48 @@ func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 	return nil
 }
 
-func (e *liveEnvironment) readRuns(v *state.View) error {
+func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err error) {
+	e.status, err = status.Read(v, options)
+	if err != nil {
+		return err
+	}
+
 	recent, err := v.RecentHookRuns(time.Now().Add(-time.Hour))
 	for unit, runs := range recent {
 		e.putRuns(unit, runs)
 	}
+
 	return err
 }
 
-func (e *liveEnvironment) refreshRuns(v *state.View, changes []state.KeyChange) error {
-	for _, c := range changes {
-		if unit, ok := state.HistoryOf(c.Key); ok {
-			runs, err := v.HookRuns(unit)
-			if err != nil {
-				return err
-			}
-			e.putRuns(unit, runs)
-		}
+// refresh reads what changes concern, and returns the units among that; all is true where everything must be
+// drawn again.
+func (e *liveEnvironment) refresh(
+	v *state.View,
+	options status.Options,
+	changes []state.KeyChange,
+) (units []string, all bool, err error) {
+	units, all, err = e.status.Refresh(v, options, changes)
+	if err != nil {
+		return nil, false, err
 	}
 
-	return nil
+	for _, c := range changes {
+		unit, ok := state.HistoryOf(c.Key)
+		if !ok {
+			continue
+		}
+
+		runs, err := v.HookRuns(unit)
+		if err != nil {
+			return nil, false, err
+		}
+
+		e.putRuns(unit, runs)
+		units = append(units, unit) // its first hook gives it a lane
+	}
+
+	return units, all, nil
 }
 
 // runView is a hook in the timeline; Run is nil while it runs.
@@ -156,13 +187,17 @@ type runView struct {
 	From, Took     float64 // in seconds
 }
 
-// shortestDrawn is the least width of a hook, in seconds: a browser draws nothing, and takes no
-// click, where the width is 0.
+// shortestDrawn is the least width of a hook, in seconds: where the width is 0 a browser draws nothing, and
+// takes no click. The stroke of the rectangle makes it as wide as a finger finds.
 const shortestDrawn = 0.01
 
 // putRuns shows hooks in the timeline: of each unit as many as are remembered.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
+		if first, ok := e.first[unit]; !ok || r.Started.Before(first) {
+			e.first[unit] = r.Started
+		}
+
 		v := runView{
 			ID: fmt.Sprintf("run/%s/%d", unit, r.Seq%state.MaxHookRuns), Unit: unit, Name: r.Hook, Run: &r,
 			From: r.Started.Sub(e.began).Seconds(),
@@ -208,7 +243,9 @@ func (e *liveEnvironment) putUnits(names []string) {
 		view := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
 		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
-		e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
+		if _, ran := e.first[name]; ran || u.Running != nil {
+			e.rows.put("lanes", "env/lane/"+name, order, e.render("lane", view))
+		}
 
 		if r := u.Running; r != nil {
 			// Beyond the present.
@@ -259,8 +296,12 @@ func (e *liveEnvironment) putOthers() {
 		provider, consumer := r.Ends()
 		g.lines = append(g.lines, [2]string{views[consumer].box(), views[provider].box()})
 
+		list := "relations"
+		if r.State() == state.RelationError {
+			list = "failing" // above the boxes, so that nothing hides it
+		}
 		e.rows.put(
-			"relations",
+			list,
 			"env/relation/"+id,
 			id,
 			e.render("relation", map[string]any{
@@ -286,12 +327,43 @@ func (e *liveEnvironment) putOthers() {
 	}
 
 	e.rows.put("summary", "env/summary", "", e.render("summary", total))
+	e.putTimeline()
+	e.putAttention()
 	if p := e.status.Provisioner; p != nil {
 		e.rows.put("notes", "env/provisioner", "", e.render("provisioner", p))
 	}
 	if damage := e.status.Damage; len(damage) > 0 {
 		e.rows.put("notes", "env/damage", "", e.render("damage", damage))
 	}
+}
+
+// putTimeline tells the timeline where it begins, and how many units have no lane in it.
+func (e *liveEnvironment) putTimeline() {
+	var first time.Time // zero: nothing has run
+	quiet := 0
+
+	for _, s := range e.status.Services {
+		for name, u := range s.Units {
+			began, ran := e.first[name]
+			if u.Running != nil && (!ran || u.Running.Since.Before(began)) {
+				began, ran = u.Running.Since, true
+			}
+			if !ran {
+				quiet++
+				continue
+			}
+
+			if first.IsZero() || began.Before(first) {
+				first = began
+			}
+		}
+	}
+
+	e.rows.put("timeline", "env/timeline", "", e.render("timeline", map[string]any{
+		"First": first.Sub(e.began).Seconds(),
+		"Any":   !first.IsZero(),
+		"Quiet": quiet,
+	}))
 }
 
 // box names the service on whose box it stands: its own, or its first principal's.

@@ -14,6 +14,8 @@ type Fleet struct {
 	Read func(ctx context.Context) (view FleetView, revision int64, err error)
 	// Await blocks until something has changed after that.
 	Await func(ctx context.Context, revision int64) error
+	// Ask returns once the store has answered.
+	Ask func(ctx context.Context) error
 }
 
 // FleetView has boot servers as they are at one time.
@@ -35,6 +37,8 @@ type liveFleet struct {
 }
 
 func (f *liveFleet) close() {}
+
+func (f *liveFleet) ask(ctx context.Context) error { return f.Fleet.Ask(ctx) }
 
 func (f *liveFleet) await(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) }
 

@@ -30,6 +30,8 @@ func newLiveLog(s *server, r *http.Request) *liveLog {
 
 func (t *liveLog) close() {}
 
+func (t *liveLog) ask(ctx context.Context) error { return t.askEnvironment(ctx) }
+
 func (t *liveLog) await(ctx context.Context) error {
 	return t.Environment.State.Await(ctx, t.revision, state.WatchLogs())
 }

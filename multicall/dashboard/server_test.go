@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,9 @@ func (s *stream) next(name string, data any) {
 			got = event
 		}
 		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			if got == "pulse" && name != "pulse" {
+				continue
+			}
 			if err := json.Unmarshal([]byte(text), data); err != nil || got != name {
 				s.t.Fatalf("event %q, want %q: %v", got, name, err)
 			}
@@ -224,7 +228,8 @@ func TestOneChangeOfAThousandUnits(t *testing.T) {
 			switch {
 			case r.ID == "env/unit/"+unit:
 				units++
-			case r.ID != "env/service/wordpress" && r.ID != "env/summary" && r.ID != "env/relation/relation-1" && !strings.HasPrefix(r.ID, "run/"+unit+"/"):
+			case r.ID != "env/service/wordpress" && r.ID != "env/summary" && r.ID != "env/relation/relation-1" &&
+				!strings.HasPrefix(r.ID, "env/attention/") && r.ID != "env/lane/"+unit && r.ID != "env/timeline" && !strings.HasPrefix(r.ID, "run/"+unit+"/"):
 				t.Errorf("%s: %s is sent, too", tt.what, r.ID)
 			}
 			if r.HTML == page[r.ID].HTML {
@@ -239,6 +244,171 @@ func TestOneChangeOfAThousandUnits(t *testing.T) {
 			t.Errorf("%s: %d bytes are sent, at most 2048", tt.what, events.bytes)
 		}
 		t.Logf("%s: %d bytes, %d keys read", tt.what, events.bytes, read.take())
+	}
+}
+
+// A store that hangs is told within ten seconds, though nothing is read meanwhile, and so is that it is back. A click
+// is answered.
+func TestHangs(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	hung := &hungStore{}
+	shared := statetest.ShareWrapped(st, func(s store.Store) store.Store {
+		hung.Store = s
+		return hung
+	})
+	h := serveEnvironment(t, shared)
+	events := openStream(t, h.URL+"/environment")
+	readUntil(t, events, "env/unit/", 2)
+
+	hung.hang()
+	var p pulse
+	for events.next("pulse", &p); p.Answered; events.next("pulse", &p) {
+	}
+	if !strings.Contains(p.Why, "has not answered") {
+		t.Errorf("%+v", p)
+	}
+
+	resp, err := http.Get(h.URL + "/detail?unit=mysql/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "the store has not answered") {
+		t.Errorf("%s %s", resp.Status, text)
+	}
+
+	hung.answer()
+	for events.next("pulse", &p); !p.Answered; events.next("pulse", &p) {
+	}
+}
+
+// hungStore is one that does not answer for a time.
+type hungStore struct {
+	store.Store
+	mu   sync.Mutex
+	gate chan struct{} // closed when it answers again; nil: it does
+}
+
+func (h *hungStore) hang() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gate = make(chan struct{})
+}
+
+func (h *hungStore) answer() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.gate)
+	h.gate = nil
+}
+
+func (h *hungStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	h.mu.Lock()
+	gate := h.gate
+	h.mu.Unlock()
+
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+
+	return h.Store.Snapshot(ctx)
+}
+
+// What needs an operator stands first: with the reason, since when, and the commands; a thousand lost units are
+// twenty rows. All of a page is sent compressed.
+func TestAttention(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 30)
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	statetest.Session(t, st, state.UnitAgent("mysql/7"))
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		f := &state.Failure{Message: "exit 1", Stderr: "no space left", Hook: state.Hook{Name: "install"}, Since: since}
+		u, err := tx.Unit("mysql/7")
+		if err == nil {
+			err = tx.SetMachineStatus(u.Machine, state.MachineRunning, "")
+		}
+		if err != nil {
+			return err
+		}
+		return tx.PutWorkflow("mysql/7", state.Workflow{State: "install-error", Failure: f})
+	})
+	h := serveEnvironment(t, st)
+	page := readUntil(t, openStream(t, h.URL+"/environment"), "env/unit/", 30)
+
+	first := page["env/attention/00"].HTML
+	for _, want := range []string{
+		`href="#unit=mysql%2f7"`, "install: exit 1", `datetime="2026-01-02T03:04:05Z"`,
+		`data-copy="juju resolved --retry mysql/7"`,
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %s in %s", want, first)
+		}
+	}
+
+	// All others say that they are blocked; the machine whose agent is gone is the last.
+	statetest.Update(t, st, func(tx *state.Tx) (err error) {
+		for i := range 30 {
+			unit := fmt.Sprint("mysql/", i)
+			err = errors.Join(err, tx.SetUnitStatus(unit, state.WorkloadStatus{Status: "blocked", Message: "no database"}))
+		}
+		return err
+	})
+	rows := readUntil(t, openStream(t, h.URL+"/environment"), "env/attention/", maxAttention+1)
+	if more := rows["env/attention/more"].HTML; !strings.Contains(more, "and 11 more") {
+		t.Errorf("%s", more)
+	}
+
+	request, err := http.NewRequest(http.MethodGet, h.URL+"/environment", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "gzip") // so that the client leaves it as it comes
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	unpacked, err := gzip.NewReader(resp.Body)
+	if err != nil || resp.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatal(resp.Header, err)
+	}
+	begin := make([]byte, len("event: page"))
+	if _, err := io.ReadFull(unpacked, begin); err != nil || string(begin) != "event: page" {
+		t.Errorf("%q %v", begin, err)
+	}
+}
+
+// A click on what cannot be, or is not there, is answered as such.
+func TestDetailRefuses(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Pair(t, st)
+	h := serveEnvironment(t, st)
+	for query, code := range map[string]int{
+		"unit=mysql/0":        http.StatusOK,
+		"unit=mysql/7":        http.StatusNotFound,
+		"unit=MySQL":          http.StatusBadRequest,
+		"unit=../../etc":      http.StatusBadRequest,
+		"run=1":               http.StatusBadRequest,
+		"unit=mysql/0&run=99": http.StatusNotFound,
+		"service=none":        http.StatusNotFound,
+		"relation=relation-9": http.StatusNotFound,
+	} {
+		t.Run(query, func(t *testing.T) {
+			resp, err := http.Get(h.URL + "/detail?" + query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != code {
+				t.Errorf("%s, want %d", resp.Status, code)
+			}
+		})
 	}
 }
 
@@ -393,6 +563,7 @@ func TestFleet(t *testing.T) {
 			table.Add(console.Red, "1", bar, "failed")
 			return FleetView{Facts: [][2]string{{"state", "updating"}}, Steps: []string{"etcd", "serf", "cke"}, Tables: []FleetTable{{"Servers", table}}}, 1, nil
 		},
+		Ask: func(context.Context) error { return nil },
 		Await: func(ctx context.Context, _ int64) error {
 			select {
 			case <-changed:
@@ -421,19 +592,22 @@ func TestFleet(t *testing.T) {
 // Without the link there is no cookie, without the cookie nothing, and nothing under another host's name.
 func TestGuard(t *testing.T) {
 	g := newGuard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }), "8080")
-	cookie := &http.Cookie{Name: "bijou-dashboard-8080", Value: g.session}
+	g.sessions["let in"] = true
+	first, next := g.token, ""
+	g.used = func(token string) { next = token }
+	cookie := &http.Cookie{Name: "bijou-dashboard-8080", Value: "let in"}
 	for _, tt := range []struct {
 		method, path, host string
 		cookie             *http.Cookie
 		code               int
 		text               string
 	}{
-		{"GET", "/", "127.0.0.1:8080", nil, 403, "open the link"},
-		{"GET", "/?token=guessed", "127.0.0.1:8080", nil, 403, "open the link"},
-		{"GET", "/?token=", "127.0.0.1:8080", nil, 403, "open the link"},
-		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name, Value: g.token}, 403, "open the link"},
-		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name}, 403, "open the link"},
-		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: "bijou-dashboard-8081", Value: g.session}, 403, "open the link"},
+		{"GET", "/", "127.0.0.1:8080", nil, 403, "open the last link"},
+		{"GET", "/?token=guessed", "127.0.0.1:8080", nil, 403, "open the last link"},
+		{"GET", "/?token=", "127.0.0.1:8080", nil, 403, "open the last link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name, Value: g.token}, 403, "open the last link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: cookie.Name}, 403, "open the last link"},
+		{"GET", "/", "127.0.0.1:8080", &http.Cookie{Name: "bijou-dashboard-8081", Value: "let in"}, 403, "open the last link"},
 		{"GET", "/?token=" + g.token, "evil.example:8080", nil, 421, "localhost"},
 		{"GET", "/", "evil.example", cookie, 421, "localhost"},
 		{"GET", "/", "127.0.0.1.evil.example:8080", cookie, 421, "localhost"},
@@ -441,7 +615,10 @@ func TestGuard(t *testing.T) {
 		{"GET", "/", "", cookie, 421, "localhost"},
 		{"POST", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
 		{"DELETE", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
+		{"HEAD", "/?token=" + g.token, "127.0.0.1:8080", nil, 403, ""}, // uses nothing up
 		{"GET", "/?token=" + g.token, "127.0.0.1:8080", nil, 200, `content="0;url=/"`},
+		{"GET", "/?token=" + g.token, "127.0.0.1:8080", nil, 403, "this link was used already"},
+		{"GET", "/?token=" + g.token, "127.0.0.1:8080", cookie, 200, `content="0;url=/"`}, // by a browser that is in
 		{"GET", "/", "127.0.0.1:8080", cookie, 200, "the page"},
 		{"GET", "/log", "localhost:9999", cookie, 200, "the page"}, // through ssh -L
 		{"GET", "/", "[::1]:8080", cookie, 200, "the page"},
@@ -456,17 +633,17 @@ func TestGuard(t *testing.T) {
 		}
 		checkHeaders(t, w.Header())
 		given := w.Result().Cookies()
-		if want := strings.Contains(tt.text, "url=/"); (len(given) > 0) != want {
+		if want := strings.Contains(tt.text, "url=/") && tt.cookie == nil; (len(given) > 0) != want {
 			t.Errorf("%s %s of %s: cookies %v", tt.method, tt.path, tt.host, given)
 		}
 		for _, c := range given {
-			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Name != cookie.Name || c.Value != g.session || c.Domain != "" {
+			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Name != cookie.Name || !g.sessions[c.Value] || c.Value == "let in" || c.Domain != "" {
 				t.Errorf("cookie %+v", c)
 			}
 		}
 	}
-	if other := newGuard(nil, "8080"); other.token == g.token || other.session == g.session || g.token == g.session || len(g.token) < 20 {
-		t.Errorf("tokens %+v", other)
+	if next == "" || next == first || next != g.token || len(next) < 20 {
+		t.Errorf("the next link has the token %q, after %q", next, first)
 	}
 }
 

@@ -3,11 +3,14 @@ package dashboard
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/state/backoff"
@@ -16,7 +19,6 @@ import (
 const (
 	settleInterval    = 100 * time.Millisecond // for changes that come together
 	awayRetryInterval = time.Second
-	heartbeatInterval = 15 * time.Second // without it nobody notices that a browser is gone
 	writeTimeout      = 10 * time.Second
 )
 
@@ -41,42 +43,105 @@ type live interface {
 	read(ctx context.Context) (rows, error)
 	// await blocks until they may have changed since.
 	await(ctx context.Context) error
+	// ask returns once the store has answered, and why it has not.
+	ask(ctx context.Context) error
 	close()
 }
 
+// reading is what one read has found.
+type reading struct {
+	rows rows
+	err  error
+}
+
+// readOn reads a part of the page whenever it may have changed, until ctx is done, and closes the channel.
+func readOn(ctx context.Context, l live) <-chan reading {
+	readings := make(chan reading)
+
+	go func() {
+		defer close(readings)
+		defer l.close()
+
+		for ctx.Err() == nil {
+			began := time.Now()
+			found, err := l.read(ctx)
+			took := time.Since(began)
+
+			select {
+			case readings <- reading{found, err}:
+			case <-ctx.Done():
+				return
+			}
+
+			// A flood leaves most of the machine to others.
+			_ = backoff.Sleep(ctx, max(settleInterval, 4*took))
+			if err != nil || l.await(ctx) != nil {
+				_ = backoff.Sleep(ctx, awayRetryInterval)
+			}
+		}
+	}()
+
+	return readings
+}
+
 // stream sends server-sent events: all rows in one "page", and then in "rows" those that change, in
-// the order of their ids. A store that is away is waited for.
+// the order of their ids. A store that is away is waited for; meanwhile, and as long as nothing changes, a "pulse"
+// says whether it answers.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
-	defer l.close()
-	w.Header().Set("Content-Type", "text/event-stream")
-	name, sent := "page", rows{}
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
 
-	for err := error(nil); err == nil && r.Context().Err() == nil; {
-		began := time.Now()
-		now, rerr := l.read(r.Context())
-		if rerr != nil {
-			now = maps.Clone(sent)
-			now.put("notes", "away", "", s.render("away", rerr.Error()))
-		}
-
-		changed := differences(sent, now)
-		switch {
-		case name == "page":
-			err = sendEvent(w, name, map[string]any{"now": time.Now().UnixMilli(), "rows": changed})
-		case len(changed) > 0:
-			err = sendEvent(w, name, changed)
-		default:
-			err = sendEvent(w, "beat", nil)
-		}
-
-		name, sent = "rows", maps.Clone(now)
-		// A flood leaves most of the machine to others.
-		_ = backoff.Sleep(r.Context(), max(settleInterval, 4*time.Since(began)))
-		ctx, stop := context.WithTimeout(r.Context(), heartbeatInterval)
-		if rerr != nil || l.await(ctx) != nil && ctx.Err() == nil {
-			_ = backoff.Sleep(ctx, awayRetryInterval)
-		}
+	readings := readOn(ctx, l)
+	pulses := takePulses(ctx, l.ask)
+	defer func() {
 		stop()
+		for range readings { // until its reader has ended
+		}
+		for range pulses {
+		}
+	}()
+
+	events := newEventWriter(w, r)
+	sent, name := rows{}, "page"
+
+	for {
+		var err error
+
+		select {
+		case p, ok := <-pulses:
+			if !ok {
+				return
+			}
+			err = events.send("pulse", p)
+		case got, ok := <-readings:
+			if !ok {
+				return
+			}
+
+			found := got.rows
+			if got.err != nil {
+				found = maps.Clone(sent)
+				found.put("notes", "away", "", s.render("away", got.err.Error()))
+			}
+
+			changed := differences(sent, found)
+			sent = maps.Clone(found)
+			switch {
+			case name == "page":
+				err = events.send(name, map[string]any{
+					"now":      time.Now().UnixMilli(),
+					"answered": got.err == nil,
+					"rows":     changed,
+				})
+			case len(changed) > 0:
+				err = events.send(name, changed)
+			}
+			name = "rows"
+		}
+
+		if err != nil {
+			return
+		}
 	}
 }
 
@@ -99,7 +164,35 @@ func differences(old, now rows) []row {
 	return changed
 }
 
-func sendEvent(w http.ResponseWriter, name string, data any) error {
+// eventWriter sends server-sent events, compressed where the browser can read that.
+type eventWriter struct {
+	w       io.Writer
+	flush   func() error
+	control *http.ResponseController
+}
+
+func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Vary", "Accept-Encoding")
+	e := &eventWriter{w: w, control: http.NewResponseController(w)}
+	e.flush = e.control.Flush
+
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		e.w = packed
+		e.flush = func() error {
+			if err := packed.Flush(); err != nil {
+				return err
+			}
+			return e.control.Flush()
+		}
+	}
+
+	return e
+}
+
+func (e *eventWriter) send(name string, data any) error {
 	text := bytes.NewBufferString("event: " + name + "\ndata: ")
 	encoder := json.NewEncoder(text)
 	encoder.SetEscapeHTML(false) // it is read by a parser of JSON only
@@ -108,11 +201,10 @@ func sendEvent(w http.ResponseWriter, name string, data any) error {
 	}
 
 	text.WriteString("\n")
-	c := http.NewResponseController(w)
-	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set there is none
-	if _, err := w.Write(text.Bytes()); err != nil {
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set there is none
+	if _, err := e.w.Write(text.Bytes()); err != nil {
 		return err
 	}
 
-	return c.Flush()
+	return e.flush()
 }

@@ -61,7 +61,14 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	}
 
 	await := func(ctx context.Context, revision int64) error { return k.Await(ctx, revision, keyspace.Below("")) }
-	return &dashboard.Fleet{Read: read, Await: await}, nil
+	ask := func(ctx context.Context) error {
+		return k.View(ctx, func(v *keyspace.View) error {
+			_, err := v.Revision()
+			return err
+		})
+	}
+
+	return &dashboard.Fleet{Read: read, Await: await, Ask: ask}, nil
 }
 
 // maxShownEntries is how many updates, and deeds of operators, the page shows.

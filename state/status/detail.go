@@ -45,6 +45,7 @@ type UnitDetail struct {
 	Queue      []string           `json:"queue,omitempty" yaml:"queue,omitempty"` // what comes after that, as far as it is known
 	WaitsFor   string             `json:"waits-for,omitempty" yaml:"waits-for,omitempty"`
 	ToDo       []string           `json:"to-do,omitempty" yaml:"to-do,omitempty"` // for the operator
+	Advice     []Advice           `json:"-" yaml:"-"`                             // ToDo, by command and effect
 }
 
 // maxFailedLines is how many of a failed hook's last lines are shown.

@@ -48,21 +48,21 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	switch {
 	case m.State == state.MachineError:
 		d.waitFor("machine %s, which is in error: %s", d.Machine, m.Error)
-		d.advise("juju resolved %s has its start tried again", d.Machine)
+		d.advise(Advice{"juju resolved " + d.Machine, "has its start tried again"})
 	case m.State == state.MachinePending:
 		d.waitFor("machine %s, which is pending%s", d.Machine, strings.TrimSuffix(": "+m.Message, ": "))
 	case d.Machine == "":
 		d.waitFor("a machine")
 	case d.State == state.UnitDown:
 		d.waitFor("its agent, which is gone or cannot reach the store")
-		d.advise("juju start, on the host of machine %s; its agent.log says more", d.Machine)
+		d.advise(Advice{"juju start", "on the host of machine " + d.Machine + "; its agent.log says more"})
 	case d.Trouble != nil:
 		d.waitFor("its agent, which cannot go on: %s", text.FirstLine(d.Trouble.Message))
-		d.advise("see to what it says: the next try is at %s", formatLocal(d.Trouble.NextRetry))
+		d.advise(Advice{Effect: "see to what it says: the next try is at " + formatLocal(d.Trouble.NextRetry)})
 	case d.Running != nil:
 		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name,
 			formatLocal(d.Running.Since), d.Running.HeldBy())
-		d.advise("juju interrupt %s ends it, if it hangs", unit)
+		d.advise(Advice{"juju interrupt " + unit, "ends it, if it hangs"})
 	case e.Hook != "":
 		d.explainFailure(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)
 	case relation != "":
@@ -90,17 +90,42 @@ func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolve
 		byItself = ", or its retry at " + formatLocal(retry)
 	}
 	d.waitFor("your answer%s, after %s", byItself, why)
-	d.advise("juju debug-log --unit %s shows what it wrote", unit)
-	d.advise("juju resolved --retry %s runs it again", what)
-	d.advise("juju resolved %s counts it as done", what)
+	d.advise(Advice{"juju debug-log --unit " + unit, "shows what it wrote"})
+	d.advise(Advice{"juju resolved --retry " + what, "runs it again"})
+	d.advise(Advice{"juju resolved " + what, "counts it as done"})
 }
 
 func (d *UnitDetail) waitFor(format string, args ...any) {
 	d.WaitsFor = fmt.Sprintf(format, args...)
 }
 
-func (d *UnitDetail) advise(format string, args ...any) {
-	d.ToDo = append(d.ToDo, fmt.Sprintf(format, args...))
+// Advice is what an operator can type, and what that does.
+type Advice struct{ Command, Effect string }
+
+// String returns both as one sentence.
+func (a Advice) String() string { return strings.TrimSpace(a.Command + " " + a.Effect) }
+
+// Explain says what a unit waits for, and what an operator can do about it. It returns "" for a unit that
+// waits for nothing.
+func Explain(name string, u Unit, m Machine) (waitsFor string, toDo []Advice) {
+	d := UnitDetail{
+		Machine:  u.Machine,
+		Life:     u.Life,
+		State:    u.State,
+		Workload: u.WorkloadInfo(),
+		Agent:    u.AgentInfo(),
+		Error:    u.Info,
+		Trouble:  u.Trouble,
+		Running:  u.Running,
+	}
+	d.explain(name, u, m)
+
+	return d.WaitsFor, d.Advice
+}
+
+func (d *UnitDetail) advise(a Advice) {
+	d.Advice = append(d.Advice, a)
+	d.ToDo = append(d.ToDo, a.String())
 }
 
 func formatLocal(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -20,19 +20,20 @@ function putRow(row) {
   if (!row.html || !list) { if (old) old.remove(); return; }
   const el = parse(row.html, list);
   el.dataset.order = row.order || '';
-  el.querySelectorAll('time[datetime]').forEach(age);
+  el.dataset.sort = sortKey(el, list);
+  el.querySelectorAll('time[datetime]').forEach(setTitle);
   const focused = old && old.contains(document.activeElement);
-  if (old && old.parentElement === list && old.dataset.order === el.dataset.order) {
+  if (old && old.parentElement === list && old.dataset.order === el.dataset.order && old.dataset.sort === el.dataset.sort) {
     old.replaceWith(el);
   } else {
     if (old) old.remove();
     let after = list.lastElementChild;
-    while (after && after.dataset.order > el.dataset.order) after = after.previousElementSibling;
+    while (after && compareRows(after, el) > 0) after = after.previousElementSibling;
     list.insertBefore(el, after ? after.nextElementSibling : list.firstElementChild);
   }
   if (focused) (el.matches('a') ? el : el.querySelector('a') || el).focus();
   if (row.list === 'units' || row.list === 'lanes') filterRow(el);
-  if (row.list === 'lanes') zoomLane(el.querySelector('svg'));
+  if (row.list === 'lanes') watchLane(el);
 }
 
 function putRows(rows) {
@@ -40,6 +41,47 @@ function putRows(rows) {
   drawLines();
   refreshDetail(rows);
 }
+
+// ---- tables are sorted by a click on a heading; a third click leaves the order to the server
+
+const sorting = new Map(); // from a table's body to { column, direction }
+const collator = new Intl.Collator([], { numeric: true });
+
+function sortKey(el, list) {
+  const by = sorting.get(list.id);
+  const cell = by && el.children[by.column];
+  const time = cell && cell.querySelector('time[datetime]');
+  return time ? time.dateTime : cell ? cell.textContent : '';
+}
+
+function compareRows(a, b) {
+  const by = sorting.get(a.parentElement.id);
+  const order = by ? collator.compare(a.dataset.sort, b.dataset.sort) * by.direction : 0;
+  return order || (a.dataset.order < b.dataset.order ? -1 : a.dataset.order > b.dataset.order ? 1 : 0);
+}
+
+function sortBy(heading) {
+  const list = heading.closest('table').tBodies[0], column = heading.cellIndex;
+  const old = sorting.get(list.id);
+  const direction = !old || old.column !== column ? 1 : old.direction === 1 ? -1 : 0;
+  if (direction) sorting.set(list.id, { column, direction }); else sorting.delete(list.id);
+  heading.closest('tr').querySelectorAll('th').forEach(th => th.removeAttribute('aria-sort'));
+  if (direction) heading.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
+  for (const el of list.children) el.dataset.sort = sortKey(el, list);
+  list.append(...[...list.children].sort(compareRows));
+}
+
+document.addEventListener('click', e => {
+  const heading = e.target.closest('main thead th');
+  if (heading) sortBy(heading);
+  const copy = e.target.closest('.copy');
+  if (copy) navigator.clipboard.writeText(copy.dataset.copy).then(() => { copy.textContent = 'copied'; }, () => { copy.textContent = 'cannot copy'; });
+  const filter = e.target.closest('[data-filter]');
+  if (filter) {
+    $('filter').value = $('filter').value === filter.dataset.filter ? '' : filter.dataset.filter;
+    $('filter').dispatchEvent(new Event('input'));
+  }
+});
 
 // ---- the diagram: boxes stand where the server has put them; a line leads from box to box
 
@@ -51,7 +93,7 @@ function drawLines() {
   const boxes = name => [...document.querySelectorAll('[data-service="' + CSS.escape(name) + '"]')];
   const rectangle = el => { const r = el.getBoundingClientRect(); return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top }; };
   const meeting = new Map();
-  const lines = [...svg.children].flatMap(el => {
+  const lines = [...svg.children, ...$('failing').children].flatMap(el => {
     let best = null; // of a subordinate that stands on several boxes
     for (const one of boxes(el.dataset.from)) for (const other of boxes(el.dataset.to)) {
       const a = rectangle(one.closest('.box')), b = rectangle(other.closest('.box'));
@@ -97,6 +139,7 @@ addEventListener('resize', drawLines);
 // ---- what comes from the server
 
 let streams = [];
+let log, retry;
 
 function listen(path, setUp) {
   const events = new EventSource(path);
@@ -106,21 +149,40 @@ function listen(path, setUp) {
     skew = page.now - Date.now();
     setUp();
     putRows(page.rows);
-    setLive(true);
+    page.answered ? setLive() : setStale('the store cannot be read');
   });
   events.addEventListener('rows', e => {
-    putRows(JSON.parse(e.data));
+    const rows = JSON.parse(e.data);
+    putRows(rows);
     drawSoon(); // or a new hook would stand beyond the lane's end until the next second
+    if (!rows.some(r => r.id === 'away' && r.html)) setLive();
   });
-  events.onerror = () => setLive(false);
+  events.addEventListener('pulse', e => {
+    const pulse = JSON.parse(e.data);
+    skew = pulse.now - Date.now();
+    pulse.answered ? setLive() : setStale('the store does not answer: ' + pulse.why);
+  });
+  events.onerror = () => explainError(events);
   return events;
 }
 
+// explainError says why there is no connection. A browser tries again by itself, but not after an answer
+// that is a refusal.
+async function explainError(events) {
+  const closed = events.readyState === EventSource.CLOSED;
+  setStale('not connected: is the dashboard still running?');
+  if (!closed) return;
+  const answer = await fetch('/', { method: 'HEAD' }).catch(() => null);
+  if (answer && answer.status === 403) { setStale('the dashboard was started again: open the new link that it has printed'); return; }
+  clearTimeout(retry);
+  retry = setTimeout(connect, 3000);
+}
+
 const clear = selector => document.querySelectorAll(selector).forEach(el => el.remove());
-let log;
 
 // A browser has few connections to a server: what nobody sees has none.
 function connect() {
+  clearTimeout(retry);
   streams.forEach(s => s.close());
   streams = [];
   if (document.hidden) return;
@@ -133,16 +195,31 @@ function connect() {
 }
 
 function followLog() {
-  if (log) log.close();
+  if (log) { log.close(); streams = streams.filter(s => s !== log); }
   log = listen('/log?' + new URLSearchParams({ level: $('level').value, text: $('text').value }), () => clear('#log *'));
   const scroll = () => { if ($('following').checked) $('log').scrollTop = $('log').scrollHeight; };
   log.addEventListener('page', scroll);
   log.addEventListener('rows', scroll);
 }
 
-function setLive(yes) {
-  $('live').className = yes ? 'on' : 'off';
-  $('live').firstChild.textContent = yes ? 'live' : 'not connected: is the dashboard still running?';
+// ---- how old is what is shown; it is live only while the store answers
+
+const maxSilence = 12000; // ms: two questions to the store, and a little
+let answered = 0, trouble = 'connecting';
+
+function setLive() { answered = now(); trouble = ''; showLive(); }
+
+function setStale(why) { trouble = why; showLive(); }
+
+function showLive() {
+  const old = Math.round((now() - answered) / 1000);
+  const why = trouble || (now() - answered > maxSilence ? 'the dashboard says nothing' : '');
+  // While all is well the text changes with each answer only: an idle page should cost nothing.
+  const since = !answered ? '' : why ? ', as of ' + (old < 120 ? old + ' s' : Math.floor(old / 60) + ' min') + ' ago' : ', as of ' + new Date(answered - skew).toLocaleTimeString();
+  const text = (why || 'live') + since;
+  $('live').className = why ? (answered || why !== 'connecting' ? 'off' : '') : 'on';
+  document.body.classList.toggle('stale', why !== '' && answered > 0);
+  if ($('live').firstChild.textContent !== text) $('live').firstChild.textContent = text;
 }
 
 document.addEventListener('visibilitychange', connect);
@@ -159,27 +236,86 @@ function later(ms, f) {
   return () => { clearTimeout(timer); timer = setTimeout(f, ms); };
 }
 
-// ---- the timeline
+// ---- the timeline: from the first hook until now, or what was chosen
 
-const span = () => Number(document.querySelector('[name=zoom]:checked').value);
+let dragged = null; // the part that was chosen by dragging, in seconds since began
 
-function zoomLane(svg) {
+function shownWindow() {
+  if (dragged) return dragged;
   const to = (now() - began) / 1000;
-  svg.setAttribute('viewBox', [to - span(), 0, span(), 16].join(' '));
+  const chosen = Number(document.querySelector('[name=zoom]:checked').value);
+  const first = Number($('env/timeline')?.dataset.first ?? to - 3600);
+  return { from: chosen ? to - chosen : Math.min(to - 60, first - (to - first) / 50), to };
+}
+
+// Lanes that are scrolled away are not drawn: a thousand would keep a browser busy.
+const seen = new Set();
+const laneWatcher = new IntersectionObserver(all => {
+  for (const { target, isIntersecting } of all) isIntersecting ? seen.add(target) : seen.delete(target);
+  drawLanes();
+}, { rootMargin: '600px' });
+
+function watchLane(lane) { laneWatcher.observe(lane); zoomLane(lane, shownWindow()); }
+
+function zoomLane(lane, { from, to }) {
+  lane.querySelector('svg').setAttribute('viewBox', [from, 0, to - from, 16].join(' '));
+}
+
+function drawLanes() {
+  const shown = shownWindow();
+  for (const lane of seen) if (lane.isConnected) zoomLane(lane, shown); else { seen.delete(lane); laneWatcher.unobserve(lane); }
 }
 
 function drawAxis() {
   const axis = $('axis');
   if (!axis || document.hidden) return;
-  document.querySelectorAll('.lane:not([hidden]) svg').forEach(zoomLane);
+  drawLanes();
+  const { from, to } = shownWindow();
   const short = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
-  if (span() < 600) short.second = '2-digit';
+  if (to - from < 600) short.second = '2-digit';
   const marks = innerWidth < 720 ? 3 : 7;
-  axis.replaceChildren(...Array.from({ length: marks }, (_, i) => {
-    const mark = document.createElement('span');
-    mark.textContent = new Date(now() - span() * 1000 * (1 - i / (marks - 1))).toLocaleTimeString([], short);
-    return mark;
-  }));
+  const texts = Array.from({ length: marks }, (_, i) => new Date(began + 1000 * (from + (to - from) * i / (marks - 1))).toLocaleTimeString([], short));
+  if (axis.textContent === texts.join('')) return;
+  axis.replaceChildren(...texts.map(text => Object.assign(document.createElement('span'), { textContent: text })));
+}
+
+// A second of an hour is less than a pixel: the timeline moves by a few pixels at a time.
+let drawn = 0;
+function moveTimeline() {
+  const { from, to } = shownWindow();
+  if (!dragged && Date.now() - drawn < Math.min(20, (to - from) / 250) * 1000) return;
+  drawn = Date.now();
+  drawAxis();
+}
+
+function chooseWindow(part) {
+  dragged = part;
+  $('window').hidden = !part;
+  drawAxis();
+}
+
+// dragTimeline chooses the part of the timeline between where a button went down and where it came up.
+function dragTimeline() {
+  const lanes = $('lanes');
+  let start = null;
+  const at = x => {
+    const lane = lanes.querySelector('.lane svg');
+    const r = lane.getBoundingClientRect(), { from, to } = shownWindow();
+    return from + (to - from) * Math.min(1, Math.max(0, (x - r.left) / r.width));
+  };
+  lanes.addEventListener('pointerdown', e => { if (e.button === 0 && e.target.closest('.lane svg')) start = { x: e.clientX, at: at(e.clientX) }; });
+  lanes.addEventListener('dragstart', e => e.preventDefault());
+  addEventListener('pointerup', e => {
+    const begun = start;
+    start = null;
+    if (!begun || Math.abs(e.clientX - begun.x) < 8) return;
+    const end = at(e.clientX);
+    chooseWindow({ from: Math.min(begun.at, end), to: Math.max(begun.at, end) });
+    // What is under the pointer was not meant to be opened.
+    const swallow = click => { click.preventDefault(); click.stopPropagation(); };
+    addEventListener('click', swallow, { capture: true, once: true });
+    setTimeout(() => removeEventListener('click', swallow, { capture: true }), 0);
+  });
 }
 
 // ---- time
@@ -188,11 +324,19 @@ function age(el) {
   const s = Math.max(0, Math.round((now() - Date.parse(el.dateTime)) / 1000));
   const text = s < 60 ? s + ' s' : s < 3600 ? Math.floor(s / 60) + ' min' : s < 172800 ? Math.floor(s / 3600) + ' h' : Math.floor(s / 86400) + ' days';
   if (el.textContent !== text) el.textContent = text;
-  el.title = new Date(el.dateTime).toLocaleString();
 }
 
-setInterval(() => document.querySelectorAll('time[datetime]').forEach(age), 1000);
-setInterval(drawAxis, 1000);
+function setTitle(el) {
+  el.title = new Date(el.dateTime).toLocaleString();
+  age(el);
+}
+
+setInterval(() => {
+  if (document.hidden) return;
+  document.querySelectorAll('time[datetime]').forEach(age);
+  showLive();
+  moveTimeline();
+}, 1000);
 
 const drawSoon = later(50, drawAxis);
 
@@ -206,12 +350,13 @@ async function showDetail() {
   if (shown !== hash && !shown) opener = document.activeElement;
   const fresh = shown !== hash;
   shown = hash;
-  const answer = await fetch('/detail?' + hash).catch(() => null);
-  if (!answer || shown !== hash) return;
-  const text = await answer.text();
-  const body = $('detail-body'), top = body.scrollTop;
-  if (answer.ok) body.innerHTML = text; else { body.replaceChildren(document.createElement('p')); body.firstChild.textContent = text; }
-  body.querySelectorAll('time[datetime]').forEach(age);
+  const answer = await fetch('/detail?' + hash, { signal: AbortSignal.timeout(8000) }).catch(() => null);
+  if (shown !== hash) return;
+  const text = answer ? await answer.text() : 'This cannot be read: the dashboard does not answer. Is it still running?';
+  const body = $('detail-body'), top = body.scrollTop, unfolded = body.querySelector('details')?.open;
+  if (answer?.ok) body.innerHTML = text; else { body.replaceChildren(document.createElement('p')); body.firstChild.textContent = text; }
+  if (!fresh && unfolded && body.querySelector('details')) body.querySelector('details').open = true;
+  body.querySelectorAll('time[datetime]').forEach(setTitle);
   $('detail').hidden = false;
   document.querySelectorAll('.chosen').forEach(el => el.classList.remove('chosen'));
   document.querySelectorAll('a[href="#' + CSS.escape(hash) + '"]').forEach(el => el.classList.add('chosen'));
@@ -253,7 +398,9 @@ addEventListener('keydown', e => {
 });
 if ($('environment')) {
   $('filter').addEventListener('input', later(150, () => document.querySelectorAll('#units > tr, #lanes > div').forEach(filterRow)));
-  $('zoom').addEventListener('change', drawAxis);
+  $('zoom').addEventListener('change', () => chooseWindow(null));
+  $('unzoom').addEventListener('click', () => chooseWindow(null));
+  dragTimeline();
   $('level').addEventListener('change', followLog);
   $('text').addEventListener('input', later(300, followLog));
 }

@@ -115,6 +115,7 @@ func TestDashboard(t *testing.T) {
 	testDetails(b)
 	w.run("juju set db full=true")
 	b.await("the unit is in error, in words and colour", `document.querySelector('[id="env/unit/db/0"].error') && document.querySelector('.box.error[data-service=db]') && document.querySelector('#summary .tag.error')`)
+	testAttention(b)
 	b.await("the failed hook is red", `getComputedStyle(document.querySelector('.lane .error rect')).fill === getComputedStyle(document.querySelector('.box.error')).borderTopColor`)
 	b.picture("environment", true)
 	b.await("it stands within its lane", `(hook => hook.right < hook.lane)({right: document.querySelector('[id="runs/db/0"] .error:last-child rect').getBoundingClientRect().right, lane: document.querySelector('[id="env/lane/db/0"] svg').getBoundingClientRect().right})`)
@@ -124,13 +125,45 @@ func TestDashboard(t *testing.T) {
 	b.press(kb.Escape)
 	testLog(w, b)
 	w.run("juju set db full=false\njuju resolved --retry db/0")
+	b.await("nothing needs attention", `getComputedStyle(document.querySelector('#attention-card')).display === 'none'`)
 	b.await("it is mended", `document.querySelectorAll('#units tr.active').length === 8 && !document.querySelector('#units tr.error, .box.error')`)
 	w.run("juju remove-unit web/2")
 	b.await("a unit goes, with its lane and chip's unit", `!document.querySelector('[id="env/unit/web/2"]') && document.querySelectorAll('.lane').length === 6`)
 	testFleet(w, b)
 	b.check(base)
 	end()
-	b.await("it is gone", `document.querySelector('#live.off')`)
+	b.await("it is gone, and since when", `document.querySelector('#live.off') && document.querySelector('#live').innerText.includes('as of')`)
+
+	port := strings.TrimPrefix(strings.TrimSuffix(base, "/"), "http://127.0.0.1:")
+	_, end = w.serve("juju dashboard --listen 127.0.0.1:" + port)
+	b.await("another one on its port says what to do", `document.querySelector('#live').innerText.includes('open the new link')`)
+	end()
+}
+
+// testAttention finds what is wrong on top of the page, and sorts and filters the units.
+func testAttention(b *browser) {
+	b.t.Helper()
+	b.await("it needs attention, with the reason and what to type", `(row => row && row.innerText.includes('no space left') && row.querySelector('[data-copy="juju resolved --retry db/0"]'))(document.querySelector('#attention tr'))`)
+	if first := evaluate[bool](b, `document.querySelector('#attention-card').getBoundingClientRect().top < document.querySelector('#topology-card').getBoundingClientRect().top`); !first {
+		b.t.Error("it does not stand first")
+	}
+
+	b.click(`#summary [data-filter=error]`)
+	b.await("the count filters", `document.querySelectorAll('#units tr:not([hidden])').length === 1`)
+	b.click(`#summary [data-filter=error]`)
+	b.await("a second click shows all", `document.querySelectorAll('#units tr:not([hidden])').length === 8`)
+
+	names := `[...document.querySelectorAll('#units tr th a')].map(a => a.innerText).join(' ')`
+	before := evaluate[string](b, names)
+	b.click(`.units thead th:first-child`)
+	b.click(`.units thead th:first-child`)
+	if after := evaluate[string](b, names); !strings.HasPrefix(after, "web/2") || len(after) != len(before) {
+		b.t.Errorf("two clicks on the heading sort %q as %q", before, after)
+	}
+	b.click(`.units thead th:first-child`)
+	if after := evaluate[string](b, names); after != before {
+		b.t.Errorf("a third click leaves %q, not %q", after, before)
+	}
 }
 
 // testOneRow changes one unit, and sees what changes on the page.

@@ -58,6 +58,76 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Of a row that is needed whole the tail goes first, and what then does not fit stands below; columns that may be
+// left out make room for the last one, and only the cell of one column has its row's colour.
+func TestTableWholeRows(t *testing.T) {
+	table := NewTable("UNIT", "STATUS", "AGENT", "ADDRESS", "PORTS", "MESSAGE")
+	table.PaintOnly("STATUS")
+	table.Spare("AGENT", "ADDRESS", "PORTS")
+	table.Add("", "web/0", "active", "", "10.0.0.10", "80/tcp", "it serves, and goes on to do so for a long time")
+	table.AddWhole(Red, "; see: juju debug-log --unit web/1", "web/1", "error", "", "10.0.0.11", "", "start: exit code 1")
+	table.AddWhole(Red, "; see: more", "web/2", "error", "", "", "", "install: exit code 2: there is no room on the disk of this host")
+	for _, tc := range []struct {
+		width int
+		want  string
+	}{
+		{0, `
+UNIT   STATUS  ADDRESS    PORTS   MESSAGE
+web/0  active  10.0.0.10  80/tcp  it serves, and goes on to do so for a long time
+web/1  error   10.0.0.11          start: exit code 1; see: juju debug-log --unit web/1
+web/2  error                      install: exit code 2: there is no room on the disk of this host; see: more
+`},
+		{56, `
+UNIT   STATUS  ADDRESS    MESSAGE
+web/0  active  10.0.0.10  it serves, and goes on to do…
+web/1  error   10.0.0.11  start: exit code 1
+web/2  error
+    install: exit code 2: there is no room on the disk
+    of this host; see: more
+`},
+		{30, `
+UNIT   STATUS
+web/0  active
+    it serves, and goes on to…
+web/1  error
+    start: exit code 1; see:
+    juju debug-log --unit
+    web/1
+web/2  error
+    install: exit code 2:
+    there is no room on the
+    disk of this host; see:
+    more
+`},
+		{22, `
+UNIT   STATUS
+web/0  active
+    it serves, and…
+web/1  error
+    start: exit code
+    1; see: juju
+    debug-log --unit
+    web/1
+web/2  error
+    install: exit code
+    2: there is no
+    room on the disk
+    of this host
+`},
+	} {
+		var out, coloured strings.Builder
+		if err := errors.Join(table.WriteIn(&out, false, tc.width), table.WriteIn(&coloured, true, tc.width)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, "\n"+out.String()); diff != "" {
+			t.Errorf("in %d columns (-want +got):\n%s", tc.width, diff)
+		}
+		if !strings.Contains(coloured.String(), "web/1  "+Paint(Red, "error")) {
+			t.Errorf("in %d columns: %q", tc.width, coloured.String())
+		}
+	}
+}
+
 // What does not fit is cut between words, the last column first, which stands below its row where
 // little would be left; wide characters count twice.
 func TestTableFits(t *testing.T) {
@@ -74,8 +144,8 @@ func TestTableFits(t *testing.T) {
 			"b/10      error", "b/11      error  /a/path/without/any/space/that/goes/on"}},
 		{41, []string{"UNIT      STATE  MESSAGE", "blög/0    up     it waits for the…", "データ/0  up     準備ができていません準…",
 			"b/10      error", "b/11      error  /a/path/without/any/spa…"}},
-		{14, []string{"UNIT     STATE", "blög/0   up", "    it waits…", "データ…  up", "    準備がで…",
-			"b/10     error", "b/11     error", "    /a/path/w…"}},
+		{14, []string{"UNIT      STATE", "blög/0    up", "    it waits…", "データ/0  up", "    準備がで…",
+			"b/10      error", "b/11      error", "    /a/path/w…"}},
 	} {
 		var out strings.Builder
 		if err := table.WriteIn(&out, false, tc.width); err != nil {

@@ -15,23 +15,48 @@ import (
 type Table struct {
 	heading []string
 	rows    []row
+	painted string          // the heading of the column that rows' colours are for; "": whole rows
+	spare   map[string]bool // headings of columns that may be left out
 }
 
 type row struct {
 	cells  []string
 	colour Colour // "": none
+	tail   string // follows the last cell where there is room
+	whole  bool   // the last cell is not cut
 }
 
 // NewTable returns a table without rows.
-func NewTable(heading ...string) *Table { return &Table{heading: heading} }
+func NewTable(heading ...string) *Table { return &Table{heading: heading, spare: map[string]bool{}} }
+
+// PaintOnly limits the rows' colours to their cells of one column.
+func (t *Table) PaintOnly(heading string) { t.painted = heading }
+
+// Spare names columns that are left out where no row has a text in them, and on a terminal where the last
+// column would have little room, the last of them first.
+func (t *Table) Spare(headings ...string) {
+	for _, heading := range headings {
+		t.spare[heading] = true
+	}
+}
 
 // Add adds a row; colour "" is none.
 func (t *Table) Add(colour Colour, cells ...string) {
+	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour})
+}
+
+// AddWhole is Add for a row whose last cell is needed whole: what does not fit beside the others stands below
+// them, on as many lines as it takes. The tail follows that cell, and is the first that is left out.
+func (t *Table) AddWhole(colour Colour, tail string, cells ...string) {
+	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour, tail: text.Escape(tail), whole: true})
+}
+
+func escapeAll(cells []string) []string {
 	plain := make([]string, len(cells))
 	for i, cell := range cells {
 		plain[i] = text.Escape(cell)
 	}
-	t.rows = append(t.rows, row{cells: plain, colour: colour})
+	return plain
 }
 
 // Empty reports whether the table has no rows.
@@ -40,8 +65,16 @@ func (t *Table) Empty() bool { return len(t.rows) == 0 }
 // All yields the heading and then each row, with its colour.
 func (t *Table) All() iter.Seq2[Colour, []string] {
 	return func(yield func(Colour, []string) bool) {
-		for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
-			if !yield(r.colour, r.cells) {
+		if !yield("", t.heading) {
+			return
+		}
+
+		for _, r := range t.rows {
+			cells := slices.Clone(r.cells)
+			if len(cells) > 0 {
+				cells[len(cells)-1] += r.tail
+			}
+			if !yield(r.colour, cells) {
 				return
 			}
 		}
@@ -57,22 +90,25 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 }
 
 // WriteIn is Write in so many columns; 0: as many as it takes. What does not fit is cut, of the last
-// column first; where little of that would be left, it stands below its row.
+// column first; where little of that would be left, it stands below its row. The first column is never cut.
 func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	if t.Empty() {
 		return nil
 	}
 
-	widths := t.columnWidths(width)
+	t = t.withoutSpare(width)
+	l := layout{
+		columns:  len(t.heading),
+		widths:   t.columnWidths(width),
+		width:    width,
+		coloured: coloured,
+		painted:  slices.Index(t.heading, t.painted),
+	}
 	var b strings.Builder
-	writeRow(&b, row{cells: t.heading, colour: Bold}, widths, coloured)
+	l.writeLine(&b, row{cells: t.heading, colour: Bold}, -1)
 
 	for _, r := range t.rows {
-		writeRow(&b, r, widths, coloured)
-		if last := r.cells[len(r.cells)-1]; len(widths) < len(t.heading) && last != "" {
-			writeRow(&b, row{cells: []string{"  ", last}, colour: r.colour}, []int{2, width - 2 - columnGap},
-				coloured)
-		}
+		l.writeRow(&b, r)
 	}
 
 	_, err := io.WriteString(w, b.String())
@@ -82,21 +118,102 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 const (
 	columnGap    = 2
 	minLastWidth = 24
+	// belowIndent is how far in a last cell stands that is below its row.
+	belowIndent = 4
+	// maxBelowLines is how many lines a cell may take that is needed whole.
+	maxBelowLines = 4
 )
 
-// columnWidths has none for a last column that is to stand below its rows.
-func (t *Table) columnWidths(fit int) []int {
-	widths := make([]int, len(t.heading))
-	sum := -columnGap
+// LeftOut returns the headings of columns with texts for which so many columns of a terminal have no room.
+func (t *Table) LeftOut(width int) (headings []string) {
+	shown := t.withoutSpare(width).heading
+	for _, heading := range t.withoutSpare(0).heading {
+		if !slices.Contains(shown, heading) {
+			headings = append(headings, heading)
+		}
+	}
+	return headings
+}
+
+// withoutSpare returns the table that is shown: without the columns that may be left out and have no text, or
+// take the room of the last one.
+func (t *Table) withoutSpare(fit int) *Table {
+	if len(t.spare) == 0 {
+		return t
+	}
+
+	shown := t.without(func(i int) bool {
+		hasText := func(r row) bool { return i < len(r.cells) && r.cells[i] != "" }
+		return t.spare[t.heading[i]] && !slices.ContainsFunc(t.rows, hasText)
+	})
+
+	for fit > 0 {
+		widths, sum := shown.naturalWidths()
+		last := len(widths) - 1
+		spare := -1
+		for i, heading := range shown.heading {
+			if t.spare[heading] && i != last {
+				spare = i
+			}
+		}
+
+		if spare < 0 || sum <= fit || widths[last]-(sum-fit) >= minLastWidth {
+			break
+		}
+		shown = shown.without(func(i int) bool { return i == spare })
+	}
+
+	return shown
+}
+
+func (t *Table) without(left func(column int) bool) *Table {
+	shown := &Table{painted: t.painted, spare: t.spare, rows: slices.Clone(t.rows)}
+	for i := range shown.rows {
+		shown.rows[i].cells = nil
+	}
+
+	for column, heading := range t.heading {
+		if left(column) {
+			continue
+		}
+
+		shown.heading = append(shown.heading, heading)
+		for i, r := range t.rows {
+			if column < len(r.cells) {
+				shown.rows[i].cells = append(shown.rows[i].cells, r.cells[column])
+			}
+		}
+	}
+
+	return shown
+}
+
+// naturalWidths has each column's width if nothing is cut, and the sum with the gaps between them.
+func (t *Table) naturalWidths() (widths []int, sum int) {
+	widths = make([]int, len(t.heading))
+	sum = -columnGap
+	last := len(widths) - 1
+
 	for i := range widths {
-		for _, r := range append([]row{{cells: t.heading}}, t.rows...) {
+		widths[i] = uniseg.StringWidth(t.heading[i])
+		for _, r := range t.rows {
 			if i < len(r.cells) {
-				widths[i] = max(widths[i], uniseg.StringWidth(r.cells[i]))
+				width := uniseg.StringWidth(r.cells[i])
+				if i == last {
+					width += uniseg.StringWidth(r.tail)
+				}
+				widths[i] = max(widths[i], width)
 			}
 		}
 		sum += widths[i] + columnGap
 	}
 
+	return widths, sum
+}
+
+// columnWidths has none for a last column that is to stand below its rows.
+func (t *Table) columnWidths(fit int) []int {
+	widths, sum := t.naturalWidths()
 	last := len(widths) - 1
 	switch left := widths[last] - (sum - fit); {
 	case fit == 0 || left >= widths[last]:
@@ -107,31 +224,130 @@ func (t *Table) columnWidths(fit int) []int {
 	}
 
 	widths, sum = widths[:last], sum-widths[last]-columnGap
-	for ; sum > fit; sum-- {
-		i := slices.Index(widths, slices.Max(widths))
-		if widths[i] <= len(t.heading[i]) {
+	for ; sum > fit && last > 1; sum-- {
+		others := widths[1:]
+		i := slices.Index(others, slices.Max(others))
+		if others[i] <= len(t.heading[1+i]) {
 			break
 		}
-		widths[i]--
+		others[i]--
 	}
 
 	return widths
 }
 
-// writeRow puts the colour around the whole line, so that it does not count in the widths.
-func writeRow(b *strings.Builder, r row, widths []int, coloured bool) {
+// layout is how a table's rows are written.
+type layout struct {
+	columns  int
+	widths   []int // one less than columns: the last cells stand below their rows
+	width    int   // of the terminal; 0: nothing is cut
+	coloured bool
+	painted  int // the column that has the rows' colours; -1: all have
+}
+
+func (l layout) writeRow(b *strings.Builder, r row) {
+	if len(r.cells) < l.columns {
+		l.writeLine(b, r, l.painted)
+		return
+	}
+
+	end := l.columns - 1
+	last := r.cells[end]
+	fits := func(cell string) bool { return len(l.widths) == l.columns && uniseg.StringWidth(cell) <= l.widths[end] }
+	if fits(last + r.tail) {
+		last += r.tail
+	}
+
+	if fits(last) || !r.whole && len(l.widths) == l.columns {
+		r.cells = append(r.cells[:end:end], last)
+		l.writeLine(b, r, l.painted)
+		return
+	}
+
+	r.cells = r.cells[:end]
+	l.writeLine(b, r, l.painted)
+	for _, line := range l.foldBelow(r, last) {
+		line = strings.Repeat(" ", belowIndent) + line
+		if l.coloured && r.colour != "" && l.painted < 0 {
+			line = Paint(r.colour, line)
+		}
+		b.WriteString(line + "\n")
+	}
+}
+
+// foldBelow returns the lines of a last cell that stands below its row.
+func (l layout) foldBelow(r row, last string) []string {
+	room := l.width - belowIndent
+	if last == "" {
+		return nil
+	}
+	if !r.whole {
+		return []string{cutAtWord(last, room)}
+	}
+
+	lines := foldWords(last+r.tail, room)
+	if len(lines) > maxBelowLines {
+		lines = foldWords(last, room)
+	}
+	if len(lines) > maxBelowLines {
+		rest := strings.Join(lines[maxBelowLines-1:], " ")
+		lines = append(lines[:maxBelowLines-1], cutAtWord(rest, room))
+	}
+
+	return lines
+}
+
+// writeLine puts colours around the cells, so that they do not count in the widths; painted is the column
+// that has the row's, -1 for all of them.
+func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	var line strings.Builder
-	for i, cell := range r.cells[:min(len(r.cells), len(widths))] {
-		cell = cutAtWord(cell, widths[i])
-		line.WriteString(cell)
-		line.WriteString(strings.Repeat(" ", widths[i]-uniseg.StringWidth(cell)+columnGap))
+	gap := 0
+	for i, cell := range r.cells[:min(len(r.cells), len(l.widths))] {
+		cell = cutAtWord(cell, l.widths[i])
+		room := l.widths[i] - uniseg.StringWidth(cell) + columnGap
+		if cell == "" {
+			gap += room
+			continue
+		}
+
+		if l.coloured && r.colour != "" && i == painted {
+			cell = Paint(r.colour, cell)
+		}
+		line.WriteString(strings.Repeat(" ", gap) + cell)
+		gap = room
 	}
 
 	text := strings.TrimRight(line.String(), " ")
-	if coloured && r.colour != "" {
+	if l.coloured && r.colour != "" && painted < 0 {
 		text = Paint(r.colour, text)
 	}
 	b.WriteString(text + "\n")
+}
+
+// foldWords breaks a text between words into lines of at most that width; a longer word is broken.
+func foldWords(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && uniseg.StringWidth(line)+1+uniseg.StringWidth(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+
+		for uniseg.StringWidth(word) > width {
+			end, used := 0, 0
+			for g := uniseg.NewGraphemes(word); g.Next() && (end == 0 || used+g.Width() <= width); used += g.Width() {
+				_, end = g.Positions()
+			}
+			lines = append(lines, word[:end])
+			word = word[end:]
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+
+	if line == "" {
+		return lines
+	}
+	return append(lines, line)
 }
 
 // cutAtWord ends a text that is wider in an ellipsis, behind a word if that leaves half of it.

@@ -165,10 +165,10 @@ func TestSwitch(t *testing.T) {
 func TestStatusOfWhatIsNotThere(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
-	w.mustFail(1, `no service or unit matches "*"`, "status", "*")
+	w.mustFail(1, `no application, unit, machine or status matches "*"`, "status", "*")
 	w.mustRun("deploy", w.writeCharm("trivial", ""))
 	w.mustRun("status", "*")
-	w.mustFail(1, `no service or unit matches "x", "y/*"`, "status", "x", "y/*")
+	w.mustFail(1, `no application, unit, machine or status matches "x", "y/*"`, "status", "x", "y/*")
 	w.mustFail(2, "not a pattern", "status", "[")
 	code, out, errs := w.run("", "status", "trivial", "x")
 	if code != 1 || !strings.Contains(out, "trivial/0") || !strings.Contains(errs, `matches "x"`) {

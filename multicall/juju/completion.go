@@ -51,7 +51,7 @@ func nameKinds() map[string]string {
 		"destroy-environment name": "environments", "show-model name": "environments",
 		"service": "services", "service,...": "services", "a": "services", "b": "services",
 		"unit": "units", "unit action key=value": "units", "id or unit": "units", "exclude": "units", "related-unit": "units",
-		"machine": "machines", "to": "machines", "target": "units machines", "glob": "services units",
+		"machine": "machines", "to": "machines", "target": "units machines", "glob": "services units", "selector": "services units machines",
 	}
 }
 

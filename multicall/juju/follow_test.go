@@ -129,7 +129,7 @@ func TestStatusWatches(t *testing.T) {
 			w.mustRun("bootstrap")
 			w.mustRun("deploy", w.writeCharm("trivial", ""))
 			f := w.startCommand("status", "--watch", "--format", format, "tr*")
-			want := map[string]string{"tabular": "  yes  ", "yaml": "exposed: true", "json": `"exposed":true`, "dot": "peripheries"}[format]
+			want := map[string]string{"tabular": "  yes", "yaml": "exposed: true", "json": `"exposed":true`, "dot": "peripheries"}[format]
 			if line := f.nextLine(); strings.Contains(line, want) {
 				t.Errorf("at first %q", line)
 			}

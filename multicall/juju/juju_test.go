@@ -151,7 +151,7 @@ func TestDeployOfOtherContentTakesAnotherRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustRun("deploy", trivial, "c")
-	status := w.mustRun("status")
+	status := w.mustRun("status", "--wide")
 	for service, url := range map[string]string{"a": "trivial-0", "b": "trivial-0", "c": "trivial-1"} {
 		if row := regexp.MustCompile(`(?m)^` + service + ` +local:noble/` + url + ` `); !row.MatchString(status) {
 			t.Errorf("service %s has not charm %s:\n%s", service, url, status)
@@ -199,7 +199,7 @@ func TestRoad(t *testing.T) {
 	w.mustRun("destroy-relation", "server", "blog")
 	w.mustFail(1, "not found", "destroy-relation", "relation-0")
 	w.mustRun("destroy-service", "blog", "server")
-	if got := w.mustRun("status"); !strings.Contains(got, "pending (dying)") || strings.Contains(got, "relation-0") {
+	if got := w.mustRun("status", "--wide"); !strings.Contains(got, "pending (dying)") || strings.Contains(got, "relation-0") {
 		t.Errorf("status:\n%s", got)
 	}
 }

@@ -24,26 +24,28 @@ import (
 )
 
 type statusCmd struct {
-	Globs     []string `arg:"" optional:"" name:"glob" help:"Only the services and units that match (mysql, 'wordpress/*', '*'), with their machines and relations."`
-	Format    string   `enum:"tabular,yaml,json,dot" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json or dot (for graphviz); default tabular."`
-	Output    string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
-	Relations bool     `help:"Tabular: every unit of every relation, instead of one line a relation."`
-	Storage   bool     `help:"Tabular: storage, too."`
-	UTC       bool     `name:"utc" help:"Times are UTC's instead of this host's."`
-	Secrets   bool     `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
-	Watch     bool     `short:"w" help:"Show it again whenever it changes, until interrupted."`
+	Selectors   []string  `arg:"" optional:"" name:"selector" help:"Only these units: by their names or their application's (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked), with their machines and relations."`
+	Format      string    `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
+	Output      string    `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	Wide        bool      `help:"Tabular: each machine, relations among peers, and more columns."`
+	Relations   bool      `aliases:"integrations" help:"Tabular: every unit of every relation, instead of one line a relation."`
+	Storage     bool      `help:"Tabular: storage, too."`
+	UTC         bool      `name:"utc" help:"Times are UTC's instead of this host's."`
+	Secrets     bool      `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
+	Watch       watchFlag `short:"w" help:"Show it again whenever it changes, until interrupted; --watch 1s also looks every second."`
+	colourFlags `embed:""`
 }
 
 // Run prints the status of one moment, and with --watch again after each change.
 func (c statusCmd) Run(o *operator) error {
-	if err := checkGlobs(c.Globs); err != nil {
+	if err := checkGlobs(c.Selectors); err != nil {
 		return console.Usage(err)
 	}
 
 	if c.UTC {
 		time.Local = time.UTC // of this process, which shows the status and ends
 	}
-	if c.Watch {
+	if c.Watch.set {
 		return c.watch(o)
 	}
 
@@ -53,12 +55,16 @@ func (c statusCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(s.Damage)
-	if len(c.Globs) > 0 && len(s.Services) == 0 {
-		return unmatchedError(s.Unmatched)
+	unmatched := unmatchedError("application, unit, machine or status", s.Unmatched)
+	if len(c.Selectors) > 0 && len(s.Services) == 0 && len(s.Machines) == 0 {
+		if unmatched == nil {
+			o.note("no unit is %s", strings.Join(c.Selectors, " or "))
+		}
+		return unmatched
 	}
 	if c.Output == "" {
 		err = c.write(o.streams.Out, s, c.layout(o))
-		return errors.Join(err, unmatchedError(s.Unmatched))
+		return errors.Join(err, unmatched)
 	}
 
 	text, err := c.render(s, c.layout(o))
@@ -67,7 +73,7 @@ func (c statusCmd) Run(o *operator) error {
 	}
 
 	err = writeOutput(o, c.Output, text)
-	return errors.Join(err, unmatchedError(s.Unmatched))
+	return errors.Join(err, unmatched)
 }
 
 // noteDamage says what is missing of the state.
@@ -88,14 +94,15 @@ func damageLines(damage []string) (lines []string) {
 }
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
-	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: c.Globs, Secrets: c.Secrets})
-	if err == nil && c.Format == "json" {
+	s, err := c.readSelected(v)
+	full := c.Format == "json" || c.Format == "yaml"
+	if err == nil && full {
 		s.Environment, err = v.Environment()
 	}
 
 	switch {
-	case err != nil || !c.Storage && c.Format != "json":
-	case len(c.Globs) > 0:
+	case err != nil || !c.Storage && !full:
+	case len(c.Selectors) > 0:
 		s.Storage, err = v.UnitStorages(slices.Collect(maps.Keys(allUnits(s)))...)
 	default:
 		s.Storage, err = v.Storages()
@@ -104,11 +111,23 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	return s, err
 }
 
-func unmatchedError(globs []string) error {
+// readSelected reads no more than names need; a machine or a word of units' status needs all.
+func (c statusCmd) readSelected(v *state.View) (status.Status, error) {
+	o := status.Options{Now: time.Now(), Globs: c.Selectors, Secrets: c.Secrets}
+	if !slices.ContainsFunc(c.Selectors, selectsByMore) {
+		return status.Read(v, o)
+	}
+
+	o.Globs = nil
+	s, err := status.Read(v, o)
+	return selectStatus(s, c.Selectors), err
+}
+
+func unmatchedError(what string, globs []string) error {
 	if len(globs) == 0 {
 		return nil
 	}
-	return console.Hint(fmt.Errorf("no service or unit matches %s", strings.Join(quoteAll(globs), ", ")),
+	return console.Hint(fmt.Errorf("no %s matches %s", what, strings.Join(quoteAll(globs), ", ")),
 		"a pattern matches a whole name: mysql, 'mysql*', 'mysql/*'; juju status shows all names")
 }
 
@@ -131,12 +150,18 @@ func quoteAll(patterns []string) []string {
 
 // layout says how tables are to look: for whom a terminal is there, or for nobody.
 func (c statusCmd) layout(o *operator) statusTables {
-	out, t := o.streams.Out, statusTables{relations: c.Relations, storage: c.Storage}
-	if c.Output != "" || !console.IsTerminal(out) {
+	out := o.streams.Out
+	t := statusTables{wide: c.Wide, relations: c.Relations, storage: c.Storage, now: time.Now()}
+	if c.Output != "" {
 		return t
 	}
 
-	t.coloured, t.width = console.CanColour(out), console.SizeOf(out).Width
+	t.coloured = c.canColour(out)
+	if !console.IsTerminal(out) {
+		return t
+	}
+
+	t.width = console.SizeOf(out).Width
 	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) { // elsewhere a time is another text
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}
@@ -152,13 +177,9 @@ func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	switch c.Format {
 	case "yaml":
-		return writeStatusYAML(w, s)
+		return writeStatusYAML(w, c.newJujuStatus(s))
 	case "json":
-		view := newJujuStatus(s)
-		if c.Watch {
-			view.Controller = nil // its time would make a change of nothing
-		}
-		encoded, err := json.Marshal(view)
+		encoded, err := json.Marshal(c.newJujuStatus(s))
 		if err == nil {
 			_, err = io.WriteString(w, text.EscapeJSON(string(encoded))+"\n")
 		}
@@ -166,10 +187,22 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		return err
 	case "dot":
 		return writeDot(w, s)
+	case "oneline", "short", "line":
+		return writeOneline(w, s)
+	case "summary":
+		return writeSummary(w, s)
 	}
 
 	t.status = s
 	return t.write(w)
+}
+
+func (c statusCmd) newJujuStatus(s status.Status) jujuStatus {
+	view := newJujuStatus(s)
+	if c.Watch.set {
+		view.Controller = nil // its time would make a change of nothing
+	}
+	return view
 }
 
 // watch prints the status again after each change, until the operator interrupts it or
@@ -181,6 +214,9 @@ func (c statusCmd) watch(o *operator) error {
 
 	return o.openChosen(func(s *state.State) error {
 		f := follower{o: o, state: s, settleInterval: settleInterval, scopes: []state.Scope{state.WatchAll()}}
+		if interval := c.watchInterval(o); interval > 0 {
+			f.pollTimeout = func() time.Duration { return interval }
+		}
 		var noted []string // the damage that was said last
 
 		f.read = func(v *state.View) (func() error, error) {
@@ -208,6 +244,17 @@ func (c statusCmd) watch(o *operator) error {
 
 		return f.follow(ctx)
 	})
+}
+
+// agoInterval is how old a screen may become that says how long ago things were.
+const agoInterval = 10 * time.Second
+
+// watchInterval returns after what time it is read again, if nothing has changed; 0: never.
+func (c statusCmd) watchInterval(o *operator) time.Duration {
+	if c.Watch.interval == 0 && c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out) {
+		return agoInterval
+	}
+	return c.Watch.interval
 }
 
 func joinLines(lines []string) string {
@@ -247,9 +294,20 @@ type yamlStream struct {
 	err error
 }
 
-func writeStatusYAML(w io.Writer, s status.Status) error {
+func writeStatusYAML(w io.Writer, s jujuStatus) error {
 	y := &yamlStream{w: bufio.NewWriter(w)}
+	y.add(0, "model", s.Model)
 	writeYAMLMap(y, 0, "machines", s.Machines, nil)
+
+	writeYAMLMap(y, 0, "applications", s.Applications, func(depth int, name string, v any) {
+		application := v.(jujuApplication)
+		units := application.Units
+		application.Units = nil
+		y.add(depth, name, application)
+		if len(units) > 0 {
+			writeYAMLMap(y, depth+1, "units", units, nil)
+		}
+	})
 
 	writeYAMLMap(y, 0, "services", s.Services, func(depth int, name string, v any) {
 		service := v.(status.Service)
@@ -276,6 +334,12 @@ func writeStatusYAML(w io.Writer, s status.Status) error {
 		})
 	})
 
+	if s.Storage != nil {
+		y.add(0, "storage", s.Storage)
+	}
+	if s.Controller != nil {
+		y.add(0, "controller", s.Controller)
+	}
 	if s.Provisioner != nil {
 		y.add(0, "provisioner", s.Provisioner)
 	}

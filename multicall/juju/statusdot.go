@@ -117,58 +117,65 @@ func relationNames(s status.Status) []string {
 
 func relationTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "PROVIDER", "CONSUMER", "STATE", "MESSAGE")
+	t.PaintOnly("STATE")
+
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
 		provider, consumer := r.Ends()
-		t.Add(stateColour(r.State()), name, r.Interface, provider+":"+
-			r.Services[provider].Name, consumer+":"+r.Services[consumer].Name,
-			status.WithLife(r.State(), r.Life), relationMessage(r))
+		addRow(t, r.State(), relationReason(r), name, r.Interface, provider+":"+r.Services[provider].Name,
+			consumer+":"+r.Services[consumer].Name, status.WithLife(r.State(), r.Life))
 	}
 
 	return t
 }
 
-func relationMessage(r status.Relation) string {
-	var messages []string
+func relationReason(r status.Relation) reason {
+	var all []reason
 	for _, end := range r.Services {
 		for unit, view := range end.Units {
 			if view.Message != "" {
-				messages = append(
-					messages,
-					unit+": "+text.FirstLine(view.Message)+
-						failureHint(cmp.Or(view.Stderr, view.Logged), view.See),
-				)
+				shown := unit + ": " + text.FirstLine(view.Message)
+				all = append(all, failureReason(shown, cmp.Or(view.Stderr, view.Logged), view.See))
 			}
 		}
 	}
 
+	if len(all) == 1 {
+		return all[0]
+	}
+
+	var messages []string
+	for _, why := range all {
+		messages = append(messages, why.String())
+	}
 	slices.Sort(messages)
-	return strings.Join(messages, "; ")
+	return reason{text: strings.Join(messages, "; ")}
 }
 
 // relationUnitTable has a row for an end without units, too.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
+	t.PaintOnly("STATE")
 
 	for _, name := range relationNames(s) {
 		r := s.Relations[name]
 
 		for _, service := range slices.Sorted(maps.Keys(r.Services)) {
 			end := r.Services[service]
-			add := func(unit, shown, message string) {
-				t.Add(stateColour(shown), name, r.Interface, string(r.Scope), service+":"+end.Name,
-					string(end.Role), unit, status.WithLife(shown, r.Life), message)
+			add := func(unit, shown string, why reason) {
+				addRow(t, shown, why, name, r.Interface, string(r.Scope), service+":"+end.Name, string(end.Role),
+					unit, status.WithLife(shown, r.Life))
 			}
 
 			if len(end.Units) == 0 {
-				add("-", end.State, "")
+				add("-", end.State, reason{})
 			}
 
 			for _, unit := range slices.SortedFunc(maps.Keys(end.Units), func(a, b string) int {
 				return compareErrorFirst(end.Units[a].State, end.Units[b].State, charm.CompareUnits(a, b))
 			}) {
 				u := end.Units[unit]
-				add(unit, u.State, relationUnitMessage(u))
+				add(unit, u.State, relationUnitReason(u))
 			}
 		}
 	}
@@ -176,7 +183,7 @@ func relationUnitTable(s status.Status) *console.Table {
 	return t
 }
 
-func relationUnitMessage(u status.RelationUnit) string {
+func relationUnitReason(u status.RelationUnit) reason {
 	shown := text.FirstLine(u.Message)
 	switch {
 	case u.Resolved != "":
@@ -185,5 +192,5 @@ func relationUnitMessage(u status.RelationUnit) string {
 		shown += retryText(u.NextRetry)
 	}
 
-	return shown + failureHint(cmp.Or(u.Stderr, u.Logged), u.See)
+	return failureReason(shown, cmp.Or(u.Stderr, u.Logged), u.See)
 }

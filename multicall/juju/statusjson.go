@@ -1,9 +1,13 @@
 package juju
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
+
+	"gopkg.in/yaml.v3"
 
 	"bijou/state"
 	"bijou/state/charm"
@@ -68,6 +72,58 @@ type jujuUnit struct {
 	Workload     status.Info         `json:"workload-status"`
 	Agent        status.Info         `json:"juju-status"`
 	Subordinates map[string]jujuUnit `json:"subordinates,omitempty"`
+}
+
+// MarshalYAML gives YAML the keys of JSON.
+func (m jujuModel) MarshalYAML() (any, error) { return jsonNode(m) }
+
+// MarshalYAML gives YAML the keys of JSON.
+func (a jujuApplication) MarshalYAML() (any, error) { return jsonNode(a) }
+
+// MarshalYAML gives YAML the keys of JSON.
+func (u jujuUnit) MarshalYAML() (any, error) { return jsonNode(u) }
+
+// jsonNode returns as YAML what the value is as JSON: of fields of one key yaml takes none, and json the outer.
+func jsonNode(value any) (*yaml.Node, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	return readJSONNode(decoder)
+}
+
+func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+
+	var n yaml.Node
+	switch token {
+	case json.Delim('{'):
+		n.Kind = yaml.MappingNode
+	case json.Delim('['):
+		n.Kind = yaml.SequenceNode
+	default:
+		if number, ok := token.(json.Number); ok {
+			return &yaml.Node{Kind: yaml.ScalarNode, Value: number.String()}, nil
+		}
+		return &n, n.Encode(token)
+	}
+
+	for d.More() {
+		member, err := readJSONNode(d)
+		if err != nil {
+			return nil, err
+		}
+		n.Content = append(n.Content, member)
+	}
+
+	_, err = d.Token() // the end of it
+	return &n, err
 }
 
 func newJujuStatus(s status.Status) jujuStatus {

@@ -19,6 +19,8 @@ import (
 
 type statusTables struct {
 	status    status.Status
+	now       time.Time
+	wide      bool // every column, and a row for each machine and each relation
 	coloured  bool
 	width     int  // the terminal's; 0: nothing is cut
 	relations bool // every unit of every relation, instead of one line a relation
@@ -27,23 +29,11 @@ type statusTables struct {
 }
 
 func (t statusTables) write(w io.Writer) error {
-	related := relationTable
-	if t.relations {
-		related = relationUnitTable
-	}
-	top := console.NewTable("ENVIRONMENT", "VERSION", "TIME", "STORE")
-	if t.heading != nil {
-		top.Add("", t.heading...)
-	}
-
-	tables := []*console.Table{top, provisionerTable(t.status), machineTable(t.status, nil), serviceTable(t.status), unitTable(t.status), runningTable(t.status), related(t.status)}
-	if t.storage {
-		tables = append(tables, storageTable(t.status.Storage))
-	}
 	var before string
+	parts := t.parts()
 
-	for _, table := range tables {
-		if table.Empty() {
+	for _, part := range parts {
+		if part.Empty() {
 			continue
 		}
 		if _, err := io.WriteString(w, before); err != nil {
@@ -51,18 +41,97 @@ func (t statusTables) write(w io.Writer) error {
 		}
 
 		before = "\n"
-		if err := table.WriteIn(w, t.coloured, t.width); err != nil {
+		if err := part.WriteIn(w, t.coloured, t.width); err != nil {
 			return err
 		}
 	}
 
-	leads := func(u status.Unit) bool { return u.Leader }
-	if t.heading != nil && slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), leads) {
-		_, err := io.WriteString(w, "\n* leads its service\n")
-		return err
+	if t.heading == nil {
+		return nil
 	}
 
+	if notes := t.notes(parts); len(notes) > 0 {
+		_, err := io.WriteString(w, "\n"+strings.Join(notes, "\n")+"\n")
+		return err
+	}
 	return nil
+}
+
+// notes explain the screen at its foot.
+func (t statusTables) notes(parts []statusPart) (notes []string) {
+	leads := func(u status.Unit) bool { return u.Leader }
+	if slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), leads) {
+		notes = append(notes, "* leads its application")
+	}
+
+	for _, part := range parts {
+		if table, ok := part.(*console.Table); ok {
+			if out := table.LeftOut(t.width); len(out) > 0 {
+				notes = append(notes, "no room for "+strings.Join(out, ", ")+"; see: juju status --wide")
+			}
+		}
+	}
+
+	slices.Sort(notes)
+	return slices.Compact(notes)
+}
+
+// parts are those of the screen, from what somebody looks for first.
+func (t statusTables) parts() (parts []statusPart) {
+	heading := console.NewTable("MODEL", "VERSION", "TIME", "STORE")
+	if t.heading != nil {
+		heading.Add("", t.heading...)
+	}
+	parts = append(parts, heading, provisionerTable(t.status))
+
+	if t.wide {
+		parts = append(parts, serviceTable(t.status), unitTable(t.status), runningTable(t.status), machineTable(t.status, nil))
+	} else {
+		parts = append(parts, applicationTable(t.status), newUnitTable(t.status, t.now), newRunningTable(t.status, t.now), t.machines())
+	}
+
+	switch {
+	case t.relations:
+		parts = append(parts, relationUnitTable(t.status))
+	case t.wide:
+		parts = append(parts, relationTable(t.status))
+	default:
+		parts = append(parts, relationTable(withoutPeers(t.status)))
+	}
+
+	if t.storage {
+		parts = append(parts, storageTable(t.status.Storage))
+	}
+	return parts
+}
+
+// statusPart is a table of the screen, or a line in the place of one.
+type statusPart interface {
+	Empty() bool
+	WriteIn(w io.Writer, coloured bool, width int) error
+}
+
+func (t statusTables) machines() statusPart {
+	if line := machinesLine(t.status); line != "" {
+		return statusLine(line)
+	}
+
+	table := machineTable(t.status, nil)
+	table.Spare("ADDRESS", "INSTANCE", "SERIES", "MESSAGE")
+	return table
+}
+
+type statusLine string
+
+func (l statusLine) Empty() bool { return l == "" }
+
+func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
+	text := string(l) + "\n"
+	if width > 0 {
+		text = console.Fit(text, console.Size{Width: width, Height: 2})
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // isErrorState reports whether an operator must see to a state.
@@ -97,6 +166,7 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 		more = []string{"UNITS", "CONSTRAINTS", "MESSAGE"}
 	}
 	t := console.NewTable(append([]string{"MACHINE", "STATE", "ADDRESS", "INSTANCE", "SERIES"}, more...)...)
+	t.PaintOnly("STATE")
 	ids := slices.SortedFunc(maps.Keys(s.Machines), func(a, b string) int {
 		return compareErrorFirst(string(s.Machines[a].State), string(s.Machines[b].State), state.CompareIDs(a, b))
 	})
@@ -107,7 +177,7 @@ func machineTable(s status.Status, entries map[string]machineEntry) *console.Tab
 		if entries != nil {
 			cells = append(cells, strconv.Itoa(len(entries[id].Units)), m.Constraints)
 		}
-		t.Add(stateColour(string(m.State)), append(cells, machineMessage(m))...)
+		addRow(t, string(m.State), reason{text: machineMessage(m)}, cells...)
 	}
 
 	return t
@@ -136,6 +206,7 @@ func retryText(next time.Time) string {
 // provisionerTable has a row for each thing that keeps the provisioner from its work.
 func provisionerTable(s status.Status) *console.Table {
 	t := console.NewTable("PROVISIONER", "SINCE", "MESSAGE")
+	t.PaintOnly("PROVISIONER")
 	if s.Provisioner == nil {
 		return t
 	}
@@ -144,20 +215,7 @@ func provisionerTable(s status.Status) *console.Table {
 		if next := s.Provisioner.NextRetry; !next.IsZero() {
 			message = text.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
 		}
-		t.Add(console.Red, "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
-	}
-
-	return t
-}
-
-func serviceTable(s status.Status) *console.Table {
-	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
-	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-		sv := s.Services[name]
-		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
-		said := sv.StatusInfo()
-		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed,
-			strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
+		t.AddWhole(console.Red, "", "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
 	}
 
 	return t
@@ -171,68 +229,61 @@ func allUnits(s status.Status) map[string]status.Unit {
 	return units
 }
 
-func unitTable(s status.Status) *console.Table {
-	units := allUnits(s)
-	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
-		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
-	})
-	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "SINCE", "MESSAGE")
-
-	for _, name := range names {
-		u := units[name]
-		workload := cmp.Or(u.Workload, &status.Workload{})
-		if u.Leader {
-			name += " *" // apart from the name, which scripts look for with a space behind it
-		}
-
-		t.Add(cmp.Or(
-			stateColour(rowState(u)),
-			stateColour(workload.Current),
-		), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current,
-			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
-			strings.Join(u.OpenPorts, ","), formatSince(u), unitMessage(u, workload.Message))
-	}
-
+func runningTable(s status.Status) *console.Table {
+	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
+	addRunning(t, s, func(since time.Time) string { return since.Local().Format(time.DateTime) })
 	return t
 }
 
-// formatSince is since when it is as a unit's message says: a time, or a day before.
-func formatSince(u status.Unit) string {
+func addRunning(t *console.Table, s status.Status, format func(since time.Time) string) {
+	units := allUnits(s)
+	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		if r := units[name].Running; r != nil {
+			t.Add("", r.Name, name, format(r.Since), r.Holder)
+		}
+	}
+}
+
+// unitSince is since when it is as a unit's message says.
+func unitSince(u status.Unit) time.Time {
 	trouble := cmp.Or(u.Trouble, &state.Trouble{})
 	info := cmp.Or(u.Info, &status.UnitStateInfo{})
 	said := cmp.Or(u.Workload, &status.Workload{})
-	since := cmp.Or(trouble.Since, info.Since, said.Since)
-	switch {
-	case since.IsZero():
+	return cmp.Or(trouble.Since, info.Since, said.Since)
+}
+
+// reason is why something is as it is, and the command that shows more; that may be empty.
+type reason struct{ text, see string }
+
+func (r reason) seeAlso() string {
+	if r.see == "" {
 		return ""
-	case time.Since(since) < 12*time.Hour:
-		return since.Local().Format("15:04")
 	}
-
-	return since.Local().Format("Jan 2")
+	return "; see: " + r.see
 }
 
-func runningTable(s status.Status) *console.Table {
-	units := allUnits(s)
-	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
-	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
-		if r := units[name].Running; r != nil {
-			t.Add("", r.Name, name, r.Since.Local().Format(time.DateTime), r.Holder)
-		}
-	}
+// String returns the reason with what to see.
+func (r reason) String() string { return r.text + r.seeAlso() }
 
-	return t
+// failureReason ends a failure's reason in what the hook has said last.
+func failureReason(shown, said, see string) reason {
+	if see != "" && said != "" {
+		shown += ": " + said
+	}
+	return reason{shown, see}
 }
 
-// unitMessage prefers an error and its next retry over what the charm reports.
-func unitMessage(u status.Unit, workload string) string {
+func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
+
+// unitReason prefers an error and its next retry over what the charm reports.
+func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
-		return troubleMessage(*u.Trouble)
+		return reason{text: troubleMessage(*u.Trouble)}
 	}
 
 	i := u.Info
 	if i == nil || i.Hook == "" && i.Message == "" {
-		return text.FirstLine(workload)
+		return reason{text: text.FirstLine(workload)}
 	}
 
 	shown := text.FirstLine(strings.TrimPrefix(i.Hook+": "+i.Message, ": "))
@@ -247,18 +298,7 @@ func unitMessage(u status.Unit, workload string) string {
 		shown += retryText(i.NextRetry)
 	}
 
-	return shown + failureHint(cmp.Or(i.Stderr, i.Logged), i.See)
-}
-
-func failureHint(said, see string) string {
-	switch {
-	case see == "":
-		return ""
-	case said != "":
-		said = ": " + said
-	}
-
-	return said + "; see: " + see
+	return failureReason(shown, cmp.Or(i.Stderr, i.Logged), i.See)
 }
 
 func troubleMessage(t state.Trouble) string {

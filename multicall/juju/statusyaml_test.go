@@ -2,11 +2,15 @@ package juju
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
 
 	"bijou/state"
 	"bijou/state/status"
@@ -37,17 +41,63 @@ func TestStatusYAML(t *testing.T) {
 	full.Services["b"] = status.Service{Charm: "local:b-1", Units: units}
 	full.Relations["relation-3"] = status.Relation{Interface: "i", Services: map[string]status.RelationEnd{"b": {Name: "peers", State: "error", Units: ends}}}
 
+	type whole struct {
+		Model        jujuModel                  `yaml:"model"`
+		Machines     map[string]jujuMachine     `yaml:"machines"`
+		Applications map[string]jujuApplication `yaml:"applications"`
+		Services     map[string]status.Service  `yaml:"services"`
+		Relations    map[string]status.Relation `yaml:"relations"`
+		Controller   map[string]string          `yaml:"controller"`
+		Provisioner  *state.ProvisionerTrouble  `yaml:"provisioner,omitempty"`
+	}
 	for _, s := range []status.Status{{}, full} {
-		want, err := text.MarshalYAML(s)
+		j := newJujuStatus(s)
+		want, err := text.MarshalYAML(whole{j.Model, j.Machines, j.Applications, s.Services, s.Relations, j.Controller, s.Provisioner})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		if err := writeStatusYAML(&got, s); err != nil {
+		if err := writeStatusYAML(&got, j); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(string(want), got.String()); d != "" {
+		var wanted, written any
+		if err := errors.Join(yaml.Unmarshal(want, &wanted), yaml.Unmarshal(got.Bytes(), &written)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(wanted, written); d != "" {
 			t.Error(d)
 		}
+	}
+}
+
+// Whoever reads the status has the same keys in YAML as in JSON, with the same values.
+func TestStatusYAMLHasTheKeysOfJSON(t *testing.T) {
+	s := sampleStatus()
+	s.Storage = []state.Storage{{ID: "data/0", Unit: "db/0", Machine: "10", Pool: "rootfs"}}
+	view := newJujuStatus(s)
+	encoded, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written bytes.Buffer
+	if err := writeStatusYAML(&written, view); err != nil {
+		t.Fatal(err)
+	}
+
+	var asJSON, asYAML any
+	if err := errors.Join(yaml.Unmarshal(encoded, &asJSON), yaml.Unmarshal(written.Bytes(), &asYAML)); err != nil {
+		t.Fatal(err)
+	}
+	var keys func(prefix string, value any) []string
+	keys = func(prefix string, value any) (all []string) {
+		of, _ := value.(map[string]any)
+		for key, below := range of {
+			all = append(all, append(keys(prefix+key+".", below), prefix+key)...)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if d := cmp.Diff(keys("", asJSON), keys("", asYAML)); d != "" {
+		t.Errorf("keys (-json +yaml):\n%s", d)
 	}
 }

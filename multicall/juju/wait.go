@@ -126,7 +126,7 @@ func (w *settleWaiter) wait() error {
 	case err != nil:
 		return err
 	case len(w.seen.unmatched) > 0:
-		return unmatchedError(w.seen.unmatched)
+		return unmatchedError("service or unit", w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
 		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
 			"juju status says what each has said last, when it is tried again, and which command tells more")

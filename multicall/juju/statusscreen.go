@@ -1,0 +1,223 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/status"
+	"bijou/state/text"
+)
+
+// isEyeCatching reports whether a row's message is needed whole: something waits for somebody.
+func isEyeCatching(word string) bool {
+	return isErrorState(word) || word == "blocked" || word == "waiting"
+}
+
+func wordColour(word string) console.Colour {
+	switch word {
+	case "active", "running", "up":
+		return console.Green
+	case "installing":
+		return console.Yellow
+	}
+
+	return stateColour(word)
+}
+
+// unitWord returns the one word that says how a unit is: what its charm says, unless its agent or a hook of
+// it is in the way of that.
+func unitWord(u status.Unit) string {
+	said := u.WorkloadInfo().Current
+	switch {
+	case u.State == state.UnitDown:
+		return "down"
+	case u.Trouble != nil || isErrorState(u.State):
+		return "error"
+	case said == "maintenance" && u.Workload == nil:
+		return "installing"
+	case said == "unknown":
+		return u.State
+	}
+
+	return said
+}
+
+// applicationWord returns what the application's leader says, else the word of its units that needs an
+// operator's eye most.
+func applicationWord(s status.Service) string {
+	if s.Status != nil {
+		return s.StatusInfo().Current
+	}
+
+	words := map[string]bool{}
+	for _, u := range s.Units {
+		words[unitWord(u)] = true
+	}
+	for _, word := range []string{"error", "down", "blocked", "installing", "maintenance", "waiting", "active"} {
+		if words[word] {
+			return word
+		}
+	}
+
+	rest := slices.Sorted(maps.Keys(words))
+	return strings.Join(append(rest, "-")[:1], "")
+}
+
+func applicationTable(s status.Status) *console.Table {
+	t := console.NewTable("APPLICATION", "STATUS", "UNITS", "CHARM", "VERSION", "EXPOSED", "MESSAGE")
+	t.PaintOnly("STATUS")
+	t.Spare("VERSION", "EXPOSED", "MESSAGE")
+
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		sv := s.Services[name]
+		word := applicationWord(sv)
+		url, err := charm.ParseURL(sv.Charm)
+		source := sv.Charm
+		if err == nil {
+			source = fmt.Sprintf("%s-%d", url.Name, url.Revision)
+		}
+
+		exposed, message := "", ""
+		if sv.Exposed {
+			exposed = "yes"
+		}
+		if sv.Status != nil { // what units say stands with them
+			message = text.FirstLine(sv.Status.Message)
+		}
+
+		addRow(t, word, reason{text: message}, name, status.WithLife(word, sv.Life),
+			strconv.Itoa(len(sv.Units)), source, text.FirstLine(sv.Version), exposed)
+	}
+
+	return t
+}
+
+// addRow adds a row with the colour of its word. Why it is so is shown whole where somebody must see to it.
+func addRow(t *console.Table, word string, why reason, cells ...string) {
+	if isEyeCatching(word) {
+		t.AddWhole(wordColour(word), why.seeAlso(), append(cells, why.text)...)
+		return
+	}
+	t.Add(wordColour(word), append(cells, why.String())...)
+}
+
+func newUnitTable(s status.Status, now time.Time) *console.Table {
+	t := console.NewTable("UNIT", "STATUS", "AGENT", "SINCE", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
+	t.PaintOnly("STATUS")
+	t.Spare("AGENT", "ADDRESS", "PORTS", "MESSAGE")
+
+	units := allUnits(s)
+	words := map[string]string{}
+	for name, u := range units {
+		words[name] = unitWord(u)
+	}
+
+	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
+		return compareErrorFirst(words[a], words[b], charm.CompareUnits(a, b))
+	})
+	for _, name := range names {
+		u := units[name]
+		agent := u.AgentInfo().Current
+		if agent == "idle" {
+			agent = ""
+		}
+
+		shown := name
+		if u.Leader {
+			shown += " *" // apart from the name, which scripts look for with a space behind it
+		}
+		addRow(t, words[name], unitReason(u, u.WorkloadInfo().Message), shown, status.WithLife(words[name], u.Life), agent,
+			formatAgo(unitSince(u), now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
+	}
+
+	return t
+}
+
+func newRunningTable(s status.Status, now time.Time) *console.Table {
+	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
+	t.Spare("HELD BY")
+	addRunning(t, s, func(since time.Time) string { return formatAgo(since, now) })
+	return t
+}
+
+// formatAgo returns how long ago a time was, or its date where that is not today's; "" for a time that is not
+// known.
+func formatAgo(since, now time.Time) string {
+	since = since.Local()
+	now = now.Local()
+	ago := max(0, now.Sub(since))
+
+	switch {
+	case since.IsZero():
+		return ""
+	case ago < time.Minute:
+		return fmt.Sprintf("%ds", ago/time.Second)
+	case ago < time.Hour:
+		return fmt.Sprintf("%dm", ago/time.Minute)
+	case ago < 12*time.Hour || since.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return fmt.Sprintf("%dh", ago/time.Hour)
+	case since.Year() == now.Year():
+		return since.Format("Jan 2")
+	}
+
+	return since.Format(time.DateOnly)
+}
+
+// machinesLine returns one line of all machines; "" if one of them does not just run.
+func machinesLine(s status.Status) string {
+	ids := slices.SortedFunc(maps.Keys(s.Machines), state.CompareIDs)
+	for _, id := range ids {
+		m := s.Machines[id]
+		if m.State != state.MachineRunning || m.Life != "" || machineMessage(m) != "" {
+			return ""
+		}
+	}
+
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s running: %s", formatCount(len(ids), "machine"), strings.Join(foldIDs(ids), ", "))
+}
+
+// foldIDs writes three ids and more that follow each other as 1-3.
+func foldIDs(ids []string) (folded []string) {
+	for i := 0; i < len(ids); {
+		end := i + 1
+		for end < len(ids) && follows(ids[end-1], ids[end]) {
+			end++
+		}
+
+		if end-i > 2 {
+			folded = append(folded, ids[i]+"-"+ids[end-1])
+			i = end
+			continue
+		}
+		folded = append(folded, ids[i])
+		i++
+	}
+
+	return folded
+}
+
+func follows(id, next string) bool {
+	a, aerr := strconv.Atoi(id)
+	b, berr := strconv.Atoi(next)
+	return aerr == nil && berr == nil && b == a+1
+}
+
+// withoutPeers leaves out relations among peers, which nobody has made, unless one is in error.
+func withoutPeers(s status.Status) status.Status {
+	related := maps.Clone(s.Relations)
+	maps.DeleteFunc(related, func(_ string, r status.Relation) bool {
+		return len(r.Services) == 1 && !isErrorState(r.State())
+	})
+	s.Relations = related
+	return s
+}

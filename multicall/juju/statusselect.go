@@ -1,0 +1,115 @@
+package juju
+
+import (
+	"maps"
+	"slices"
+
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/status"
+)
+
+// selectsByMore reports whether a selector may be of something else than a name: a machine, or a word that
+// stands under STATUS, in Juju's status or for an agent.
+func selectsByMore(selector string) bool { return isMachineID(selector) || isStatusWord(selector) }
+
+func isStatusWord(word string) bool {
+	return slices.Contains([]string{
+		"active", "blocked", "waiting", "maintenance", "error", "unknown", "terminated", "installing", "idle", "executing",
+		"allocating", "lost", "failed", state.UnitDown, state.UnitPending, state.UnitStarted, "installed", "stopped",
+	}, word)
+}
+
+func isMachineID(id string) bool { return charm.IsUnit("a/" + id) }
+
+// selectStatus keeps the applications and units that a selector matches; an application's name keeps
+// all its units, a unit's its application with no other unit. With them it keeps the machines
+// that these units are on, those that are named, and the relations of these applications: of their own ends only
+// the units that were kept, of others' ends all. Without selectors it keeps everything.
+func selectStatus(s status.Status, selectors []string) status.Status {
+	if len(selectors) == 0 {
+		return s
+	}
+
+	g := status.NewGlobs(selectors)
+	kept := s
+	kept.Provisioner = nil
+	kept.Machines = map[string]status.Machine{}
+	kept.Services = map[string]status.Service{}
+	kept.Relations = map[string]status.Relation{}
+
+	for name, service := range s.Services {
+		if view, ok := selectService(name, service, g); ok {
+			kept.Services[name] = view
+		}
+	}
+
+	for id, m := range s.Machines {
+		if _, named := g[id]; named {
+			g.Match(id)
+			kept.Machines[id] = m
+		}
+	}
+	for _, u := range allUnits(kept) {
+		if m, ok := s.Machines[u.Machine]; ok {
+			kept.Machines[u.Machine] = m
+		}
+	}
+
+	for name, relation := range s.Relations {
+		if view, ok := selectRelation(relation, kept.Services); ok {
+			kept.Relations[name] = view
+		}
+	}
+
+	// That no unit is blocked is an answer, too.
+	kept.Unmatched = slices.DeleteFunc(g.Unmatched(selectors), isStatusWord)
+	return kept
+}
+
+func selectService(name string, view status.Service, g status.Globs) (kept status.Service, ok bool) {
+	whole := g.Match(name)
+	units := map[string]status.Unit{}
+	for unit, u := range view.Units {
+		if slices.ContainsFunc(unitSelectors(unit, u), g.Match) || whole {
+			units[unit] = u
+		}
+	}
+
+	view.Units = units
+	return view, whole || len(units) > 0
+}
+
+// unitSelectors are the words by which a unit can be chosen.
+func unitSelectors(name string, u status.Unit) []string {
+	return []string{name, u.Machine, unitWord(u), u.State, u.WorkloadInfo().Current, u.AgentInfo().Current}
+}
+
+// selectRelation returns false if no end is at an application that was kept.
+func selectRelation(view status.Relation, services map[string]status.Service) (kept status.Relation, ok bool) {
+	ends := map[string]status.RelationEnd{}
+	for name, end := range view.Services {
+		if service, own := services[name]; own {
+			end, ok = selectEnd(end, service), true
+		}
+		ends[name] = end
+	}
+
+	view.Services = ends
+	return view, ok
+}
+
+// selectEnd derives the end's state from the units that are left.
+func selectEnd(end status.RelationEnd, service status.Service) status.RelationEnd {
+	units := maps.Clone(end.Units)
+	maps.DeleteFunc(units, func(name string, _ status.RelationUnit) bool {
+		_, ok := service.Units[name]
+		return !ok
+	})
+	if len(units) < len(end.Units) {
+		end.State = status.WorstRelation(units)
+	}
+
+	end.Units = units
+	return end
+}

@@ -1,0 +1,67 @@
+package juju
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+	"bijou/state/status"
+	"bijou/state/text"
+)
+
+func serviceTable(s status.Status) *console.Table {
+	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
+	t.PaintOnly("STATUS")
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		sv := s.Services[name]
+		exposed := map[bool]string{true: "yes", false: "no"}[sv.Exposed]
+		said := sv.StatusInfo()
+		t.Add(stateColour(said.Current), name, text.FirstLine(sv.Version), sv.Charm, exposed,
+			strconv.Itoa(len(sv.Units)), status.WithLife(said.Current, sv.Life), text.FirstLine(said.Message))
+	}
+
+	return t
+}
+
+func unitTable(s status.Status) *console.Table {
+	units := allUnits(s)
+	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
+		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))
+	})
+	t := console.NewTable("UNIT", "STATE", "WORKLOAD", "AGENT", "MACHINE", "ADDRESS", "PORTS", "SINCE", "MESSAGE")
+	t.PaintOnly("STATE")
+
+	for _, name := range names {
+		u := units[name]
+		workload := cmp.Or(u.Workload, &status.Workload{})
+		if u.Leader {
+			name += " *" // apart from the name, which scripts look for with a space behind it
+		}
+
+		t.Add(cmp.Or(
+			stateColour(rowState(u)),
+			stateColour(workload.Current),
+		), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current,
+			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
+			strings.Join(u.OpenPorts, ","), formatSince(unitSince(u)), unitMessage(u, workload.Message))
+	}
+
+	return t
+}
+
+// formatSince returns a time, or a day before; "" for a time that is not known.
+func formatSince(since time.Time) string {
+	switch {
+	case since.IsZero():
+		return ""
+	case time.Since(since) < 12*time.Hour:
+		return since.Local().Format("15:04")
+	}
+
+	return since.Local().Format("Jan 2")
+}

@@ -1,0 +1,38 @@
+package juju
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// watchFlag is --watch, or Juju's --watch TIME.
+type watchFlag struct {
+	set      bool
+	interval time.Duration // 0: changes alone count
+}
+
+// Decode reads the time, if one is given, behind = or as the next word. No name is a time.
+func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
+	w.set = true
+	next := ctx.Scan.Peek()
+	inside := next.Type == kong.FlagValueToken
+	if !inside && next.Type != kong.UntypedToken {
+		return nil
+	}
+
+	interval, err := time.ParseDuration(next.String())
+	switch {
+	case err == nil && interval > 0:
+		w.interval = interval
+		ctx.Scan.Pop()
+	case err == nil || inside:
+		return fmt.Errorf("cannot watch every %q: want a time as in 1s or 5m", next)
+	}
+
+	return nil
+}
+
+// IsBool reports that the flag needs no value.
+func (watchFlag) IsBool() bool { return true }

@@ -12,38 +12,91 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/status"
 	"bijou/state/text"
 )
 
 type debugLogCmd struct {
-	Follow  bool     `short:"f" help:"Go on printing what comes."`
-	Unit    []string `short:"u" aliases:"include" sep:"none" placeholder:"UNIT" help:"Only this unit (or machine-0), or those that a pattern matches ('wordpress/*'); may be repeated."`
-	Exclude []string `short:"x" sep:"none" placeholder:"UNIT" help:"Not this one, or those that a pattern matches; may be repeated."`
+	Of      []string `arg:"" optional:"" name:"unit or service" help:"Only these, as with --unit."`
+	Follow  bool     `short:"f" help:"Go on printing what comes, as on a terminal."`
+	Tail    tailFlag `help:"The same; with a number, as --tail 20: the last lines, and then end."`
+	NoTail  bool     `help:"End after what there is, on a terminal as well."`
+	Replay  bool     `help:"All lines, on a terminal as well."`
+	Lines   *int     `short:"n" placeholder:"N" help:"The last N lines; 0 is all. Default: all, and while more are followed 10."`
+	Limit   *int     `placeholder:"N" help:"The last N lines, and then end."`
+	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Only this unit, application or machine (web/0, web, machine-0; unit-web-0 as Juju has it), or those that a pattern matches; may be repeated."`
+	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"The same, by Juju's name."`
+	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Not this one, or those that a pattern matches; may be repeated."`
 	Level   string   `short:"l" placeholder:"LEVEL" help:"This level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
-	Lines   *int     `short:"n" aliases:"limit" placeholder:"N" help:"The last N lines; 0 is all. Default: all, with --follow 10."`
 	Since   string   `placeholder:"TIME" help:"Not older: so long ago (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or as RFC 3339 has it)."`
 	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text, or json (one object a line); default text."`
+	UTC     bool     `name:"utc" help:"Times are UTC's instead of this host's."`
 	Secrets bool     `name:"show-secrets" help:"Show passwords and other secrets, too."`
+
+	colourFlags  `embed:""`
+	jujuLogFlags `embed:""`
 }
 
-// Run prints the lines by time and, with --follow, goes on until interrupted, or until
+// jujuLogFlags are options of Juju's that change nothing here.
+type jujuLogFlags struct {
+	Date       bool          `help:"Dates and milliseconds are always shown."`
+	MS         bool          `name:"ms" help:"Dates and milliseconds are always shown."`
+	Retry      bool          `hidden:"" help:"A store that goes away is always waited for."`
+	RetryDelay time.Duration `hidden:"" help:"A store that goes away is always waited for."`
+
+	IncludeModule []string `hidden:"" help:"There are no modules."`
+	ExcludeModule []string `hidden:"" help:"There are no modules."`
+	IncludeLabel  []string `hidden:"" aliases:"include-labels" help:"There are no labels."`
+	ExcludeLabel  []string `hidden:"" aliases:"exclude-labels" help:"There are no labels."`
+	Location      bool     `hidden:"" help:"There are no locations."`
+	Firehose      bool     `hidden:"" help:"There is one environment at a time."`
+}
+
+// noteIgnored says which of them are not heeded.
+func (f jujuLogFlags) noteIgnored(o *operator) {
+	for _, ignored := range []struct {
+		given     bool
+		flag, why string
+	}{
+		{len(f.IncludeModule) > 0, "include-module", "lines here have a unit and a hook, and no module"},
+		{len(f.ExcludeModule) > 0, "exclude-module", "lines here have a unit and a hook, and no module"},
+		{len(f.IncludeLabel) > 0, "include-label", "lines here have no labels"},
+		{len(f.ExcludeLabel) > 0, "exclude-label", "lines here have no labels"},
+		{f.Location, "location", "lines here have a hook, and no place in a source"},
+		{f.Firehose, "firehose", "it is one environment's log: choose another with -m"},
+	} {
+		if ignored.given {
+			o.note("note: --%s has no effect: %s", ignored.flag, ignored.why)
+		}
+	}
+}
+
+// Run prints the lines by time and, while it follows, goes on until interrupted, or until
 // nobody reads any more.
 func (c debugLogCmd) Run(o *operator) error {
+	c.Follow = c.follows(console.IsTerminal(o.streams.Out))
 	if c.maxLines() < 0 {
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
 	}
+
+	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
+	c.Exclude = logPatterns(c.Exclude)
 	since, err := parseSince(c.Since, time.Now())
 	_, lerr := state.LogLevel(c.Level)
 	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
 		return console.Usage(err)
 	}
 
+	if c.UTC {
+		time.Local = time.UTC // of this process, which prints the log and ends
+	}
+	c.noteIgnored(o)
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
 
 	return o.openChosen(func(s *state.State) error {
-		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: console.CanColour(o.streams.Out)}
+		t := &logFollower{o: o, debugLogCmd: c, since: since, coloured: c.canColour(o.streams.Out)}
 		f := follower{
 			o:              o,
 			state:          s,
@@ -60,16 +113,57 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
+// follows goes by the options, and else by whether somebody looks on.
+func (c debugLogCmd) follows(terminal bool) bool {
+	switch {
+	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
+		return false
+	case c.Follow || c.Tail.set:
+		return true
+	}
+
+	return terminal
+}
+
 // maxLines is 0 for all.
 func (c debugLogCmd) maxLines() int {
-	switch {
-	case c.Lines != nil:
-		return *c.Lines
-	case c.Follow:
+	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
+		if lines != nil {
+			return *lines
+		}
+	}
+	if c.Follow && !c.Replay && c.Since == "" {
 		return 10
 	}
 
 	return 0
+}
+
+// logPatterns returns patterns of the names under which units and machines log.
+func logPatterns(names []string) []string {
+	patterns := make([]string, len(names))
+	for i, name := range names {
+		patterns[i] = logPattern(name)
+	}
+	return patterns
+}
+
+// logPattern takes Juju's tags as well: unit-web-0, application-web, and 0 for machine-0.
+func logPattern(name string) string {
+	if unit, ok := strings.CutPrefix(name, "unit-"); ok {
+		if at := strings.LastIndexByte(unit, '-'); at > 0 && charm.IsUnit(unit[:at]+"/"+unit[at+1:]) {
+			return unit[:at] + "/" + unit[at+1:]
+		}
+	}
+
+	_, ofMachine := strings.CutPrefix(name, "machine-")
+	switch {
+	case isMachineID(name):
+		return "machine-" + name
+	case ofMachine || strings.Contains(name, "/"):
+		return name
+	}
+	return strings.TrimPrefix(name, "application-") + "/*"
 }
 
 type logFollower struct {
@@ -104,9 +198,44 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	}
 
 	if none := g.Unmatched(t.Unit); t.printedEnds == nil && len(none) > 0 {
-		t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(none), ", "))
+		if err := t.noteSilent(v, none); err != nil {
+			return nil, err
+		}
 	}
 	return func() error { return t.printLines(lines, ends) }, nil
+}
+
+// noteSilent tells what has logged nothing yet from what nobody knows, which is an error unless it may come.
+func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
+	known, err := listNames(v, "units")
+	machines, merr := listNames(v, "machines")
+	services, serr := listNames(v, "services")
+	if err := errors.Join(err, merr, serr); err != nil {
+		return err
+	}
+
+	g := status.NewGlobs(patterns)
+	for _, unit := range known {
+		g.Match(unit)
+	}
+	for _, id := range machines {
+		g.Match("machine-" + id)
+	}
+	for _, service := range services {
+		g.Match(service + "/*")
+	}
+
+	unknown := g.Unmatched(patterns)
+	if len(unknown) > 0 && !t.Follow {
+		return console.Hint(fmt.Errorf("no unit, application or machine matches %s", strings.Join(quoteAll(unknown), ", ")),
+			listHint("units", known))
+	}
+
+	t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(patterns), ", "))
+	if len(unknown) > 0 {
+		t.o.note("hint: %s", listHint("units", known))
+	}
+	return nil
 }
 
 func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {
@@ -161,29 +290,30 @@ func (t *logFollower) formatMessage(l state.LogLine) []string {
 		return []string{text.EscapeJSON(string(line))}
 	}
 
-	head := fmt.Sprintf("%s %s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source, l.Level)
+	head := fmt.Sprintf("%s %s ", l.Time.Local().Format(time.DateTime+".000"), l.Source)
+	hook := ""
 	if l.Hook != "" {
-		head += l.Hook + ": "
+		hook = text.Escape(l.Hook + ": ")
 	}
 
 	lines := text.EscapeLines(l.Message)
 	for i, line := range lines {
-		lines[i] = t.paint(l.Level, text.Escape(head)+line)
+		lines[i] = text.Escape(head) + t.paint(text.Escape(l.Level)) + " " + hook + line
 	}
 	return lines
 }
 
-func (t *logFollower) paint(level, line string) string {
+func (t *logFollower) paint(level string) string {
 	switch {
 	case !t.coloured:
-		return line
+		return level
 	case level == "ERROR" || level == "CRITICAL":
-		return console.Paint(console.Red, line)
+		return console.Paint(console.Red, level)
 	case level == "WARNING":
-		return console.Paint(console.Yellow, line)
+		return console.Paint(console.Yellow, level)
 	}
 
-	return line
+	return level
 }
 
 // parseSince accepts a duration before now, or a time; a time of day alone is today's.

@@ -116,8 +116,51 @@ func TestDebugLogRefuses(t *testing.T) {
 	w.mustFail(2, "-1 lines", "debug-log", "--lines=-1")
 	w.mustFail(2, "not a pattern", "debug-log", "--unit", "[")
 	w.mustFail(2, "noisy", "debug-log", "--unit", "x/0", "--level", "noisy")
-	if code, out, errs := w.run("", "debug-log", "--unit", "x/*"); code != 0 || out != "" || !strings.Contains(errs, `"x/*"`) {
-		t.Errorf("exit %d, %q, %q", code, out, errs)
+	w.mustFail(1, `no unit, application or machine matches "x/*"`, "debug-log", "--unit", "x/*")
+	w.mustFail(1, "hint: there are no units", "debug-log", "--include", "unit-x-0")
+	w.mustFail(2, "can't be used together", "debug-log", "--color", "--no-color")
+	w.mustFail(2, "want a number", "debug-log", "--tail=x")
+}
+
+func TestLogPattern(t *testing.T) {
+	for name, want := range map[string]string{
+		"web/0": "web/0", "unit-web-0": "web/0", "unit-web-db-10": "web-db/10", "web": "web/*", "application-web": "web/*", "unit-web": "unit-web/*",
+		"machine-0": "machine-0", "machine-*": "machine-*", "0": "machine-0", "web*": "web*/*", "*/0": "*/0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := logPattern(name); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestDebugLogFollowsAndHowMuch(t *testing.T) {
+	n := func(n int) *int { return &n }
+	for name, tt := range map[string]struct {
+		c        debugLogCmd
+		terminal bool
+		follows  bool
+		lines    int
+	}{
+		"a pipe":              {debugLogCmd{}, false, false, 0},
+		"a terminal":          {debugLogCmd{}, true, true, 10},
+		"--no-tail":           {debugLogCmd{NoTail: true}, true, false, 0},
+		"--tail in a pipe":    {debugLogCmd{Tail: tailFlag{set: true}}, false, true, 10},
+		"--tail 5":            {debugLogCmd{Tail: tailFlag{set: true, lines: n(5)}}, true, false, 5},
+		"--limit 3":           {debugLogCmd{Limit: n(3)}, true, false, 3},
+		"-n 4 on a terminal":  {debugLogCmd{Lines: n(4)}, true, true, 4},
+		"--replay":            {debugLogCmd{Replay: true}, true, true, 0},
+		"--replay in a pipe":  {debugLogCmd{Replay: true}, false, false, 0},
+		"--since, a terminal": {debugLogCmd{Since: "1h"}, true, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := tt.c
+			c.Follow = c.follows(tt.terminal)
+			if c.Follow != tt.follows || c.maxLines() != tt.lines {
+				t.Errorf("follows %t, %d lines", c.Follow, c.maxLines())
+			}
+		})
 	}
 }
 

@@ -221,8 +221,22 @@ func TestDebugLog(t *testing.T) {
 	if got := w.mustRun("debug-log", "-n", "0"); strings.Count(got, "\n") != 3 {
 		t.Errorf("log %q", got)
 	}
-	if got := w.mustRun("debug-log", "--unit", "b/0"); got != "" {
+	if got := w.mustRun("debug-log", "--unit", "0"); got != "" {
 		t.Errorf("log %q", got)
+	}
+	w.mustFail(1, `matches "b/0"`, "debug-log", "--unit", "b/0")
+	for _, args := range [][]string{
+		{"--include", "unit-a-0", "--ms", "--date", "--replay", "--no-tail"}, {"-i", "a/0", "-l", "DEBUG"}, {"a"}, {"--limit", "3"}, {"--tail", "3", "a/0"},
+	} {
+		if got := w.mustRun(append([]string{"debug-log"}, args...)...); strings.Count(got, "\n") != 3 {
+			t.Errorf("%q: log %q", args, got)
+		}
+	}
+	if got := w.mustRun("debug-log", "--color", "--level", "ERROR"); got != "2026-01-02 03:04:06.000 a/0 \x1b[31mERROR\x1b[0m install: mERROR\n" {
+		t.Errorf("log %q", got)
+	}
+	if _, _, errs := w.run("", "debug-log", "--include-module", "unit"); errs != "note: --include-module has no effect: lines here have a unit and a hook, and no module\n" {
+		t.Errorf("noted %q", errs)
 	}
 	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
 }

@@ -1,0 +1,23 @@
+package juju
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxListed is how many names a hint lists.
+const maxListed = 12
+
+// listHint names what there is, for somebody who has named something else.
+func listHint(what string, names []string) string {
+	if len(names) == 0 {
+		return "there are no " + what
+	}
+
+	more := ""
+	if len(names) > maxListed {
+		more = fmt.Sprintf(", and %d more", len(names)-maxListed)
+		names = names[:maxListed]
+	}
+	return what + ": " + strings.Join(names, ", ") + more
+}

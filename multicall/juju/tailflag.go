@@ -1,0 +1,38 @@
+package juju
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/alecthomas/kong"
+)
+
+// tailFlag is Juju's --tail, or --tail N as others have it.
+type tailFlag struct {
+	set   bool
+	lines *int // nil: no number was given
+}
+
+// Decode reads the number, if one is given, behind = or as the next word. No unit's name is a number.
+func (t *tailFlag) Decode(ctx *kong.DecodeContext) error {
+	t.set = true
+	next := ctx.Scan.Peek()
+	inside := next.Type == kong.FlagValueToken
+	if !inside && next.Type != kong.UntypedToken {
+		return nil
+	}
+
+	lines, err := strconv.Atoi(next.String())
+	switch {
+	case err == nil:
+		t.lines = &lines
+		ctx.Scan.Pop()
+	case inside:
+		return fmt.Errorf("cannot show the last %q lines: want a number", next)
+	}
+
+	return nil
+}
+
+// IsBool reports that the flag needs no value.
+func (tailFlag) IsBool() bool { return true }

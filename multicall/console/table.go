@@ -324,22 +324,14 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	b.WriteString(text + "\n")
 }
 
-// foldWords breaks a text between words into lines of at most that width; a longer word is broken.
+// foldWords breaks a text between words into lines of at most that width; a longer word, such as a path, stays
+// whole.
 func foldWords(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		if line != "" && uniseg.StringWidth(line)+1+uniseg.StringWidth(word) > width {
 			lines = append(lines, line)
 			line = ""
-		}
-
-		for uniseg.StringWidth(word) > width {
-			end, used := 0, 0
-			for g := uniseg.NewGraphemes(word); g.Next() && (end == 0 || used+g.Width() <= width); used += g.Width() {
-				_, end = g.Positions()
-			}
-			lines = append(lines, word[:end])
-			word = word[end:]
 		}
 		line = strings.TrimSpace(line + " " + word)
 	}

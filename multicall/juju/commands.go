@@ -13,7 +13,7 @@ type commands struct {
 	Backup             backupCmd             `cmd:"" help:"Write all of an environment's state to one file, while units work."`
 	Restore            restoreCmd            `cmd:"" help:"Make an environment of a backup, or put one back."`
 	DestroyEnvironment destroyEnvironmentCmd `cmd:"" aliases:"destroy-model" help:"Take an environment down: services, processes, files."`
-	Environments       environmentsCmd       `cmd:"" aliases:"models,list-models" help:"List the environments."`
+	Environments       environmentsCmd       `cmd:"" aliases:"models,list-models" help:"List the environments, with their stores."`
 	ShowModel          showModelCmd          `cmd:"" help:"Show what an environment is."`
 	UpgradeJuju        upgradeJujuCmd        `cmd:"" help:"Let the environment's agents go over to this binary."`
 	Switch             switchCmd             `cmd:"" help:"Choose the environment that commands use without -e."`

@@ -59,6 +59,7 @@ func listNames(v *state.View, kinds string) (names []string, err error) {
 	services, servicesErr := v.Services()
 	units, unitsErr := v.Units("")
 	machines, machinesErr := v.Machines()
+	storages, storagesErr := v.Storages()
 	add := func(kind, name string) {
 		if strings.Contains(kinds, kind) {
 			names = append(names, name)
@@ -74,6 +75,9 @@ func listNames(v *state.View, kinds string) (names []string, err error) {
 	for _, m := range machines {
 		add("machines", m.ID)
 	}
+	for _, s := range storages {
+		add("storages", s.ID)
+	}
 
-	return names, errors.Join(servicesErr, unitsErr, machinesErr)
+	return names, errors.Join(servicesErr, unitsErr, machinesErr, storagesErr)
 }

@@ -1,26 +1,36 @@
 package juju
 
-import "fmt"
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/text"
+)
 
 type environmentsCmd struct {
 	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
-// Run prints the names, the one in use marked by a star.
+// Run lists the environments, the one in use marked by a star.
 func (c environmentsCmd) Run(o *operator) error {
 	names, err := o.home.Names()
 	if err != nil {
 		return err
 	}
 
-	current, infos := o.home.Current(), []modelInfo{}
-	for _, name := range names {
-		mark := map[bool]string{true: "*", false: " "}[name == current]
-		if c.Format == "tabular" {
-			fmt.Fprintf(o.streams.Out, "%s %s\n", mark, name)
-			continue
-		}
+	current := o.home.Current()
+	if c.Format == "tabular" {
+		return o.printModels(names, current)
+	}
 
+	infos := []modelInfo{}
+	for _, name := range names {
 		e, err := o.home.Environment(name)
 		if err != nil {
 			return err
@@ -28,8 +38,92 @@ func (c environmentsCmd) Run(o *operator) error {
 		infos = append(infos, newModelInfo(e))
 	}
 
-	if c.Format != "tabular" {
-		err = o.encode(c.Format, map[string]any{"models": infos, "current-model": current})
+	return o.encode(c.Format, map[string]any{"models": infos, "current-model": current})
+}
+
+// modelRow is an environment in the list.
+type modelRow struct {
+	provider, word  string
+	machines, units string // "" where the store cannot be read
+	store           string
+	why             string // it cannot be read
+}
+
+func (o *operator) printModels(names []string, current string) error {
+	if len(names) == 0 {
+		o.note("there is no environment; juju bootstrap makes one")
+		return nil
 	}
-	return err
+
+	rows := make([]modelRow, len(names))
+	var reading sync.WaitGroup
+	for i, name := range names {
+		reading.Go(func() { rows[i] = o.readModel(name) })
+	}
+	reading.Wait()
+
+	t := console.NewTable("MODEL", "CLOUD", "STATUS", "MACHINES", "UNITS", "STORE", "MESSAGE")
+	t.PaintOnly("STATUS")
+	t.Spare("MESSAGE")
+	for i, r := range rows {
+		name := names[i]
+		if name == current {
+			name += " *"
+		}
+		t.AddWhole(wordColour(r.word), "", name, r.provider, r.word, r.machines, r.units, r.store, r.why)
+	}
+
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+// modelTimeout is how long the list waits for a store.
+const modelTimeout = 2 * time.Second
+
+// readModel never fails: what cannot be read is in the row.
+func (o *operator) readModel(name string) modelRow {
+	e, err := o.home.Environment(name)
+	if err != nil {
+		return modelRow{word: "error", why: text.FirstLine(err.Error())}
+	}
+
+	r := modelRow{provider: e.Provider, word: "available", store: text.HideSecrets(e.State)}
+	if e.Phase == home.Removing {
+		r.word = "destroying"
+		return r
+	}
+	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
+		r.word = "stopped"
+	}
+
+	ctx, cancel := context.WithTimeout(o.ctx, modelTimeout)
+	defer cancel()
+
+	s, err := state.Open(ctx, e.State)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	defer s.Close()
+
+	err = s.View(ctx, func(v *state.View) error {
+		machines, err := v.Machines()
+		if err != nil {
+			return err
+		}
+		units, err := v.Units("")
+		r.machines = strconv.Itoa(len(machines))
+		r.units = strconv.Itoa(len(units))
+		return err
+	})
+	if err != nil {
+		return r.unreadable(err)
+	}
+	return r
+}
+
+func (r modelRow) unreadable(err error) modelRow {
+	r.word = "error"
+	r.machines = ""
+	r.units = ""
+	r.why = strings.TrimSpace(text.HideSecrets(text.FirstLine(err.Error())))
+	return r
 }

@@ -22,7 +22,7 @@ func TestBootstrapAndDestroy(t *testing.T) {
 		t.Errorf("value %q", got)
 	}
 	w.mustRun("bootstrap", "-e", "two")
-	if got := w.mustRun("environments"); got != "  default\n* two\n" {
+	if got := w.mustRun("environments"); !regexp.MustCompile(`^MODEL +CLOUD +STATUS +MACHINES +UNITS +STORE\ndefault +local +available +1 +0 +sqlite:.*/default/.*\ntwo \* +local +available +1 +0 +sqlite:.*/two/.*\n$`).MatchString(got) {
 		t.Errorf("environments %q", got)
 	}
 	w.mustRun("switch", "default")

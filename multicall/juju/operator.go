@@ -43,8 +43,16 @@ func (o *operator) note(format string, args ...any) {
 
 // encode prints data as YAML, or as one line of JSON if that is the format.
 func (o *operator) encode(format string, data any) error {
-	var encoded []byte
-	var err error
+	encoded, err := encode(format, data)
+	if err != nil {
+		return err
+	}
+
+	_, err = o.streams.Out.Write(encoded)
+	return err
+}
+
+func encode(format string, data any) (encoded []byte, err error) {
 	if format == "json" {
 		encoded, err = json.Marshal(data)
 		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
@@ -52,11 +60,10 @@ func (o *operator) encode(format string, data any) error {
 		encoded, err = text.MarshalYAML(data)
 	}
 	if err != nil {
-		return fmt.Errorf("internal error: %w", err)
+		return nil, fmt.Errorf("internal error: %w", err)
 	}
 
-	_, err = o.streams.Out.Write(encoded)
-	return err
+	return encoded, nil
 }
 
 // printTable prints the table, or the data in another format than tabular.

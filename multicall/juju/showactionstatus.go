@@ -26,11 +26,11 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	}
 
 	docs := make([]actionDoc, 0, len(actions))
-	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "MESSAGE")
+	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "TOOK", "MESSAGE")
 	for _, a := range actions {
 		docs = append(docs, newActionDoc(a, state.Output{}))
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
-			a.Enqueued.Local().Format(time.DateTime), text.FirstLine(a.Message))
+			a.Enqueued.Local().Format(time.DateTime), actionTook(a), text.FirstLine(a.Message))
 	}
 
 	return o.printTable(c.Format, docs, t)
@@ -76,6 +76,17 @@ func actionTitle(a state.Action) string {
 	}
 
 	return string(title)
+}
+
+// actionTook returns how long it has run; "" for one that has not begun.
+func actionTook(a state.Action) string {
+	switch {
+	case a.Started.IsZero():
+		return ""
+	case a.Completed.IsZero():
+		return formatTook(time.Since(a.Started)) + ", so far"
+	}
+	return formatTook(a.Completed.Sub(a.Started))
 }
 
 func actionColour(status state.ActionStatus) console.Colour {

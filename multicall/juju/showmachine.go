@@ -29,7 +29,8 @@ func (c showMachineCmd) Run(o *operator) error {
 	o.noteDamage(s.Damage)
 	for _, id := range c.Machines {
 		if _, ok := s.Machines[id]; !ok {
-			return console.Hint(fmt.Errorf("machine %q not found", id), "juju machines lists them")
+			known := slices.SortedFunc(maps.Keys(s.Machines), state.CompareIDs)
+			return console.Hint(fmt.Errorf("machine %q not found", id), listHint("machines", known))
 		}
 	}
 

@@ -2,6 +2,7 @@ package juju
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"bijou/multicall/console"
@@ -10,62 +11,135 @@ import (
 )
 
 type showUnitCmd struct {
-	Units   []string `arg:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
-	App     bool     `help:"Of relations only what services have said, not their units."`
-	Related string   `name:"related-unit" placeholder:"UNIT" help:"Of relations only what this unit has said."`
-	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Units       []string `arg:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
+	App         bool     `help:"Of relations only what services have said, not their units."`
+	Endpoint    string   `placeholder:"NAME" help:"Of relations only those of this endpoint."`
+	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Of relations only what this unit has said."`
+	Format      string   `enum:"auto,text,yaml,smart,json" default:"auto" placeholder:"FORMAT" help:"text, yaml or json; default text on a terminal, else yaml."`
+	Output      string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	UTC         bool     `name:"utc" help:"Times are UTC's instead of this host's."`
+	colourFlags `embed:""`
 }
 
 // maxShownHooks is how many hooks show-unit shows: juju hook-history has more.
 const maxShownHooks = 10
 
+// shownUnit is a unit as show-unit shows it, and what its screen has more.
+type shownUnit struct {
+	status.UnitDetail
+	view status.Unit
+	log  []state.LogLine // its last lines
+}
+
 // Run prints the units, all or none.
 func (c showUnitCmd) Run(o *operator) error {
+	if c.UTC {
+		time.Local = time.UTC // of this process, which shows the units and ends
+	}
+
 	var damage []string
-	all, err := readChosen(o, func(v *state.View) (map[string]status.UnitDetail, error) {
-		all := map[string]status.UnitDetail{}
-		var names []string
-
-		for _, asked := range c.Units {
-			name, err := findUnitName(v, asked)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := v.Unit(name); err != nil {
-				return nil, err
-			}
-
-			d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
-			if err != nil {
-				return nil, fmt.Errorf("cannot show unit %q: %w", name, err)
-			}
-
-			d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
-			if all[name] = d; !c.narrow(d.Relations) {
-				return nil, console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related),
-					"juju show-unit "+name+" shows all")
-			}
-			names = append(names, name)
-		}
-
-		s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
-		if err != nil {
-			return nil, err
-		}
-
-		damage = s.Damage
-		return all, nil
+	all, err := readChosen(o, func(v *state.View) (all map[string]shownUnit, err error) {
+		all, damage, err = c.read(v, o)
+		return all, err
 	})
 	if err != nil {
 		return err
 	}
 
 	o.noteDamage(damage)
-	return o.encode(c.Format, all)
+	asText := c.Format == "text" || c.Format == "auto" && c.Output == "" && console.IsTerminal(o.streams.Out)
+	printed, err := c.render(o, all, asText)
+	if err != nil {
+		return err
+	}
+
+	if c.Output != "" {
+		return writeOutput(o, c.Output, printed)
+	}
+	_, err = o.streams.Out.Write(printed)
+	return err
 }
 
-// narrow leaves in relations what is asked for, and reports whether it is there.
-func (c showUnitCmd) narrow(relations []status.RelationDetail) (found bool) {
+func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit, damage []string, err error) {
+	all = map[string]shownUnit{}
+	var names []string
+
+	for _, asked := range c.Units {
+		name, err := findUnitName(v, asked)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := v.Unit(name); err != nil {
+			return nil, nil, err
+		}
+
+		d, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, o.parts.Owed)
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot show unit %q: %w", name, err)
+		}
+
+		d.Hooks = d.Hooks[max(0, len(d.Hooks)-maxShownHooks):]
+		if err := c.narrow(name, &d); err != nil {
+			return nil, nil, err
+		}
+
+		lines, err := v.Logs(state.LogFilter{Sources: []string{name}, Last: maxShownLines})
+		if err != nil {
+			return nil, nil, err
+		}
+
+		all[name] = shownUnit{UnitDetail: d, log: lines}
+		names = append(names, name)
+	}
+
+	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: names})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for name, u := range allUnits(s) {
+		shown := all[name]
+		shown.view = u
+		all[name] = shown
+	}
+	return all, s.Damage, nil
+}
+
+func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) ([]byte, error) {
+	if asText {
+		return c.renderText(all, c.canColour(o.streams.Out))
+	}
+
+	details := map[string]status.UnitDetail{}
+	for name, u := range all {
+		details[name] = u.UnitDetail
+	}
+	return encode(c.Format, details)
+}
+
+// narrow leaves in relations what is asked for; an error says that it is not there.
+func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
+	if c.Endpoint != "" {
+		var endpoints []string
+		for _, r := range d.Relations {
+			endpoints = append(endpoints, r.Endpoint)
+		}
+		d.Relations = slices.DeleteFunc(d.Relations, func(r status.RelationDetail) bool { return r.Endpoint != c.Endpoint })
+		if len(d.Relations) == 0 {
+			return console.Hint(fmt.Errorf("unit %q has no relation at endpoint %q", name, c.Endpoint),
+				listHint("endpoints with relations", endpoints))
+		}
+	}
+
+	if !c.narrowUnits(d.Relations) {
+		return console.Hint(fmt.Errorf("unit %q is in no relation with %q", name, c.Related),
+			"juju show-unit "+name+" shows all")
+	}
+	return nil
+}
+
+// narrowUnits reports whether the related unit is there.
+func (c showUnitCmd) narrowUnits(relations []status.RelationDetail) (found bool) {
 	for i := range relations {
 		for name := range relations[i].RelatedUnits {
 			found = found || name == c.Related

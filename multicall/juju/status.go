@@ -56,6 +56,9 @@ func (c statusCmd) Run(o *operator) error {
 
 	o.noteDamage(s.Damage)
 	unmatched := unmatchedError("application, unit, machine or status", s.Unmatched)
+	if unmatched != nil {
+		unmatched = console.Hint(unmatched, listHint("applications", o.known("services")))
+	}
 	if len(c.Selectors) > 0 && len(s.Services) == 0 && len(s.Machines) == 0 {
 		if unmatched == nil {
 			o.note("no unit is %s", strings.Join(c.Selectors, " or "))

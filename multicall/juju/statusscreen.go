@@ -22,9 +22,9 @@ func isEyeCatching(word string) bool {
 
 func wordColour(word string) console.Colour {
 	switch word {
-	case "active", "running", "up":
+	case "active", "available", "running", "up":
 		return console.Green
-	case "installing":
+	case "installing", "stopped":
 		return console.Yellow
 	}
 

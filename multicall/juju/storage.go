@@ -103,7 +103,7 @@ func storageTable(all []state.Storage) *console.Table {
 		if s.Unit == "" {
 			message = "on machine " + s.Machine
 		}
-		t.Add("", s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
+		t.AddWhole("", "", s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
 	}
 
 	return t

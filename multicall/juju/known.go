@@ -1,0 +1,42 @@
+package juju
+
+import (
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// listKnown adds to the error for a name that nothing has the names that there are.
+func (o *operator) listKnown(err error) error {
+	if !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+	missing := regexp.MustCompile(`\b(unit|machine|service|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
+	if missing == nil {
+		return err
+	}
+
+	what := missing[1] + "s"
+	names := o.known(what)
+	switch what {
+	case "services":
+		what = "applications"
+	case "storages":
+		what = "storage"
+	}
+	return console.Hint(err, listHint(what, names))
+}
+
+// known returns the names that there are, of services, units, machines or storages; none if they cannot be read.
+func (o *operator) known(kind string) []string {
+	silent := *o // it was warned of what is wrong with the environment
+	silent.streams.Err = io.Discard
+	names, _ := readChosen(&silent, func(v *state.View) ([]string, error) { return listNames(v, kind) })
+	slices.SortFunc(names, charm.CompareUnits)
+	return names
+}

@@ -1,0 +1,186 @@
+package juju
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/status"
+	"bijou/state/text"
+)
+
+// maxShownLines is how many of a unit's last lines its screen has: juju debug-log has more.
+const maxShownLines = 5
+
+// unitRest are those of a unit's keys that its screen has below the answer.
+type unitRest struct {
+	Version      string                        `yaml:"workload-version,omitempty"`
+	OpenedPorts  []string                      `yaml:"opened-ports,omitempty"`
+	Principal    string                        `yaml:"subordinate-to,omitempty"`
+	Subordinates []string                      `yaml:"subordinates,omitempty"`
+	Options      map[string]any                `yaml:"options,omitempty"`
+	Storage      map[string]state.StorageState `yaml:"storage,omitempty"`
+	Secrets      map[string]string             `yaml:"secrets,omitempty"`
+	Relations    []status.RelationDetail       `yaml:"relation-info,omitempty"`
+}
+
+// renderText answers first how each unit is and since when, why, and what can be done; then come the last
+// lines, and the rest.
+func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte, error) {
+	var b bytes.Buffer
+	for i, name := range slices.SortedFunc(maps.Keys(all), charm.CompareUnits) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+
+		u := all[name]
+		u.writeAnswer(&b, name, coloured)
+		u.writeLines(&b, coloured)
+		if err := u.writeRest(&b); err != nil {
+			return nil, err
+		}
+	}
+
+	return b.Bytes(), nil
+}
+
+func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
+	title := name
+	if u.Leader {
+		title += " *"
+	}
+	title += " of " + u.Charm
+	if u.Machine != "" {
+		title += ", on machine " + u.Machine
+	}
+	if u.PublicAddress != "" {
+		title += " (" + u.PublicAddress + ")"
+	}
+	fmt.Fprintln(b, text.Escape(title))
+
+	word := unitWord(u.view)
+	shown := text.Escape(status.WithLife(word, state.UnlessAlive(u.Life)))
+	if colour := wordColour(word); coloured && colour != "" {
+		shown = console.Paint(colour, shown)
+	}
+	writeField(b, "Status", shown+sinceText(unitSince(u.view)))
+
+	why := u.view.WorkloadInfo().Message
+	writeField(b, "Why", text.Escape(unitReason(u.view, why).text))
+	if u.WaitsFor != why {
+		writeField(b, "Waits for", text.Escape(u.WaitsFor))
+	}
+	for i, command := range u.ToDo {
+		label := "To do"
+		if i > 0 {
+			label = ""
+		}
+		writeField(b, label, text.Escape(command))
+	}
+
+	if u.Agent.Current != "idle" {
+		agent := u.Agent.Current
+		if u.Agent.Message != "" {
+			agent += ", " + text.FirstLine(u.Agent.Message)
+		}
+		writeField(b, "Agent", text.Escape(agent)+sinceText(u.Agent.Since))
+	}
+	writeField(b, "Next", text.Escape(u.Next))
+	for i, queued := range u.Queue {
+		label := "Queue"
+		if i > 0 {
+			label = ""
+		}
+		writeField(b, label, text.Escape(queued))
+	}
+}
+
+// writeField writes nothing for an empty value.
+func writeField(b *bytes.Buffer, label, value string) {
+	if value == "" {
+		return
+	}
+	if label != "" {
+		label += ":"
+	}
+	fmt.Fprintf(b, "%11s %s\n", label, value)
+}
+
+func sinceText(since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+
+	ago := ""
+	if time.Since(since) < 24*time.Hour {
+		ago = " (" + formatAgo(since, time.Now()) + " ago)"
+	}
+	return " since " + since.Local().Format(time.DateTime) + ago
+}
+
+// writeLines writes what the hook that has failed has said, if that is why, else what the unit has said last.
+func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
+	if failed := u.LastFailed; failed != nil && u.Error != nil && failed.Hook == u.Error.Hook && len(failed.Lines) > 0 {
+		fmt.Fprintf(b, "\nThe last lines of %s:\n", text.Escape(failed.Hook))
+		for _, line := range failed.Lines {
+			fmt.Fprintln(b, "  "+text.Escape(line))
+		}
+		return
+	}
+
+	var lines []string
+	t := logFollower{coloured: coloured}
+	for _, l := range u.log {
+		lines = append(lines, t.formatMessage(l)...)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\nIts last lines:\n")
+	}
+	for _, line := range lines[max(0, len(lines)-maxShownLines):] {
+		fmt.Fprintln(b, "  "+line)
+	}
+}
+
+func (u shownUnit) writeRest(b *bytes.Buffer) error {
+	if len(u.Hooks) > 0 {
+		b.WriteString("\n")
+		if err := hooksTable(u.Hooks).WriteIn(b, false, 0); err != nil {
+			return err
+		}
+	}
+
+	rest, err := text.MarshalYAML(unitRest{u.Version, u.OpenedPorts, u.Principal, u.Subordinates, u.Options, u.Storage, u.Secrets, u.Relations})
+	if err != nil {
+		return err
+	}
+	if string(rest) != "{}\n" {
+		b.WriteString("\n" + string(rest))
+	}
+	return nil
+}
+
+func hooksTable(runs []status.HookRun) *console.Table {
+	t := console.NewTable("HOOK", "REMOTE", "STARTED", "TOOK", "FAILURE")
+	t.Spare("REMOTE", "FAILURE")
+	for _, r := range runs {
+		took := time.Duration(r.Seconds * float64(time.Second))
+		t.Add("", r.Hook, r.Remote, r.Started.Local().Format(time.DateTime), formatTook(took), text.FirstLine(r.Failure))
+	}
+	return t
+}
+
+// formatTook returns how long something took, to three digits or so.
+func formatTook(took time.Duration) string {
+	switch {
+	case took < time.Second:
+		return took.Round(time.Millisecond).String()
+	case took < time.Minute:
+		return took.Round(10 * time.Millisecond).String()
+	}
+	return took.Round(time.Second).String()
+}

@@ -200,6 +200,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		return err
 	}
 
+	removed := 0
 	for _, name := range names {
 		link := filepath.Join(dir, name)
 		switch to, linkErr := os.Readlink(link); {
@@ -209,11 +210,15 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		default:
 			if linkErr = os.Remove(link); linkErr == nil {
 				fmt.Fprintf(s.Out, "%s: removed\n", link)
+				removed++
 			}
 			err = errors.Join(err, linkErr)
 		}
 	}
 
+	if removed == 0 && err == nil {
+		fmt.Fprintf(s.Err, "nothing was removed: %s has no link to %s\n", dir, binary)
+	}
 	if dir == jujudDir {
 		_ = os.Remove(dir) // which fails where something is left
 	}

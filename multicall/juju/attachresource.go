@@ -1,6 +1,12 @@
 package juju
 
-import "bijou/state"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/state"
+)
 
 type attachResourceCmd struct {
 	Service   string   `arg:"" help:"The service."`
@@ -24,6 +30,10 @@ func (c attachResourceCmd) Run(o *operator) error {
 			return err
 		}
 
-		return s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
+		err = s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
+		if err == nil {
+			o.note("%s has new files: %s", c.Service, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
+		}
+		return err
 	})
 }

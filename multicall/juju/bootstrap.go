@@ -187,7 +187,7 @@ func (b *bootstrap) run() error {
 	}
 
 	if !b.cmd.NoSwitch {
-		if err := b.o.home.SetCurrent(b.env.Name); err != nil {
+		if err := b.o.setCurrent(b.env.Name); err != nil {
 			return err
 		}
 	}

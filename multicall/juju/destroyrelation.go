@@ -32,6 +32,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 			return err
 		}
 
+		o.note("%s is being removed: %s", r, formatEndpoints(r))
 		o.affect(untilIdle, servicesOf(r)...)
 		if !c.Force {
 			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool {

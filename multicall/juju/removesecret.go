@@ -14,7 +14,7 @@ type removeSecretCmd struct {
 
 // Run removes the secrets.
 func (c removeSecretCmd) Run(o *operator) error {
-	return o.update(func(tx *state.Tx) error {
+	err := o.update(func(tx *state.Tx) error {
 		for _, name := range c.Secrets {
 			r, err := findOwnSecret(tx.View, name)
 			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
@@ -32,4 +32,16 @@ func (c removeSecretCmd) Run(o *operator) error {
 
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+
+	what := ""
+	if c.Revision != 0 {
+		what = fmt.Sprintf("revision %d of ", c.Revision)
+	}
+	for _, name := range c.Secrets {
+		o.note("%ssecret %q is removed", what, name)
+	}
+	return nil
 }

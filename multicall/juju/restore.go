@@ -134,7 +134,7 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	if err := r.o.startBackground(e); err != nil {
 		return true, err
 	}
-	return true, r.o.home.SetCurrent(e.Name)
+	return true, r.o.setCurrent(e.Name)
 }
 
 // findWhole returns the uuid of the environment that an earlier call has made of this backup in the same

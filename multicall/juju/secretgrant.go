@@ -13,7 +13,7 @@ type secretGrantArgs struct {
 }
 
 func (c secretGrantArgs) setGranted(o *operator, may bool) error {
-	return o.update(func(tx *state.Tx) error {
+	err := o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {
 			r, err := findOwnSecret(tx.View, c.Secret)
 			if err != nil {
@@ -26,4 +26,11 @@ func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+
+	verb := map[bool]string{true: "can", false: "cannot"}[may]
+	o.note("%s %s read secret %q", strings.ReplaceAll(c.Services, ",", ", "), verb, c.Secret)
+	return nil
 }

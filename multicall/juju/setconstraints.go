@@ -1,6 +1,10 @@
 package juju
 
-import "bijou/state"
+import (
+	"cmp"
+
+	"bijou/state"
+)
 
 type setConstraintsCmd struct {
 	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints."`
@@ -14,10 +18,17 @@ func (c setConstraintsCmd) Run(o *operator) error {
 		return err
 	}
 
-	return o.update(func(tx *state.Tx) error {
+	err = o.update(func(tx *state.Tx) error {
 		if c.Service == "" {
 			return tx.SetConstraints(v)
 		}
 		return tx.SetServiceConstraints(c.Service, v)
 	})
+	if err != nil {
+		return err
+	}
+
+	of := cmp.Or(c.Service, "the environment")
+	o.note("constraints of %s are %s; they are for machines to come", of, cmp.Or(v.String(), "none"))
+	return nil
 }

@@ -2,6 +2,8 @@ package juju
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"bijou/state"
 )
@@ -25,7 +27,8 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		}
 	}
 
-	return o.update(func(tx *state.Tx) error {
+	var changed []string
+	err = o.update(func(tx *state.Tx) error {
 		env, err := tx.Environment()
 		if err != nil {
 			return err
@@ -34,6 +37,23 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 			return fmt.Errorf("cannot set environment: %w", err)
 		}
 
+		changed = nil
+		for key := range changes {
+			if env.Config[key] != given[key] {
+				changed = append(changed, key)
+			}
+		}
 		return tx.SetEnvironment(changes)
 	})
+
+	switch {
+	case err != nil:
+		return err
+	case len(changed) == 0:
+		o.note("the environment has these values already: nothing follows")
+	default:
+		slices.Sort(changed)
+		o.note("the environment's %s changed", strings.Join(changed, ", "))
+	}
+	return nil
 }

@@ -27,5 +27,22 @@ func (c switchCmd) Run(o *operator) error {
 	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
 		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
 	}
-	return o.home.SetCurrent(e.Name)
+	return o.setCurrent(e.Name)
+}
+
+// setCurrent makes the environment the one in use, and says so if that was another.
+func (o *operator) setCurrent(name string) error {
+	before := o.home.Current()
+	if err := o.home.SetCurrent(name); err != nil {
+		return err
+	}
+
+	switch before {
+	case name:
+	case "":
+		o.note("environment %q is in use now", name)
+	default:
+		o.note("environment %q is in use now, instead of %q", name, before)
+	}
+	return nil
 }

@@ -10,5 +10,15 @@ type trustCmd struct {
 
 // Run trusts the service, or no longer does; one that it is so of already stays so.
 func (c trustCmd) Run(o *operator) error {
-	return o.update(func(tx *state.Tx) error { return tx.SetTrusted(c.Service, !c.Remove) })
+	err := o.update(func(tx *state.Tx) error { return tx.SetTrusted(c.Service, !c.Remove) })
+	switch {
+	case err != nil:
+		return err
+	case c.Remove:
+		o.note("%s is not trusted with the cloud's credential any longer", c.Service)
+	default:
+		o.note("%s is trusted with the cloud's credential", c.Service)
+	}
+
+	return nil
 }

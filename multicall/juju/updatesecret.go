@@ -24,7 +24,11 @@ func (c updateSecretCmd) Run(o *operator) error {
 	}
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
-		return s.Update(o.ctx, func(tx *state.Tx) error { return c.change(tx, ring, content) })
+		err := s.Update(o.ctx, func(tx *state.Tx) error { return c.change(tx, ring, content) })
+		if err == nil {
+			o.note("secret %q is changed", c.Secret)
+		}
+		return err
 	})
 }
 

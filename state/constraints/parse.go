@@ -33,6 +33,22 @@ func Parse(text string) (Value, error) {
 	return v, nil
 }
 
+// unknownError is a name that no constraint has.
+type unknownError string
+
+// Error is what Juju says.
+func (u unknownError) Error() string { return fmt.Sprintf("unknown constraint %q", string(u)) }
+
+// Hint names the constraints that there are.
+func (unknownError) Hint() string {
+	var v Value
+	var names []string
+	for _, f := range v.allFields() {
+		names = append(names, f.name)
+	}
+	return "constraints: " + strings.Join(names, ", ")
+}
+
 func (v *Value) parsePair(part string) error {
 	name, text, ok := strings.Cut(part, "=")
 	if !ok || name == "" {
@@ -41,7 +57,7 @@ func (v *Value) parsePair(part string) error {
 
 	f, ok := v.findField(name)
 	if !ok {
-		return fmt.Errorf("unknown constraint %q", name)
+		return unknownError(name)
 	}
 	if _, twice := f.format(); twice {
 		return fmt.Errorf("bad %q constraint: already set", name)

@@ -78,7 +78,7 @@ func (c Content) Add(key, value string, read func(path string) ([]byte, error)) 
 	name, form, _ := strings.Cut(key, "#")
 	switch {
 	case !isKey(name), form != "" && form != "base64" && form != "file":
-		return fmt.Errorf("key %q not valid", key)
+		return keyError(key)
 	case form == "file":
 		c[name], err = read(value)
 	case form == "":
@@ -90,6 +90,17 @@ func (c Content) Add(key, value string, read func(path string) ([]byte, error)) 
 	}
 
 	return err
+}
+
+// keyError is a key that breaks the rule.
+type keyError string
+
+// Error is what Juju says.
+func (k keyError) Error() string { return fmt.Sprintf("key %q not valid", string(k)) }
+
+// Hint says the rule.
+func (keyError) Hint() string {
+	return "a key has at least three lower-case letters and digits, a letter first, and single dashes inside: api-key; #base64 or #file may follow"
 }
 
 // isKey wants lower-case letters and digits, three at least, with single dashes inside, a

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -104,7 +105,7 @@ func (c secretsCmd) Run(o *operator) error {
 		if c.Owner == "" || r.Owner.String() == c.Owner {
 			infos[r.ID] = newSecretInfo(r, c.Revisions)
 			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
-				formatTime(r.Updated))
+				r.Updated.Local().Format(time.DateTime))
 		}
 	}
 

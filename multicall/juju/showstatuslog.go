@@ -1,13 +1,35 @@
 package juju
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/state/text"
 )
 
-type showStatusLogCmd struct{ hookHistoryCmd }
+type showStatusLogCmd struct {
+	Unit     string `arg:"" help:"The unit."`
+	Count    *int   `short:"n" placeholder:"N" help:"At most so many, the last ones; default 50."`
+	Days     int    `placeholder:"N" help:"Those of so many days; not with -n or --from-date."`
+	FromDate string `placeholder:"DATE" help:"Those since that day, as 2026-02-28; not with -n or --days."`
+	Type     string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"unit, or only those of its agent (juju-unit) or of its charm (workload)."`
+	Format   string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Output   string `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	UTC      bool   `name:"utc" help:"Times are UTC's instead of this host's."`
+	Secrets  bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that hooks wrote."`
+	Updates  bool   `name:"include-status-updates" hidden:"" help:"They are always included."`
+
+	colourFlags `embed:""`
+}
+
+// maxPastStatuses is how many are shown where nobody says how many.
+const maxPastStatuses = 50
 
 // pastStatus has Juju 3's keys, which are not those of a status that lasts.
 type pastStatus struct {
@@ -19,11 +41,104 @@ type pastStatus struct {
 
 // Run prints what the agent was at and what the charm said, the oldest first.
 func (c showStatusLogCmd) Run(o *operator) error {
-	runs, running, err := c.readHooks(o)
+	if c.UTC {
+		time.Local = time.UTC // of this process, which prints the log and ends
+	}
+	since, err := c.since(time.Now())
+	if err != nil {
+		return console.Usage(err)
+	}
+
+	h := hookHistoryCmd{Unit: c.Unit, Count: maxPastStatuses, Secrets: c.Secrets}
+	switch {
+	case c.Count != nil:
+		h.Count = *c.Count
+	case !since.IsZero():
+		h.Count = math.MaxInt // as far as they are kept
+	}
+	runs, running, err := h.readHooks(o)
 	if err != nil {
 		return err
 	}
 
+	all := c.choose(pastStatuses(runs, running), since)
+	all = all[max(0, len(all)-h.Count):]
+	if c.Format != "tabular" {
+		encoded, err := encode(c.Format, all)
+		if err != nil {
+			return err
+		}
+		return c.print(o, encoded)
+	}
+
+	var table bytes.Buffer
+	width := 0
+	if c.Output == "" && console.IsTerminal(o.streams.Out) {
+		width = console.SizeOf(o.streams.Out).Width
+	}
+	if err := pastTable(all).WriteIn(&table, c.Output == "" && c.canColour(o.streams.Out), width); err != nil {
+		return err
+	}
+	return c.print(o, table.Bytes())
+}
+
+func (c showStatusLogCmd) print(o *operator, data []byte) error {
+	if c.Output != "" {
+		return writeOutput(o, c.Output, data)
+	}
+	_, err := o.streams.Out.Write(data)
+	return err
+}
+
+// since is zero for all that are kept.
+func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
+	given := 0
+	for _, is := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
+		if is {
+			given++
+		}
+	}
+
+	_, ofUnit := c.types()
+	switch {
+	case given > 1:
+		return time.Time{}, errors.New("-n, --days and --from-date cannot be used together")
+	case c.Days < 0:
+		return time.Time{}, fmt.Errorf("cannot show %d days", c.Days)
+	case !ofUnit:
+		return time.Time{}, fmt.Errorf("no past status is kept of type %q: there is unit, juju-unit and workload", c.Type)
+	case c.Days > 0:
+		return now.AddDate(0, 0, -c.Days), nil
+	case c.FromDate == "":
+		return time.Time{}, nil
+	}
+
+	from, err := time.ParseInLocation(time.DateOnly, c.FromDate, now.Location())
+	if err != nil {
+		return from, fmt.Errorf("cannot read --from-date %q: want a day, as 2026-02-28", c.FromDate)
+	}
+	return from, nil
+}
+
+// types are those of the statuses that are shown; false: none is kept of the type that was asked for.
+func (c showStatusLogCmd) types() (shown []string, kept bool) {
+	switch c.Type {
+	case "unit":
+		return []string{"juju-unit", "workload"}, true
+	case "juju-unit", "workload":
+		return []string{c.Type}, true
+	}
+	return nil, false
+}
+
+func (c showStatusLogCmd) choose(all []pastStatus, since time.Time) []pastStatus {
+	shown, _ := c.types()
+	return slices.DeleteFunc(all, func(p pastStatus) bool {
+		return p.Since.Before(since) || !slices.Contains(shown, p.Type)
+	})
+}
+
+func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	all := []pastStatus{}
 	for _, r := range runs {
 		all = append(all, pastStatus{"executing", "running " + r.Hook, r.Started, "juju-unit"})
@@ -39,12 +154,15 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	if running != nil {
 		all = append(all, pastStatus{"executing", "running " + running.Name, running.Since, "juju-unit"})
 	}
-	all = all[max(0, len(all)-c.Count):]
+	return all
+}
+
+func pastTable(all []pastStatus) *console.Table {
 	t := console.NewTable("TIME", "TYPE", "STATUS", "MESSAGE")
+	t.PaintOnly("STATUS")
 	for _, p := range all {
-		t.Add(stateColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status,
+		t.Add(wordColour(p.Status), p.Since.Local().Format(time.DateTime), p.Type, p.Status,
 			text.FirstLine(p.Message))
 	}
-
-	return o.printTable(c.Format, all, t)
+	return t
 }

@@ -27,6 +27,9 @@ func (c switchCmd) Run(o *operator) error {
 	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
 		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
 	}
+	if o.home.Current() == "" {
+		o.note("environment %q is in use now", e.Name)
+	}
 	return o.setCurrent(e.Name)
 }
 
@@ -37,11 +40,7 @@ func (o *operator) setCurrent(name string) error {
 		return err
 	}
 
-	switch before {
-	case name:
-	case "":
-		o.note("environment %q is in use now", name)
-	default:
+	if before != "" && before != name {
 		o.note("environment %q is in use now, instead of %q", name, before)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func Open(rows, columns uint16) (outer, inner *os.File, err error) {
 }
 
 // Main is the program "terminal FILE PROG ARG...": it runs PROG on a terminal of its own,
-// types what the file has, and then the end of input. Whatever is to be seen on the
+// types what the file has, and then the end of input. It is 80 columns wide, or as many as $COLUMNS says. Whatever is to be seen on the
 // terminal is its stdout, to the last byte; its exit code is the program's. The command
 // ttyin of testscript drops what it has not read yet when the program ends.
 func Main() {
@@ -57,7 +58,11 @@ func run(file string, argv []string) (exit int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	outer, inner, err := Open(24, 80)
+	columns := uint64(80)
+	if width, err := strconv.ParseUint(os.Getenv("COLUMNS"), 10, 16); err == nil {
+		columns = width
+	}
+	outer, inner, err := Open(24, uint16(columns))
 	if err != nil {
 		return 0, err
 	}

@@ -30,10 +30,10 @@ func TestBlog(t *testing.T) {
 	w := newWorld(t, "blog", "--config nspawn.apt-repository="+repository(t))
 	begun := time.Now()
 	w.sh("juju deploy docs/examples/mariadb && juju deploy docs/examples/wordpress && juju add-relation wordpress mariadb && juju expose wordpress")
-	w.eventually("juju status", `(?s)mariadb/0 \S* +started +active .*wordpress/0 \S* +started +active`)
+	w.eventually("juju status --wide", `(?s)mariadb/0 \S* +started +active .*wordpress/0 \S* +started +active`)
 	fmt.Printf("containers: a blog and its database, from deploy to related: %.1fs\n", time.Since(begun).Seconds())
 	blog, database := w.address("2"), w.address("1")
-	if status := w.sh("juju status"); blog == database || !strings.Contains(status, blog+"  80/tcp") || !strings.Contains(status, database+"  3306/tcp") {
+	if status := w.sh("juju status --wide"); blog == database || !strings.Contains(status, blog+"  80/tcp") || !strings.Contains(status, database+"  3306/tcp") {
 		t.Errorf("the units' addresses are not those of their containers, %s and %s:\n%s", blog, database, status)
 	}
 	if own := w.sh("juju run wordpress/0 -- 'unit-get private-address; unit-get public-address; hostname -I'"); own != blog+"\n"+blog+"\n"+blog {

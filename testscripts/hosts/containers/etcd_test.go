@@ -12,7 +12,7 @@ import (
 func TestEtcd(t *testing.T) {
 	w := newWorld(t, "trial", "--state '"+etcdtest.For(t, etcdtest.Options{}).URL("/trial")+"'")
 	w.sh("juju deploy --series " + w.series + " testscripts/charms/trivial one && juju deploy --series " + w.series + " testscripts/charms/trivial two && juju add-relation one:server two:client")
-	w.eventually("juju status", `(?s)one/0 \S* +started.*two/0 \S* +started`)
+	w.eventually("juju status --wide", `(?s)one/0 \S* +started.*two/0 \S* +started`)
 	w.eventually("juju do --unit two/0 relation-get -r client private-address one/0", w.address("1"))
 
 	env := w.home + "/trial"
@@ -27,7 +27,7 @@ func TestEtcd(t *testing.T) {
 	// What cannot be had is refused, and the next one is not held up.
 	w.sh("juju add-machine --constraints 'arch=s390x tags=ssd' && juju add-machine && juju add-machine --constraints mem=256M")
 	w.sh(`! juju add-machine --series noble 2>refused && grep -q 'no machines of series "noble" here' refused`)
-	w.eventually("juju status", `arch=s390x tags=ssd.*: it is `)
+	w.eventually("juju status --wide", `arch=s390x tags=ssd.*: it is `)
 	w.eventually("juju machines", `(?m)^5 +running`)
 	w.sh("juju destroy-machine 3 4 5")
 	w.eventually("juju machines | wc -l", `^4\n`)

@@ -22,7 +22,7 @@ printf '#!/bin/sh\nhostname >>$JUJU_STORAGE_LOCATION/log\n' >` + charm + `/hooks
 cp ` + charm + `/hooks/data-storage-attached ` + charm + `/hooks/more-storage-attached
 chmod 755 ` + charm + `/hooks/*`)
 	w.sh("juju deploy " + charm + " --storage data=host:" + disk + " --storage more=1")
-	w.eventually("juju status", `keeper/0 \S* +started`)
+	w.eventually("juju status --wide", `keeper/0 \S* +started`)
 	w.sh("juju run keeper/0 -- 'echo precious >/srv/data/word; echo more >/srv/more/more/1/word; mountpoint /srv/data; mountpoint /srv/more/more/1'")
 	if data, err := os.ReadFile(filepath.Join(disk, "storage-data-0", "word")); string(data) != "precious\n" {
 		t.Errorf("on this host there is %q: %v", data, err)
@@ -31,7 +31,7 @@ chmod 755 ` + charm + `/hooks/*`)
 	w.eventually("juju run keeper/0 -- 'cat /srv/data/word /srv/more/more/1/word'", "precious\nmore")
 	w.sh("juju detach-storage data/0 more/1 && juju wait")
 	w.sh("juju add-unit keeper --to 1")
-	w.eventually("juju status", `keeper/1 \S* +started`)
+	w.eventually("juju status --wide", `keeper/1 \S* +started`)
 	w.sh("juju detach-storage data/2 more/3 && juju wait && juju attach-storage keeper/1 data/0 more/1 && juju wait")
 	if word := w.sh("juju run keeper/1 -- 'cat /srv/data/word /srv/more/more/1/word'"); word != "precious\nmore" {
 		t.Errorf("the next unit finds %q", word)

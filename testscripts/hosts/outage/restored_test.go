@@ -30,7 +30,7 @@ func TestRestored(t *testing.T) {
 			w.Juju("add-unit", "kept")
 			w.awaitStarted("kept/1")
 			fmt.Printf("outage: restored: %d members, a unit that was added then had started %v later\n", members, time.Since(began).Round(time.Millisecond))
-			if status := w.Juju("status"); strings.Contains(status, "lost") {
+			if status := w.Juju("status", "--wide"); strings.Contains(status, "lost") {
 				t.Errorf("what was deployed since is still there:\n%s", status)
 			}
 			if said := strings.Count(w.log(mark), "everything is read afresh"); said != 1 {
@@ -47,7 +47,7 @@ func TestRestored(t *testing.T) {
 func (w *world) awaitStarted(unit string) {
 	w.t.Helper()
 	w.eventually(unit+" starts", time.Minute, func() string {
-		status := w.Juju("status", unit)
+		status := w.Juju("status", "--wide", unit)
 		if strings.Contains(status, "started") {
 			return ""
 		}

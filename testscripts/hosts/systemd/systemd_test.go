@@ -127,7 +127,7 @@ func crash(w *world) {
 		w.another(pid)
 		w.seenTimes("one/0", 30+i, 2) // the one whose agent was killed may end well, too
 	}
-	w.eventually("juju status", "one/0")
+	w.eventually("juju status --wide", "one/0")
 	w.goesOn(daemon, 39)
 }
 

@@ -34,7 +34,7 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 	w := newWorld(t)
 	w.Juju("bootstrap")
 	w.Juju("deploy", "../../charms/actor") // one unit, which meets nobody: no other hook passes the points
-	w.eventually("it has started", func() bool { return strings.Contains(w.Juju("status"), "started") })
+	w.eventually("it has started", func() bool { return strings.Contains(w.Juju("status", "--wide"), "started") })
 	w.kill()
 
 	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2") // the first one is the config-changed that a restart owes
@@ -48,7 +48,7 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 	show := func() string { return w.Juju("show-action-output", id) }
 	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
 	// It may have ended before the kill, and a unit is asked only while its agent is there.
-	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.Juju("status"), "down") })
+	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.Juju("status", "--wide"), "down") })
 	got := w.Juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
 	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {
 		t.Errorf("the setting is %q, want %q", got, want)

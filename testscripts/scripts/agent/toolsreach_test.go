@@ -49,7 +49,7 @@ func TestToolsReach(t *testing.T) {
 			t.Logf("%s", text)
 		}
 	}()
-	w.eventually("the copy's agent runs", func() bool { return strings.Contains(w.Juju("status"), "running") })
+	w.eventually("the copy's agent runs", func() bool { return strings.Contains(w.Juju("status", "--wide"), "running") })
 	w.Juju("deploy", "../../charms/trivial", "one")
 
 	for n := range 2 {
@@ -64,7 +64,7 @@ func TestToolsReach(t *testing.T) {
 			return err == nil && exe == filepath.Join(away, "tools", tools(t, dir)[0], "bijou")
 		})
 	}
-	w.eventually("units go on", func() bool { return strings.Contains(w.Juju("status"), "started") })
+	w.eventually("units go on", func() bool { return strings.Contains(w.Juju("status", "--wide"), "started") })
 	if left := tools(t, away); len(left) != 2 || strings.Contains(strings.Join(left, " "), old) {
 		t.Errorf("there are %q, and the first was %s", left, old)
 	}

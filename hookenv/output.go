@@ -12,6 +12,8 @@ import (
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/number"
 )
 
 // The output formats.
@@ -39,7 +41,7 @@ func (f *FlagSet) AddFormat(formats ...string) {
 	}})
 }
 
-// Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number, or a dictionary.
+// Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number (as json.Number: as it is written), or a dictionary.
 func (inv *Invocation) Print(value any) error {
 	text, err := renderValue(inv.FormatFor(value), value)
 	if err != nil {
@@ -206,6 +208,8 @@ func escapeHarmful(text string) []byte {
 
 func yamlValue(value any) any {
 	switch v := value.(type) {
+	case json.Number:
+		return number.Printable(v)
 	case string:
 		return yamlText(v)
 	case []string:
@@ -265,7 +269,7 @@ func renderShell(value any) ([]byte, error) {
 		}
 	case map[string]any:
 		dictionary = v
-	case int64, float64, int, pythonFloat:
+	case int64, float64, int, pythonFloat, json.Number:
 		return fmt.Appendln(nil, v), nil
 	default:
 		return renderSmart(value)

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +49,7 @@ func TestActionsLife(t *testing.T) {
 		})
 		code := 0
 		big := strings.Repeat("x", 100_000)
-		end := state.ActionEnd{Code: &code, Results: map[string]any{"size": 12.0},
+		end := state.ActionEnd{Code: &code, Results: map[string]any{"size": json.Number("12")},
 			Output: state.Output{Stdout: []byte(big), Stderr: []byte{0xff, 0}}}
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
 
@@ -57,7 +58,7 @@ func TestActionsLife(t *testing.T) {
 		if diff := cmp.Diff(end.Output, out); diff != "" {
 			t.Errorf("output (-want +got):\n%s", diff)
 		}
-		want := state.Action{ID: 0, Unit: "actor/0", Name: "backup", Parameters: map[string]any{"level": 3.0},
+		want := state.Action{ID: 0, Unit: "actor/0", Name: "backup", Parameters: map[string]any{"level": json.Number("3")},
 			Status: state.ActionCompleted, Enqueued: noon, Started: noon, Run: "x", Completed: noon,
 			Progress:  []state.ActionLine{{Time: noon, Message: "half"}},
 			ActionEnd: state.ActionEnd{Code: &code, Results: end.Results, Output: state.Output{Blob: got.Output.Blob}}}

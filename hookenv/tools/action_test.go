@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -16,8 +17,9 @@ import (
 func newAction(t *testing.T) (hookapi.Hook, *hookapitest.Memory) {
 	w := hookapitest.Standard()
 	w.Action = &hookapi.Action{ID: "4", Name: "backup", Parameters: map[string]any{
-		"file": "a.gz", "level": 3.0, "quiet": false, "list": []any{"a", "b"}, "mixed": []any{"a", 1.0},
-		"target": map[string]any{"host": "h", "port": 80.0},
+		"file": "a.gz", "level": json.Number("3"), "quiet": false, "list": []any{"a", "b"},
+		"mixed": []any{"a", json.Number("5242880")}, "size": json.Number("9223372036854775807"),
+		"target": map[string]any{"host": "h", "port": json.Number("80")},
 	}}
 	w.Resources = map[string]string{"site": "/there/site.zip"}
 	m := hookapitest.NewMemory(t, w)
@@ -36,7 +38,10 @@ func TestActionTools(t *testing.T) {
 		{[]string{"action-get", "level"}, 0, "3\n", ""},
 		{[]string{"action-get", "quiet"}, 0, "False\n", ""},
 		{[]string{"action-get", "list"}, 0, "a\nb\n", ""},
-		{[]string{"action-get", "mixed"}, 0, "- a\n- 1\n", ""},
+		{[]string{"action-get", "mixed"}, 0, "- a\n- 5242880\n", ""},
+		{[]string{"action-get", "size"}, 0, "9223372036854775807\n", ""},
+		{[]string{"action-get", "size", "--format=json"}, 0, "9223372036854775807\n", ""},
+		{[]string{"action-get", "size", "--format=yaml"}, 0, "9223372036854775807\n", ""},
 		{[]string{"action-get", "target.host"}, 0, "h\n", ""},
 		{[]string{"action-get", "target"}, 0, "host: h\nport: 80\n", ""},
 		{[]string{"action-get", "target.host.x"}, 0, "", ""},

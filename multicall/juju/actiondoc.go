@@ -1,6 +1,9 @@
 package juju
 
-import "bijou/state"
+import (
+	"bijou/state"
+	"bijou/state/number"
+)
 
 type actionDoc struct {
 	ID         int            `json:"id" yaml:"id"`
@@ -23,8 +26,10 @@ type actionDoc struct {
 
 func newActionDoc(a state.Action, out state.Output) actionDoc {
 	doc := actionDoc{
-		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Parameters: a.Parameters, Status: string(a.Status),
-		Message: a.Message, Results: a.Results, Code: a.Code,
+		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Status: string(a.Status),
+		Parameters: number.DictionaryForPrinting(a.Parameters),
+		Results:    number.DictionaryForPrinting(a.Results),
+		Message:    a.Message, Code: a.Code,
 		Stdout: string(out.Stdout), Stderr: string(out.Stderr), Dropped: out.Dropped,
 		Enqueued: formatTime(a.Enqueued), Started: formatTime(a.Started), Completed: formatTime(a.Completed),
 	}

@@ -8,6 +8,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/number"
 	"bijou/state/text"
 )
 
@@ -57,9 +58,14 @@ func (c actionsCmd) Run(o *operator) error {
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {
-		infos[name] = paramInfo{
-			Type: strings.Join(p.Types, " or "), Description: p.Description, Default: p.Default, Enum: p.Enum, Properties: paramInfos(p),
+		info := paramInfo{
+			Type: strings.Join(p.Types, " or "), Description: p.Description,
+			Default: number.ForPrinting(p.Default), Properties: paramInfos(p),
 		}
+		for _, value := range p.Enum {
+			info.Enum = append(info.Enum, number.ForPrinting(value))
+		}
+		infos[name] = info
 	}
 
 	return infos

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
@@ -78,8 +76,8 @@ func readParams(path string) (map[string]any, error) {
 		return nil, fmt.Errorf("cannot read parameters: %w", err)
 	}
 
-	var params map[string]any
-	if err := yaml.Unmarshal(data, &params); err != nil {
+	params, err := charm.ParseParameters(data)
+	if err != nil {
 		return nil, fmt.Errorf("cannot read parameters from %q: %w", path, err)
 	}
 

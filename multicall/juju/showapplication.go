@@ -7,6 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/number"
 	"bijou/state/status"
 )
 
@@ -38,9 +39,9 @@ func (c showApplicationCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &plain); err != nil {
+	if err := number.Unmarshal(text, &plain); err != nil {
 		return err
 	}
 
-	return o.encode(c.Format, &plain)
+	return o.encode(c.Format, number.ForPrinting(plain))
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/number"
 )
 
 // Action is something that a charm does when an operator asks for it, by the file
@@ -133,13 +135,14 @@ func decodeAction(node *yaml.Node) (Action, error) {
 }
 
 // Check checks parameters against the action's schema and returns them with the defaults
-// of those that were not given, in JSON's types.
+// of those that were not given, in JSON's types, numbers as [json.Number].
 func (a Action) Check(parameters map[string]any) (map[string]any, error) {
-	given, ok := normalizeJSON(parameters).(map[string]any)
-	if !ok && len(parameters) > 0 {
+	value, err := number.Normalize(parameters)
+	if err != nil {
 		return nil, errors.New("the parameters hold what JSON cannot say")
 	}
 
+	given, _ := value.(map[string]any)
 	if given == nil {
 		given = map[string]any{}
 	}
@@ -147,7 +150,7 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 
-	return a.Params.addDefaults(given), nil
+	return a.Params.completeDictionary(given), nil
 }
 
 // Undescribed returns those of the parameters that the charm does not describe: it may
@@ -162,7 +165,7 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 }
 
 // ParseText returns the value of what an operator typed for the parameter at the path:
-// the text as it is where a string is wanted, else YAML.
+// the text as it is where a string is wanted, else YAML, numbers as [json.Number].
 func (a Action) ParseText(path []string, text string) (any, error) {
 	s := a.Params
 	for _, name := range path {
@@ -172,9 +175,22 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 		return text, checkText(text)
 	}
 
-	var value any
-	err := unmarshalStrict([]byte(text), &value)
-	return value, err
+	return parseValue([]byte(text))
+}
+
+// ParseParameters reads an operator's file of parameters: a dictionary, in JSON's types, numbers as
+// [json.Number].
+func ParseParameters(data []byte) (map[string]any, error) {
+	value, err := parseValue(data)
+	if err != nil || value == nil {
+		return nil, err
+	}
+
+	parameters, is := value.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("%s is not a dictionary", formatValue(value))
+	}
+	return parameters, nil
 }
 
 // readActions takes an action from charmcraft.yaml if actions.yaml has it, too.

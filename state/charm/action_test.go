@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/number"
 )
 
 const backupYAML = `
@@ -27,12 +29,16 @@ backup:
       required: [port]
       additionalProperties: false
     anything: {}
+    size: {type: integer, maximum: 9007199254740992}
   required: [filename]
   additionalProperties: false
 pause:
 open-one:
   params:
     x: {type: string}
+open-two:
+  params:
+    step: {type: number, enum: [1, 2.50]}
 spelled:
   properties:
     ttl: {type: string, default: 8760h}
@@ -51,7 +57,7 @@ func TestActionParameters(t *testing.T) {
 		return all
 	}
 	defaults := map[string]any{
-		"filename": "a.b", "level": 3.0, "mode": "full", "target": map[string]any{"host": "localhost"},
+		"filename": "a.b", "level": json.Number("3"), "mode": "full", "target": map[string]any{"host": "localhost"},
 	}
 	for _, tc := range []struct {
 		name, action string
@@ -76,9 +82,16 @@ func TestActionParameters(t *testing.T) {
 		{"nested", "backup", with(map[string]any{"target": map[string]any{"port": "x"}}), nil, `"target.port": "x" is not of type integer or null`},
 		{"nested required", "backup", with(map[string]any{"target": map[string]any{}}), nil, `"target.port" is required`},
 		{"nested unknown", "backup", with(map[string]any{"target": map[string]any{"port": nil, "hots": 1}}), nil, `unknown parameter "target.hots"`},
+		{"whole in other words", "backup", with(map[string]any{"size": json.Number("3.0"), "tables": []any{}}), with(map[string]any{
+			"size": json.Number("3"), "tables": []any{}, "level": json.Number("3"), "mode": "full", "target": map[string]any{"host": "localhost"},
+		}), ""},
+		{"beyond what a float64 can tell", "backup", with(map[string]any{"size": json.Number("9007199254740993")}), nil,
+			`"size": 9007199254740993 is too large: at most 9007199254740992`},
+		{"a number of the enum, by value", "open-two", map[string]any{"step": json.Number("2.5")}, map[string]any{"step": json.Number("2.5")}, ""},
+		{"a number as it is written", "open-one", map[string]any{"y": json.Number("1.10")}, map[string]any{"y": json.Number("1.10")}, ""},
 		{"null", "pause", map[string]any{"x": nil}, map[string]any{"x": nil}, ""},
 		{"no schema", "pause", nil, map[string]any{}, ""},
-		{"open", "open-one", map[string]any{"y": []any{1}}, map[string]any{"y": []any{1.0}}, ""},
+		{"open", "open-one", map[string]any{"y": []any{1}}, map[string]any{"y": []any{json.Number("1")}}, ""},
 		{"no JSON", "open-one", map[string]any{"y": map[any]any{1: 2}}, nil, "JSON cannot say"},
 	} {
 		got, err := actions[tc.action].Check(tc.given)
@@ -105,10 +118,11 @@ func TestActionText(t *testing.T) {
 		want any
 	}{
 		{"filename", "1.10", "1.10"},
-		{"level", "5", 5},
+		{"level", "5", json.Number("5")},
+		{"level", "9007199254740993", json.Number("9007199254740993")},
 		{"quiet", "true", true},
 		{"target.host", "007", "007"},
-		{"target.port", "8080", 8080},
+		{"target.port", "8080", json.Number("8080")},
 		{"tables", "[a, b]", []any{"a", "b"}},
 		{"other.deep", "x", "x"},
 		{"anything", "", nil},
@@ -127,6 +141,8 @@ func TestParseActionsRefuses(t *testing.T) {
 		{"type", "a: {params: {p: {type: int}}}\n", `"p": unknown type "int"`},
 		{"pattern", "a: {params: {p: {pattern: '('}}}\n", "pattern"},
 		{"no JSON", "a: {params: {p: {default: .nan}}}\n", "cannot be said in JSON"},
+		{"no number", "a: {params: {p: {maximum: many}}}\n", `maximum: "many" is not a number`},
+		{"no list", "a: {params: {p: {enum: many}}}\n", `enum: "many" is not a list`},
 		{"dotted", "a: {params: {p.q: {}}}\n", "invalid parameter name"},
 		{"params", "a: {params: [1]}\n", `action "a"`},
 	} {
@@ -214,7 +230,7 @@ func FuzzActions(f *testing.F) {
 			data, err := json.Marshal(a)
 			must(t, err)
 			var back Action
-			must(t, json.Unmarshal(data, &back))
+			must(t, number.Unmarshal(data, &back)) // as records are read
 			again, err := back.Check(given)
 			if diff := cmp.Diff(full, again); err != nil || diff != "" {
 				t.Errorf("%s: stored and read, it is another (%v):\n%s", name, err, diff)

@@ -3,32 +3,31 @@ package charm
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/number"
 )
 
 // maxDepth bounds the nesting of a schema.
 const maxDepth = 32
 
 // Schema is the part of JSON Schema that charms use, for one parameter of an action.
-// Unknown keywords are ignored, as the standard has it.
+// Unknown keywords are ignored, as the standard has it. Numbers are as they were written.
 type Schema struct {
 	Types       Strings           `json:"types,omitempty" yaml:"type"` // one of these; none: anything
 	Title       string            `json:"title,omitempty" yaml:"title"`
 	Description string            `json:"description,omitempty" yaml:"description"`
-	Default     any               `json:"default,omitempty" yaml:"default"`
-	Enum        []any             `json:"enum,omitempty" yaml:"enum"`
-	Minimum     *float64          `json:"minimum,omitempty" yaml:"minimum"`
-	Maximum     *float64          `json:"maximum,omitempty" yaml:"maximum"`
+	Default     any               `json:"default,omitempty" yaml:"-"` // this and the next three: UnmarshalYAML
+	Enum        []any             `json:"enum,omitempty" yaml:"-"`
+	Minimum     json.Number       `json:"minimum,omitempty" yaml:"-"` // empty: none
+	Maximum     json.Number       `json:"maximum,omitempty" yaml:"-"`
 	MinLength   *int              `json:"minLength,omitempty" yaml:"minLength"` // in characters
 	MaxLength   *int              `json:"maxLength,omitempty" yaml:"maxLength"`
 	Pattern     string            `json:"pattern,omitempty" yaml:"pattern"`
@@ -37,6 +36,53 @@ type Schema struct {
 	Required    []string          `json:"required,omitempty" yaml:"required"`
 	// Closed: a dictionary may have nothing but Properties.
 	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
+}
+
+// UnmarshalYAML keeps the values that the schema names as they are written.
+func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
+	type keywords Schema // without this method
+	if err := n.Decode((*keywords)(s)); err != nil {
+		return err
+	}
+
+	var values struct{ Default, Enum, Minimum, Maximum yaml.Node }
+	if err := n.Decode(&values); err != nil {
+		return err
+	}
+
+	var err error
+	if s.Default, err = number.FromYAML(&values.Default); err != nil {
+		return fmt.Errorf("default: %w", err)
+	}
+	if s.Enum, err = decodeEnum(&values.Enum); err != nil {
+		return fmt.Errorf("enum: %w", err)
+	}
+	if s.Minimum, err = decodeLimit(&values.Minimum); err != nil {
+		return fmt.Errorf("minimum: %w", err)
+	}
+	if s.Maximum, err = decodeLimit(&values.Maximum); err != nil {
+		return fmt.Errorf("maximum: %w", err)
+	}
+
+	return nil
+}
+
+func decodeEnum(n *yaml.Node) ([]any, error) {
+	value, err := number.FromYAML(n)
+	list, is := value.([]any)
+	if err == nil && !is && value != nil {
+		err = fmt.Errorf("%s is not a list", formatValue(value))
+	}
+	return list, err
+}
+
+func decodeLimit(n *yaml.Node) (json.Number, error) {
+	value, err := number.FromYAML(n)
+	limit, is := value.(json.Number)
+	if err == nil && !is && value != nil {
+		err = fmt.Errorf("%s is not a number", formatValue(value))
+	}
+	return limit, err
 }
 
 // closedYAML is true for `additionalProperties: false`. A schema in that place allows what
@@ -67,9 +113,6 @@ func (s Schema) checkSchema(at string, depth int) error {
 		}
 	}
 
-	if err, bad := normalizeJSON([]any{s.Default, s.Enum}).(error); bad {
-		return fmt.Errorf("%s: default or enum: %w", at, err)
-	}
 	if _, err := regexp.Compile(s.Pattern); err != nil {
 		return fmt.Errorf("%s: pattern %q: %w", at, s.Pattern, err)
 	}
@@ -89,13 +132,13 @@ func (s Schema) checkSchema(at string, depth int) error {
 	return nil
 }
 
-// checkValue takes a value of JSON's types.
+// checkValue takes a value of JSON's types, numbers as json.Number.
 func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
 	}
 
-	same := func(other any) bool { return reflect.DeepEqual(normalizeJSON(other), value) }
+	same := func(other any) bool { return number.Equal(other, value) }
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
 		return fmt.Errorf("%s: %s is none of %s", at, formatValue(value), formatValue(s.Enum))
 	}
@@ -103,7 +146,7 @@ func (s Schema) checkValue(at string, value any) error {
 	switch v := value.(type) {
 	case string:
 		return s.checkText(at, v)
-	case float64:
+	case json.Number:
 		return s.checkNumber(at, v)
 	case []any:
 		return s.checkList(at, v)
@@ -115,9 +158,6 @@ func (s Schema) checkValue(at string, value any) error {
 }
 
 func (s Schema) hasType(value any) bool {
-	if _, wrong := value.(error); wrong {
-		return false
-	}
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(t string) bool { return isType(t, value) })
 }
 
@@ -130,10 +170,11 @@ func isType(name string, value any) (is bool) {
 	case "boolean":
 		_, is = value.(bool)
 	case "number":
-		_, is = value.(float64)
+		_, is = value.(json.Number)
 	case "integer":
-		v, number := value.(float64)
-		is = number && v == math.Trunc(v)
+		if n, isNumber := value.(json.Number); isNumber {
+			_, is = number.Whole(n)
+		}
 	case "array":
 		_, is = value.([]any)
 	case "object":
@@ -159,12 +200,12 @@ func (s Schema) checkText(at, v string) error {
 	return nil
 }
 
-func (s Schema) checkNumber(at string, v float64) error {
+func (s Schema) checkNumber(at string, v json.Number) error {
 	switch {
-	case s.Minimum != nil && v < *s.Minimum:
-		return fmt.Errorf("%s: %s is too small: at least %v", at, formatValue(v), *s.Minimum)
-	case s.Maximum != nil && v > *s.Maximum:
-		return fmt.Errorf("%s: %s is too large: at most %v", at, formatValue(v), *s.Maximum)
+	case s.Minimum != "" && number.Compare(v, s.Minimum) < 0:
+		return fmt.Errorf("%s: %s is too small: at least %s", at, formatValue(v), s.Minimum)
+	case s.Maximum != "" && number.Compare(v, s.Maximum) > 0:
+		return fmt.Errorf("%s: %s is too large: at most %s", at, formatValue(v), s.Maximum)
 	}
 
 	return nil
@@ -208,18 +249,46 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-func (s Schema) addDefaults(v map[string]any) map[string]any {
+// complete adds defaults to dictionaries, and writes in plain digits what the charm wants as an integer.
+func (s Schema) complete(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if slices.Contains(s.Types, "integer") {
+			digits, _ := number.Whole(v)
+			return digits
+		}
+	case map[string]any:
+		return s.completeDictionary(v)
+	case []any:
+		if s.Items != nil {
+			return s.completeList(v)
+		}
+	}
+
+	return value
+}
+
+func (s Schema) completeList(list []any) []any {
+	full := make([]any, len(list))
+	for i, item := range list {
+		full[i] = s.Items.complete(item)
+	}
+	return full
+}
+
+func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	full := map[string]any{}
 	maps.Copy(full, v)
 
 	for name, p := range s.Properties {
 		given, is := full[name]
-		inner, isDictionary := given.(map[string]any)
 		switch {
-		case !is && p.Default != nil:
-			full[name] = normalizeJSON(p.Default)
-		case isDictionary || !is && p.hasDefaults():
-			full[name] = p.addDefaults(inner)
+		case is:
+			full[name] = p.complete(given)
+		case p.Default != nil:
+			full[name] = p.complete(p.Default)
+		case p.hasDefaults():
+			full[name] = p.completeDictionary(nil)
 		}
 	}
 
@@ -235,19 +304,6 @@ func (s Schema) hasDefaults() bool {
 	return false
 }
 
-var errNotJSON = errors.New("it cannot be said in JSON")
-
-// normalizeJSON converts a value from YAML to JSON's types. What JSON cannot express becomes
-// errNotJSON, which no schema takes.
-func normalizeJSON(value any) any {
-	data, err := json.Marshal(value)
-	var out any
-	if err != nil || json.Unmarshal(data, &out) != nil {
-		return errNotJSON
-	}
-	return out
-}
-
 func joinPath(at, name string) string {
 	if at == "" {
 		return fmt.Sprintf("%q", name)
@@ -258,7 +314,7 @@ func joinPath(at, name string) string {
 func formatValue(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return "what " + errNotJSON.Error()
+		return "what " + number.ErrNotJSON.Error()
 	}
 	if len(data) > 60 {
 		return strings.ToValidUTF8(string(data[:60]), "") + "..."

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"bijou/state/number"
 )
 
 // unmarshalCharm reads a file of a charm. Of a key that a dictionary has twice, the last
@@ -42,18 +44,40 @@ func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(dat
 // unmarshalDocument reads one YAML document of bounded size; yaml.v3 itself bounds depth
 // and what aliases expand to.
 func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
-	docs, err := ParseYAML(data)
-	if err != nil || len(docs) == 0 {
+	doc, err := parseDocument(data)
+	if err != nil || doc == nil {
 		return err
-	}
-	if len(docs) > 1 {
-		return fmt.Errorf("line %d: a second document begins; there may be one", docs[1].Line)
 	}
 
 	if change != nil {
-		change(docs[0])
+		change(doc)
 	}
-	return DecodeYAML(docs[0], into)
+	return DecodeYAML(doc, into)
+}
+
+// parseDocument returns nil for an empty one.
+func parseDocument(data []byte) (*yaml.Node, error) {
+	docs, err := ParseYAML(data)
+	if err != nil || len(docs) == 0 {
+		return nil, err
+	}
+	if len(docs) > 1 {
+		return nil, fmt.Errorf("line %d: a second document begins; there may be one", docs[1].Line)
+	}
+
+	return docs[0], nil
+}
+
+// parseValue returns what an operator's document stands for, in JSON's types, numbers as json.Number.
+func parseValue(data []byte) (value any, err error) {
+	doc, err := parseDocument(data)
+	if err != nil || doc == nil {
+		return nil, err
+	}
+
+	defer recoverParser(&err)
+	value, err = number.FromYAML(doc)
+	return value, shortenError(err)
 }
 
 // DecodeYAML is n.Decode with errors that fit into a line, and speak of YAML's types.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bijou/state/number"
 	"bijou/state/store"
 )
 
@@ -90,9 +91,9 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 	return all, nil
 }
 
-// DecodeInto is Decode into a document.
+// DecodeInto is Decode into a document. Where that holds any, numbers are as they were written.
 func DecodeInto(kv store.KV, doc any) error {
-	if err := json.Unmarshal(kv.Value, doc); err != nil {
+	if err := number.Unmarshal(kv.Value, doc); err != nil {
 		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
 	}
 

@@ -259,7 +259,7 @@ func roleOf(importPath string) string {
 
 // isLeaf reports whether a package is one that everybody would write again.
 func isLeaf(importPath string) bool {
-	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/carry", "bijou/state/childenv", "bijou/state/osutil",
+	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/carry", "bijou/state/childenv", "bijou/state/number", "bijou/state/osutil",
 		"bijou/state/secret", "bijou/state/text"}, importPath)
 }
 

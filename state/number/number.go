@@ -1,0 +1,265 @@
+// Package number reads JSON and YAML with numbers as they were written, and compares such numbers.
+// A float64 has 53 bits: 9007199254740993 would come out as its neighbour, and 5242880 as 5.24288e+06.
+//
+// In memory a number is a [json.Number] wherever a value has no type of its own. The package does no
+// I/O and imports nothing of bijou.
+package number
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// ErrNotJSON is the error for a value that JSON cannot express.
+var ErrNotJSON = errors.New("it cannot be said in JSON")
+
+// Unmarshal is [json.Unmarshal], but what doc holds as any gets numbers as [json.Number].
+func Unmarshal(data []byte, doc any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(doc); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("unexpected end of JSON input")
+		}
+		return err
+	}
+
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one value of JSON")
+	}
+	return nil
+}
+
+// maxValues bounds the values of one YAML document, aliases followed.
+const maxValues = 50_000
+
+// FromYAML returns what the node stands for, in JSON's types: nil, bool, string, [json.Number],
+// []any and map[string]any. A date stays the text that it is. It returns an error that wraps
+// [ErrNotJSON] for what JSON cannot express, such as .nan or bytes that are not UTF-8.
+func FromYAML(n *yaml.Node) (any, error) {
+	left := maxValues
+	return fromYAML(n, &left)
+}
+
+func fromYAML(n *yaml.Node, left *int) (any, error) {
+	if *left--; *left < 0 {
+		return nil, fmt.Errorf("too big: more than %d values", maxValues)
+	}
+
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return fromYAML(n.Content[0], left)
+	case yaml.AliasNode:
+		return fromYAML(n.Alias, left)
+	case yaml.SequenceNode:
+		return listFromYAML(n, left)
+	case yaml.MappingNode:
+		return dictionaryFromYAML(n, left)
+	}
+
+	return scalarFromYAML(n)
+}
+
+func listFromYAML(n *yaml.Node, left *int) (any, error) {
+	list := make([]any, len(n.Content))
+	for i, item := range n.Content {
+		value, err := fromYAML(item, left)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = value
+	}
+
+	return list, nil
+}
+
+// dictionaryFromYAML leaves merged dictionaries, and keys that are there twice, to the parser.
+func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
+	for i := 0; i < len(n.Content); i += 2 {
+		switch key := n.Content[i]; key.ShortTag() {
+		case "!!str", "!!merge":
+		default:
+			return nil, fmt.Errorf("line %d: the key %s is not a text: %w", key.Line, key.Value, ErrNotJSON)
+		}
+	}
+
+	var members map[string]yaml.Node
+	if err := n.Decode(&members); err != nil {
+		return nil, err
+	}
+
+	dictionary := make(map[string]any, len(members))
+	for key, member := range members {
+		value, err := fromYAML(&member, left)
+		if err != nil {
+			return nil, err
+		}
+		dictionary[key] = value
+	}
+
+	return dictionary, nil
+}
+
+func scalarFromYAML(n *yaml.Node) (value any, err error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!int", "!!float":
+		return numberFromYAML(n)
+	case "!!bool":
+		err = n.Decode(&value)
+		return value, err
+	}
+
+	text := n.Value
+	if n.ShortTag() == "!!binary" {
+		err = n.Decode(&text)
+	}
+	if err == nil && !utf8.ValidString(text) {
+		err = fmt.Errorf("line %d: bytes that are not UTF-8: %w", n.Line, ErrNotJSON)
+	}
+	return text, err
+}
+
+// numberFromYAML keeps the digits. What YAML alone knows (0x1f, 1_000, +5) becomes JSON's form.
+func numberFromYAML(n *yaml.Node) (any, error) {
+	plain := strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", "")
+	if isJSON(plain) {
+		return json.Number(plain), nil
+	}
+
+	var value any
+	if err := n.Decode(&value); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("line %d: the number %s: %w", n.Line, n.Value, ErrNotJSON)
+	}
+
+	return json.Number(data), nil
+}
+
+// isJSON reports whether the text is a number as JSON has it.
+func isJSON(text string) bool {
+	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
+}
+
+// Normalize returns a value of Go's or YAML's types in JSON's, numbers as [json.Number].
+// It returns [ErrNotJSON] for what JSON cannot express.
+func Normalize(value any) (out any, err error) {
+	data, err := json.Marshal(value)
+	if err != nil || Unmarshal(data, &out) != nil {
+		return nil, ErrNotJSON
+	}
+	return out, nil
+}
+
+// Compare returns -1, 0 or 1 as a is less than b, equal to it, or greater. It compares the values that
+// are written, whatever a float64 makes of them.
+func Compare(a, b json.Number) int { return rational(a).Cmp(rational(b)) }
+
+// Whole returns the number in plain digits; ok is false unless it is a whole one, such as 3, 3.0 or 1e3.
+func Whole(n json.Number) (digits json.Number, ok bool) {
+	value := rational(n)
+	if !value.IsInt() {
+		return n, false
+	}
+	return json.Number(value.Num().String()), true
+}
+
+// tiny is the size below which a float64 stands for a number: the exact value of 1e-999999999
+// would fill the memory.
+const tiny = 1e-300
+
+// rational returns the exact value, and that of a float64 for what is very near to 0. What is out of
+// a float64's range is the largest there is.
+func rational(n json.Number) *big.Rat {
+	f, _ := strconv.ParseFloat(n.String(), 64)
+	if math.IsInf(f, 0) {
+		return new(big.Rat).SetFloat64(math.Copysign(math.MaxFloat64, f))
+	}
+	if math.Abs(f) > tiny {
+		if value, ok := new(big.Rat).SetString(n.String()); ok {
+			return value
+		}
+	}
+
+	return new(big.Rat).SetFloat64(f)
+}
+
+// Equal reports whether two values of JSON's types are the same, numbers by what they amount to.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, is := b.(json.Number)
+		return is && Compare(a, b) == 0
+	case []any:
+		b, is := b.([]any)
+		return is && slices.EqualFunc(a, b, Equal)
+	case map[string]any:
+		b, is := b.(map[string]any)
+		return is && maps.EqualFunc(a, b, Equal)
+	}
+
+	switch b.(type) {
+	case json.Number, []any, map[string]any:
+		return false
+	}
+	return a == b
+}
+
+// Printable is a number that YAML and JSON print as it is written: yaml.v3 takes a [json.Number] for
+// a text, and puts it in quotes.
+type Printable json.Number
+
+// MarshalJSON implements [json.Marshaler].
+func (p Printable) MarshalJSON() ([]byte, error) { return json.Marshal(json.Number(p)) }
+
+// MarshalYAML implements [yaml.Marshaler].
+func (p Printable) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: string(p)}, nil
+}
+
+// ForPrinting returns a copy of the value, of JSON's types, in which each number is a [Printable].
+func ForPrinting(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		return Printable(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = ForPrinting(item)
+		}
+		return list
+	case map[string]any:
+		return DictionaryForPrinting(v)
+	}
+
+	return value
+}
+
+// DictionaryForPrinting is [ForPrinting] for a dictionary; nil stays nil.
+func DictionaryForPrinting(dictionary map[string]any) map[string]any {
+	if dictionary == nil {
+		return nil
+	}
+
+	printable := make(map[string]any, len(dictionary))
+	for key, member := range dictionary {
+		printable[key] = ForPrinting(member)
+	}
+	return printable
+}

@@ -208,8 +208,8 @@ func escapeHarmful(text string) []byte {
 
 func yamlValue(value any) any {
 	switch v := value.(type) {
-	case json.Number:
-		return number.Printable(v)
+	case json.Number, float64:
+		return number.ForPrinting(v)
 	case string:
 		return yamlText(v)
 	case []string:
@@ -270,7 +270,7 @@ func renderShell(value any) ([]byte, error) {
 	case map[string]any:
 		dictionary = v
 	case int64, float64, int, pythonFloat, json.Number:
-		return fmt.Appendln(nil, v), nil
+		return fmt.Appendln(nil, number.ForPrinting(v)), nil
 	default:
 		return renderSmart(value)
 	}

@@ -6,6 +6,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/number"
 )
 
 type configCmd struct {
@@ -87,7 +88,7 @@ func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting 
 	for name, option := range schema.Options {
 		_, isSet := set[name]
 		all[name] = setting{
-			Type: string(option.Type), Description: option.Description, Value: effective[name], Default: !isSet,
+			Type: string(option.Type), Description: option.Description, Value: number.ForPrinting(effective[name]), Default: !isSet,
 			Source: settingSource(isSet),
 		}
 	}

@@ -233,11 +233,18 @@ func (p Printable) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: string(p)}, nil
 }
 
-// ForPrinting returns a copy of the value, of JSON's types, in which each number is a [Printable].
+// ForPrinting returns a copy of the value, of JSON's types, in which each number is a [Printable]: also
+// a float64, of which yaml.v3 prints 5242880 as 5.24288e+06.
 func ForPrinting(value any) any {
 	switch v := value.(type) {
 	case json.Number:
 		return Printable(v)
+	case float64:
+		text, err := json.Marshal(v)
+		if err != nil {
+			return v
+		}
+		return Printable(text)
 	case []any:
 		list := make([]any, len(v))
 		for i, item := range v {

@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/number"
 	"bijou/state/secret"
 	"bijou/state/secret/record"
 	"bijou/state/text"
@@ -105,7 +106,7 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	own, oerr := record.IndexOf(v, secret.Owner{Unit: u.Name})
 	shared, herr := record.IndexOf(v, secret.Owner{Service: u.Service})
 	records, rerr := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
-	d.Options = c.Values
+	d.Options = number.DictionaryForPrinting(c.Values)
 	d.Storage = map[string]state.StorageState{}
 
 	d.Secrets = map[string]string{}

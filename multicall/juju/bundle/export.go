@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
+	"bijou/state/number"
 )
 
 // Export returns the bundle that says what there is, and what it cannot say. Charms and
@@ -82,7 +83,7 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 
 	for option, value := range s.Options {
 		var n yaml.Node
-		_ = n.Encode(value) // texts, numbers and booleans always encode
+		_ = n.Encode(number.ForPrinting(value)) // texts, numbers and booleans always encode
 		a.Options[option] = n
 	}
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"bijou/state/charm"
 	"bijou/state/constraints"
@@ -30,6 +32,12 @@ const (
 	HookConcurrency  = "hook-concurrency"          // hooks at a time on one machine
 	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
 	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
+
+	// What charms are told of proxies; "" (default) is none.
+	CharmHTTPProxy  = "juju-http-proxy"
+	CharmHTTPSProxy = "juju-https-proxy"
+	CharmFTPProxy   = "juju-ftp-proxy"
+	CharmNoProxy    = "juju-no-proxy"
 )
 
 // EnvironmentSetting describes one key of Environment.Config for operators.
@@ -46,6 +54,10 @@ func EnvironmentSettings() []EnvironmentSetting {
 		{AllowOtherSeries, "true or false", "false", "charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{CharmFTPProxy, "a URL", "none", "the proxy for FTP that charms see as JUJU_CHARM_FTP_PROXY"},
+		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY"},
+		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY"},
+		{CharmNoProxy, "hosts with commas between", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
 		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
@@ -196,6 +208,9 @@ func (e Environment) checkSetting(key, value string) error {
 	case StatusInterval, HookTimeout:
 		d, err := time.ParseDuration(value)
 		ok, want = err == nil && d >= 0, "a duration as 5m or 90s, or 0 for never"
+	case CharmHTTPProxy, CharmHTTPSProxy, CharmFTPProxy, CharmNoProxy:
+		ok = utf8.ValidString(value) && len(value) <= maxProxyValue && !strings.ContainsFunc(value, unicode.IsControl)
+		want = fmt.Sprintf("one line of text, at most %d bytes", maxProxyValue)
 	case HookConcurrency:
 		n, err := strconv.Atoi(value)
 		ok, want = err == nil && n > 0, "a number from 1"
@@ -217,6 +232,9 @@ func (e Environment) checkSetting(key, value string) error {
 
 	return nil
 }
+
+// maxProxyValue bounds what becomes a variable of each hook, in bytes.
+const maxProxyValue = 16 << 10
 
 var sha256Pattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -25,12 +25,16 @@ type Facts struct {
 	Environment string // the name
 	UUID        string // of the environment
 	Version     string // the version of Juju that the hook sees
+	Proxies     Proxies
 
 	Relation *RelationFacts // nil outside relation hooks
 	Action   *ActionFacts   // nil in hooks
 	Secret   *SecretFacts   // nil in hooks that are about no secret
 	Storage  *StorageFacts  // nil in hooks that are about no storage
 }
+
+// Proxies are what the environment tells charms of proxies; empty is none.
+type Proxies struct{ HTTP, HTTPS, FTP, None string }
 
 // StorageFacts are for hooks about a storage only.
 type StorageFacts struct {
@@ -97,6 +101,11 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_VERSION="+f.Version,
 		"JUJU_API_ADDRESSES=",
 		"JUJU_AVAILABILITY_ZONE=",
+		"CLOUD_API_VERSION=",
+		"JUJU_CHARM_HTTP_PROXY="+f.Proxies.HTTP,
+		"JUJU_CHARM_HTTPS_PROXY="+f.Proxies.HTTPS,
+		"JUJU_CHARM_FTP_PROXY="+f.Proxies.FTP,
+		"JUJU_CHARM_NO_PROXY="+f.Proxies.None,
 		"JUJU_PRINCIPAL_UNIT="+f.Principal, // there, and empty: how libraries know a principal
 		"DEBIAN_FRONTEND=noninteractive",
 		"APT_LISTCHANGES_FRONTEND=none",
@@ -126,7 +135,7 @@ func (f Facts) hookVariables() []string {
 	case f.Action == nil:
 		return []string{"JUJU_HOOK_NAME=" + f.Hook, "JUJU_DISPATCH_PATH=hooks/" + f.Hook}
 	case f.Action.Name == "":
-		return nil
+		return []string{"JUJU_HOOK_NAME="}
 	}
 
 	return []string{

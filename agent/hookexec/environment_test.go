@@ -13,7 +13,7 @@ func TestEnvironmentOfARelationHook(t *testing.T) {
 	got := Environment(Facts{
 		Unit: "blog/0", Service: "blog", Charm: "wordpress", Hook: "db-relation-departed", Machine: "0",
 		UnitDir: "/u", CharmDir: "/u/charm", Tools: "/u/tools", Socket: "/s", ClientID: "id",
-		Environment: "e", UUID: "uuid", Version: "3.6.0",
+		Environment: "e", UUID: "uuid", Version: "3.6.0", Proxies: Proxies{HTTP: "http://p:1", None: "a,b"},
 		Relation: &RelationFacts{Name: "db", ID: "db:0", RemoteUnit: "mysql/1", RemoteService: "mysql",
 			Members: []string{"mysql/0", "mysql/2"}, Departing: "mysql/1"},
 	}, func(k string) string { return host[k] })
@@ -21,7 +21,8 @@ func TestEnvironmentOfARelationHook(t *testing.T) {
 		JUJU_CLIENT_ID=id JUJU_CONTEXT_ID=id JUJU_LOCAL_UNIT=blog/0 JUJU_UNIT_NAME=blog/0 JUJU_SERVICE=blog JUJU_CHARM=wordpress
 		JUJU_UNIT_DIR=/u CHARM_DIR=/u/charm JUJU_CHARM_DIR=/u/charm PWD=/u/charm JUJU_HOOK_NAME=db-relation-departed
 		JUJU_DISPATCH_PATH=hooks/db-relation-departed JUJU_MODEL_NAME=e JUJU_ENV_NAME=e JUJU_MODEL_UUID=uuid JUJU_ENV_UUID=uuid
-		JUJU_MACHINE_ID=0 JUJU_VERSION=3.6.0 JUJU_API_ADDRESSES= JUJU_AVAILABILITY_ZONE= JUJU_PRINCIPAL_UNIT= DEBIAN_FRONTEND=noninteractive
+		JUJU_MACHINE_ID=0 JUJU_VERSION=3.6.0 JUJU_API_ADDRESSES= JUJU_AVAILABILITY_ZONE= CLOUD_API_VERSION= JUJU_CHARM_HTTP_PROXY=http://p:1
+		JUJU_CHARM_HTTPS_PROXY= JUJU_CHARM_FTP_PROXY= JUJU_CHARM_NO_PROXY=a,b JUJU_PRINCIPAL_UNIT= DEBIAN_FRONTEND=noninteractive
 		APT_LISTCHANGES_FRONTEND=none TERM=dumb JUJU_RELATION=db JUJU_RELATION_ID=db:0 JUJU_REMOTE_UNIT=mysql/1
 		JUJU_REMOTE_APP=mysql JUJU_REMOTE_SERVICE=mysql MEMBERS JUJU_DEPARTING_UNIT=mysql/1 PATH=/u/tools:/bin LANG=C.UTF-8
 		HOME=/root LC_TIME=de http_proxy=p`)

@@ -26,6 +26,12 @@ func environmentValues(e state.Environment) map[string]any {
 		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
 	}
 
+	for _, key := range []string{
+		state.CharmHTTPProxy, state.CharmHTTPSProxy, state.CharmFTPProxy, state.CharmNoProxy,
+	} {
+		values[key] = e.Config[key]
+	}
+
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
 	}

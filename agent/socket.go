@@ -246,6 +246,29 @@ func socketPath(dir, unit string) string {
 
 func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
+// UnitSockets returns the sockets that this user's agents have on this host for a unit of that name,
+// of whatever environment; with "" those of all units, and perhaps other sockets. Agents that were
+// killed leave sockets behind that nobody serves.
+func UnitSockets(unit string) (paths []string) {
+	for _, base := range userSockets().list() {
+		dirs, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is sound
+
+		for _, dir := range dirs {
+			if unit != "" {
+				paths = append(paths, socketPath(dir, unit))
+				continue
+			}
+			sockets, _ := filepath.Glob(filepath.Join(dir, "*"))
+			paths = append(paths, sockets...)
+		}
+	}
+
+	return slices.DeleteFunc(paths, func(path string) bool {
+		info, err := os.Lstat(path)
+		return err != nil || info.Mode().Type() != fs.ModeSocket
+	})
+}
+
 // DoFolder makes the folder that `juju do` may use for the sockets of its runs,
 // owner-only and short, and returns it. RemoveSockets removes it.
 func DoFolder(uuid string) (string, error) { return makeSocketDir(uuid, "do") }

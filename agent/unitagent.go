@@ -108,7 +108,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		Folder: unitdir.Of(h.Dir, unit),
 		Tools:  h.Tools,
 		Socket: func() (string, error) {
-			dir, err := makeMachineSockets(h.uuid, h.Dir)
+			dir, err := makeMachineSockets(h.env.UUID, h.Dir)
 			if err != nil {
 				return "", err
 			}
@@ -121,6 +121,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		NoteAttempt: h.outages.agentReporter(agent),
 		Loop:        h.Watchdog.Loop(agent),
 		SecretKeys:  h.SecretKeys,
+		Environment: h.env,
 		Nominate:    func(stays bool) { h.election.nominate(ctx, unit, stays) },
 	})
 }
@@ -128,7 +129,7 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 // host holds everything that the unit agents of one process share.
 type host struct {
 	Options
-	uuid     string // the environment's
+	env      state.Environment // as it was at the start
 	limiter  *uniter.HookLimiter
 	logs     *unitlog.Sender
 	claim    *state.Claim
@@ -151,7 +152,7 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	p.onAnnounce = outages.partReporter("session")
 	outages.report = p.reportTrouble
 	return &host{
-		Options: o, uuid: env.UUID, claim: claim,
+		Options: o, env: env, claim: claim,
 		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State,
 			o.Log), outages: outages,
 	}, nil

@@ -120,6 +120,8 @@ func roleApplets() []applet.Applet {
 		{Name: "neco", Summary: "keeps boot servers up to date: the operator's commands", Run: runNeco},
 		{Name: "neco-updater", Summary: "finds releases, and leads the boot servers through updates", Run: necodaemon.RunUpdater},
 		{Name: "neco-worker", Summary: "does one boot server's part in updates", Run: necodaemon.RunWorker},
+		{Name: "juju-exec", Summary: "has a unit of this machine run a command, for programs of charms", Run: runJujuExec},
+		{Name: "juju-run", Summary: "juju-exec by the name that it had on Juju 2", Run: runJujuExec},
 		{Name: "jujud", Summary: "answers `jujud version`, which some charms ask", Run: runJujud},
 	}
 }

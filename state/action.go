@@ -48,6 +48,8 @@ type Action struct {
 	Parameters map[string]any `json:"parameters,omitempty"` // complete, of JSON's types
 	Command    []string       `json:"command,omitempty"`    // one word: a line for a shell
 
+	Relation *ActionRelation `json:"relation,omitempty"` // that a command is about; nil: none
+
 	Status    ActionStatus `json:"status"`
 	Cancel    bool         `json:"-"` // it runs, and is to be ended
 	Enqueued  time.Time    `json:"enqueued"`
@@ -57,6 +59,14 @@ type Action struct {
 
 	Progress []ActionLine `json:"progress,omitempty"`
 	ActionEnd
+}
+
+// ActionRelation is the relation that a command is about, as a hook of it would be.
+type ActionRelation struct {
+	ID            int    `json:"id"`
+	Name          string `json:"name"` // in the unit's charm
+	RemoteUnit    string `json:"remote-unit,omitempty"`
+	RemoteService string `json:"remote-service,omitempty"`
 }
 
 // ActionLine is one line of an action's progress.

@@ -41,7 +41,7 @@ type hookFacts struct {
 
 func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	f := hookFacts{
-		hook: h, unit: snap.Unit, members: hookMembers(snap, h), env: snap.Environment,
+		hook: h, unit: snap.Unit, env: snap.Environment,
 		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: snap.JujuVersion,
 	}
 
@@ -54,7 +54,9 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 
 	if hook.IsAction(h) {
 		f.action = snap.Action
+		f.hook = withRelation(h, snap.Action)
 	}
+	f.members = hookMembers(snap, f.hook)
 	f.secretLabel = snap.Secrets.LabelFor(h.Secret, snap.Unit.Name)
 	for _, s := range snap.Storages {
 		if s.ID == h.Storage {
@@ -68,6 +70,20 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	}
 
 	return f, nil
+}
+
+// withRelation has a command see the relation that it is about. The hook that is recorded as in flight
+// is about none: what becomes of the command is no relation's affair.
+func withRelation(h state.Hook, a *state.Action) state.Hook {
+	if a == nil || a.Relation == nil {
+		return h
+	}
+
+	h.Relation = a.Relation.ID
+	h.RelationName = a.Relation.Name
+	h.RemoteUnit = a.Relation.RemoteUnit
+	h.RemoteService = a.Relation.RemoteService
+	return h
 }
 
 // hookMembers returns the members after the change that the hook is about: with the unit

@@ -85,7 +85,7 @@ func (u *uniter) checkSocket() error {
 		return fmt.Errorf("cannot move the socket to %q: a hook runs", path)
 	}
 
-	next, err := server.Listen(path)
+	next, err := server.ListenFor(path, outside{u.Options})
 	if err != nil {
 		return err
 	}

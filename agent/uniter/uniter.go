@@ -48,6 +48,7 @@ type Options struct {
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // may be nil
 	SecretKeys  keyfile.File
+	Environment state.Environment // as it was when the agent began: its name and uuid
 	// Nominate is called after each snapshot: the unit may lead its service. stays is false
 	// for a unit that is to leave.
 	Nominate func(stays bool)
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.Listen(socket)
+	srv, err := server.ListenFor(socket, outside{o})
 	if err != nil {
 		return err
 	}

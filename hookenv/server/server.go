@@ -30,9 +30,11 @@ type Server struct {
 	limits     limits
 	now        func() time.Time
 	log        *slog.Logger
-	goroutines sync.WaitGroup // the accepting goroutine and one a connection
-	slots      chan bool      // one taken a connection: its room is how many there may be
-	closing    chan struct{}  // closed by Close
+	goroutines sync.WaitGroup  // the accepting goroutine and one a connection
+	slots      chan bool       // one taken a connection: its room is how many there may be
+	open       context.Context // done once Close is called
+	close      context.CancelFunc
+	outside    Outside // nil: programs outside of hooks are not served
 
 	mu     sync.Mutex
 	hooks  map[string]*registration
@@ -64,13 +66,26 @@ var defaultLimits = limits{
 // its owner may enter either. A socket that nobody serves any more is replaced.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
+// ListenFor is [Listen], and serves programs outside of hooks as well.
+func ListenFor(path string, o Outside) (*Server, error) {
+	s := newServer(path, defaultLimits)
+	s.outside = o
+	return s, s.Renew()
+}
+
 func listen(path string, l limits) (*Server, error) {
+	s := newServer(path, l)
+	return s, s.Renew()
+}
+
+func newServer(path string, l limits) *Server {
 	s := &Server{
 		path: path, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
 		hooks: map[string]*registration{}, conns: map[net.Conn]time.Time{},
-		slots: make(chan bool, l.maxConns), closing: make(chan struct{}),
+		slots: make(chan bool, l.maxConns),
 	}
-	return s, s.Renew()
+	s.open, s.close = context.WithCancel(context.Background())
+	return s
 }
 
 // Renew makes the socket again if what lies at its path is not it any more, as after somebody has
@@ -141,7 +156,7 @@ func (s *Server) Close() error {
 
 	var err error
 	if !again {
-		close(s.closing)
+		s.close()
 		owned := s.ownsSocket()
 		if err = s.listener.Close(); owned {
 			err = errors.Join(err, os.Remove(s.path))
@@ -171,7 +186,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 			<-s.slots
 			select {
 			case <-time.After(50 * time.Millisecond):
-			case <-s.closing:
+			case <-s.open.Done():
 			}
 			continue
 		}
@@ -218,7 +233,7 @@ func (s *Server) acquireSlot() bool {
 		select {
 		case s.slots <- true:
 			return true
-		case <-s.closing:
+		case <-s.open.Done():
 			return false
 		case <-time.After(s.limits.idleTimeout/4 + time.Millisecond):
 			s.closeIdle()

@@ -26,6 +26,10 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 		return errors.New("a box that asks for nothing")
 	}
 
+	if s.outside != nil && isFromOutside(command) {
+		return s.serveOutside(c, command, box)
+	}
+
 	s.log.Debug("asked", "command", command, "tool", toolName(box), "directory", box.Value(wire.KeyDirectory))
 	if refused := checkBox(command, box); refused != nil {
 		return c.refuse(ask, *refused)

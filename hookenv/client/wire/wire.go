@@ -33,6 +33,32 @@ const (
 	KeyExit      = "exit"
 )
 
+// The words between juju-exec and the server: commands of programs that run in no hook.
+//
+// CommandIdentify is answered by KeyUnit, KeyEnvironment and KeyUUID; with KeyClientID by
+// CodeUnknownClient unless that hook runs. CommandExec takes KeyLine and, for a command that is about
+// a relation, KeyRelation, KeyRemoteUnit, KeyRemoteService and KeyForce (not empty: the remote unit may
+// be no member); its answer has KeyID. CommandAwait takes KeyID: its answer has KeyExit, KeyStderr,
+// KeyStdout, KeyDropped and KeyProblem once the command has ended, and none of them while it has not.
+// CommandCancel takes KeyID.
+const (
+	CommandIdentify = "identify"
+	CommandExec     = "exec"
+	CommandAwait    = "await"
+	CommandCancel   = "cancel"
+
+	KeyUnit          = "unit_name"
+	KeyEnvironment   = "environment"
+	KeyUUID          = "uuid"
+	KeyLine          = "line" // for a shell
+	KeyRelation      = "relation_id"
+	KeyRemoteUnit    = "remote_unit"
+	KeyRemoteService = "remote_service"
+	KeyForce         = "force"
+	KeyID            = "id"
+	KeyDropped       = "dropped" // bytes of output that were not kept
+)
+
 // The kinds of the caller's stdin. Everything that is neither of the others
 // (closed, /dev/null, a socket that may never end) is none.
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bijou/multicall"
+	"bijou/state/osutil"
 	"bijou/testscripts/fakes/etcdtest"
 	"bijou/testscripts/kit/applets"
 )
@@ -116,6 +117,9 @@ func setUp(env *testscript.Env) error {
 		"CHARMS="+charms,
 		"UNITS="+filepath.Join(home, "default", "machines", "0", "agents"),
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
+		// A service's name that no other script has: juju-exec finds units by name among the environments
+		// of the host, and scripts run beside one another.
+		"SERVICE=w"+osutil.Digest([]byte(env.WorkDir))[:12],
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
 	)

@@ -1,0 +1,156 @@
+package multicall
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"bijou/agent/unitcall"
+	"bijou/multicall/applet"
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+type jujuExecGrammar struct {
+	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on this unit; empty: on the only one of this machine."`
+	Env             string   `short:"e" placeholder:"ENVIRONMENT" help:"Name the unit's environment, or its uuid, where several have such a unit."`
+	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of this relation would run: an id, or a name."`
+	RemoteUnit      string   `placeholder:"UNIT" help:"With --relation: the unit that caused the hook; default: the only one."`
+	RemoteApp       string   `placeholder:"SERVICE" help:"With --relation: the service at the other end."`
+	ForceRemoteUnit bool     `help:"With --relation: take a remote unit that is not in the relation, or none."`
+	NoContext       bool     `help:"Run the command at once, for no unit and without hook tools."`
+	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
+}
+
+// runJujuExec is juju-exec and juju-run, which programs of charms call outside of hooks.
+func runJujuExec(c applet.Call) int {
+	var g jujuExecGrammar
+	_, err := console.Parse(c.Streams, console.Command{Name: c.Name, Grammar: &g, Help: helpFiles}, c.Args)
+	if err != nil {
+		return console.Report(c.Streams.Err, err)
+	}
+
+	if g.NoContext {
+		return runWithoutContext(c, g)
+	}
+
+	request, err := g.request()
+	if err != nil {
+		return console.Report(c.Streams.Err, err)
+	}
+
+	socket := os.Getenv("JUJU_AGENT_SOCKET_ADDRESS")
+	if err := unitcall.CheckHook(socket, os.Getenv("JUJU_CONTEXT_ID")); err != nil {
+		return console.Report(c.Streams.Err, console.Hint(fmt.Errorf("%s %w", c.Name, err),
+			"the hook can call its tools itself; "+c.Name+" --no-context runs a command at once"))
+	}
+
+	ctx, stop := applet.BeginCommand(c)
+	defer stop()
+	end, err := unitcall.Run(ctx, request)
+	if err != nil {
+		return console.Report(c.Streams.Err, explainExec(c.Name, err))
+	}
+
+	return reportEnd(c, end)
+}
+
+// request takes a unit's tag, unit-mysql-0, as well: Juju's units have directories of such names.
+func (g jujuExecGrammar) request() (unitcall.Request, error) {
+	unit, words := g.Unit, g.Words
+	if unit == "-" {
+		unit = ""
+		if len(words) > 0 && parseUnit(words[0]) != "" {
+			unit, words = words[0], words[1:]
+		}
+	}
+	if unit != "" && parseUnit(unit) == "" {
+		return unitcall.Request{}, console.Usage(fmt.Errorf("%q is not a unit's name", unit))
+	}
+
+	line := strings.Join(words, " ")
+	if strings.TrimSpace(line) == "" {
+		return unitcall.Request{}, console.Hint(console.Usage(errors.New("no command given")),
+			"as in: juju-exec mysql/0 'config-get port'")
+	}
+	if len(line) > state.MaxActionText {
+		return unitcall.Request{}, console.Usage(fmt.Errorf("the command has %d bytes, at most %d",
+			len(line), state.MaxActionText))
+	}
+	if g.Relation == "" && (g.RemoteUnit != "" || g.RemoteApp != "" || g.ForceRemoteUnit) {
+		return unitcall.Request{}, console.Usage(errors.New("a remote unit needs --relation"))
+	}
+
+	return unitcall.Request{
+		Unit:          parseUnit(unit),
+		Environment:   g.Env,
+		Line:          line,
+		Relation:      g.Relation,
+		RemoteUnit:    g.RemoteUnit,
+		RemoteService: g.RemoteApp,
+		Force:         g.ForceRemoteUnit,
+	}, nil
+}
+
+// parseUnit returns the name of a unit that is given by its name or its tag, else "".
+func parseUnit(word string) string {
+	if charm.IsUnit(word) {
+		return word
+	}
+
+	tag, is := strings.CutPrefix(word, "unit-")
+	i := strings.LastIndex(tag, "-")
+	if !is || i < 0 || !charm.IsUnit(tag[:i]+"/"+tag[i+1:]) {
+		return ""
+	}
+	return tag[:i] + "/" + tag[i+1:]
+}
+
+func explainExec(name string, err error) error {
+	switch {
+	case errors.Is(err, unitcall.ErrNotFound) && os.Geteuid() != 0:
+		return console.Hint(err, "only the user whose agent runs the unit can call it: sudo "+name+" ...")
+	case errors.Is(err, unitcall.ErrNotFound):
+		return console.Hint(err, "its agent must run here as this user; juju status shows the units")
+	case errors.Is(err, unitcall.ErrAmbiguous):
+		return console.Hint(err, name+" --env ENVIRONMENT says which, by name or uuid")
+	}
+
+	return err
+}
+
+func reportEnd(c applet.Call, end unitcall.End) int {
+	fmt.Fprint(c.Streams.Out, end.Stdout)
+	fmt.Fprint(c.Streams.Err, end.Stderr)
+	if end.Dropped > 0 {
+		fmt.Fprintf(c.Streams.Err, "warning: %d bytes of output are missing: %d of each stream are kept\n",
+			end.Dropped, state.MaxOutput)
+	}
+	if end.Problem != "" {
+		console.Report(c.Streams.Err, fmt.Errorf("the command failed: %s", end.Problem))
+	}
+
+	return end.Exit
+}
+
+func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
+	if len(g.Words) == 0 {
+		return console.Report(c.Streams.Err, console.Usage(errors.New("no command given")))
+	}
+
+	command := exec.Command("/bin/bash", "-c", strings.Join(g.Words, " "))
+	command.Stdin, command.Stdout, command.Stderr = c.Streams.In, c.Streams.Out, c.Streams.Err
+	err := command.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		return console.Report(c.Streams.Err, fmt.Errorf("cannot run the command: %w", err))
+	}
+	if code := command.ProcessState.ExitCode(); code >= 0 {
+		return code
+	}
+
+	return console.Report(c.Streams.Err, fmt.Errorf("the command was ended: %w", err))
+}

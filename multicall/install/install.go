@@ -25,7 +25,7 @@ import (
 type places struct {
 	Dir   string `help:"The links' folder; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
 	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
-	Jujud bool   `help:"As root: the link /var/lib/juju/tools/machine-0/jujud, which some charms call; other links only with --dir."`
+	Jujud bool   `help:"As root: the links /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; other links only with --dir."`
 
 	Systemd    bool   `help:"systemd's unit files of an environment; links only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
@@ -48,7 +48,9 @@ func (p places) visit(
 	}
 
 	if p.Jujud {
-		if err := links(c.Streams, jujudDir, []string{"jujud"}); err != nil || p.Dir == "" {
+		err := links(c.Streams, jujudDir, []string{"jujud"})
+		err = errors.Join(err, links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"}))
+		if err != nil || p.Dir == "" {
 			return err
 		}
 	}
@@ -78,8 +80,11 @@ func (i Command) Run(c *applet.Call) error {
 	return i.visit(c, fmt.Sprintf("Link %d names in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
 }
 
-// jujudDir is where Juju has its binary on machine 0, and charms call it.
-const jujudDir = "/var/lib/juju/tools/machine-0"
+// Where Juju has what charms call: its binary on machine 0, and what is for cron jobs and services.
+const (
+	jujudDir    = "/var/lib/juju/tools/machine-0"
+	jujuExecDir = "/usr/bin"
+)
 
 func defaultDir() (string, error) {
 	if os.Geteuid() == 0 {

@@ -15,13 +15,29 @@ import (
 	"bijou/state"
 )
 
-// jujudFolder is where Juju has its binary, and charm libraries look for it; maxScanned
-// bounds the files of a charm that are searched, in bytes: code is smaller.
-const jujudFolder, maxScanned = "/var/lib/juju/tools/machine-", 1 << 20
+// maxScanned bounds the files of a charm that are searched, in bytes: code is smaller.
+const maxScanned = 1 << 20
+
+// jujuCall is a program that Juju has on its machines, and charms call by its path.
+type jujuCall struct {
+	pattern func() *regexp.Regexp
+	shown   string
+	paths   string // a glob
+}
+
+func jujuCalls() []jujuCall {
+	return []jujuCall{
+		{jujudPattern, "/var/lib/juju/tools/machine-*/jujud", "/var/lib/juju/tools/machine-*/jujud"},
+		{jujuExecPattern, "/usr/bin/juju-exec or juju-run", "/usr/bin/juju-exec"},
+	}
+}
 
 var (
 	jujudPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(regexp.QuoteMeta(jujudFolder))
+		return regexp.MustCompile(`/var/lib/juju/tools/machine-`)
+	})
+	jujuExecPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`/usr/bin/juju-(exec|run)\b`)
 	})
 	snapPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
@@ -33,18 +49,18 @@ var (
 	})
 )
 
-// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have jujud,
-// and of their snapd nothing is known here. Of snaps libraries alone are no sign.
+// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have Juju's
+// programs, and of their snapd nothing is known here. Of snaps libraries alone are no sign.
 func (o *operator) noteCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	isLocal := err == nil && e.Provider == state.ProviderLocal
-	links, _ := filepath.Glob(jujudFolder + "*/jujud")
-	if names, _ := findInCode(charmDir, jujudPattern, jujudPattern, 1); isLocal && len(links) == 0 &&
-		len(names) > 0 {
-		o.note(
-			"warning: the charm's %s calls %s*/jujud, which is not on this host: sudo bijou install --jujud puts it there",
-			names[0], jujudFolder,
-		)
+	for _, call := range jujuCalls() {
+		links, _ := filepath.Glob(call.paths)
+		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
+		if isLocal && len(links) == 0 && len(names) > 0 {
+			o.note("warning: the charm's %s calls %s, which is not on this host: sudo bijou install --jujud puts it there",
+				names[0], call.shown)
+		}
 	}
 
 	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux",

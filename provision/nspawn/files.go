@@ -30,18 +30,18 @@ func (l launch) prepareFiles() error {
 	}
 
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
-	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + unitFolder + "/multi-user.target.wants", "up/" + jujud} {
+	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + unitFolder + "/multi-user.target.wants", "up/" + jujud, "up/usr/bin"} {
 		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
 	}
 
-	// Charm libraries look for Juju's version there.
-	// Whichever tools there are by then: those of the first start go with an upgrade.
-	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/jujud; do exec \"$j\" \"$@\"; done\n",
-		l.provider.env.Dir)
-	if err := osutil.WriteFile(filepath.Join(l.dir(), "up", jujud, "jujud"), []byte(script), 0o755, osutil.ExactMode); err != nil {
-		return err
+	// Charm libraries look for Juju's version in the first, and what charms run outside of hooks calls
+	// the others.
+	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
+		if err := l.writeCall(path); err != nil {
+			return err
+		}
 	}
 
 	// Which the machine's is mounted over.
@@ -70,6 +70,14 @@ func (l launch) prepareFiles() error {
 	}
 
 	return l.writeUnits()
+}
+
+// writeCall makes a program that calls the applet of its name, of whichever tools there are by then: those
+// of the first start go with an upgrade.
+func (l launch) writeCall(path string) error {
+	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/%s; do exec \"$j\" \"$@\"; done\n",
+		l.provider.env.Dir, filepath.Base(path))
+	return osutil.WriteFile(filepath.Join(l.dir(), "up", path), []byte(script), 0o755, osutil.ExactMode)
 }
 
 // Everybody in the container may use the folders, whatever umask this process has.

@@ -16,7 +16,7 @@ func TestBeginCut(t *testing.T) {
 	check(t, os.WriteFile(dir+"/tools/1-x/bijou", []byte("#!/bin/sh\n[ \"$2\" = --dir ] || kill -9 $PPID\n"), 0o755))
 	script, err := scripts.ReadFile("scripts/begin.sh")
 	check(t, err)
-	text := strings.ReplaceAll(string(script), "/var/lib/juju/", dir+"/juju/")
+	text := strings.NewReplacer("/var/lib/juju/", dir+"/juju/", "/usr/bin/juju-", dir+"/juju-bin/juju-").Replace(string(script))
 	if err := exec.Command("sh", "-c", text, "bijou", dir, "1-x", "1", "a.service", dir).Run(); err == nil {
 		t.Fatal("it was not cut off")
 	}
@@ -39,7 +39,7 @@ func TestBeginWithNothingToDo(t *testing.T) {
 	check(t, os.WriteFile(dir+"/keep.sh", keeper, 0o700))
 	begin, err := scripts.ReadFile("scripts/begin.sh")
 	check(t, err)
-	text := strings.ReplaceAll(string(begin), "/var/lib/juju/", dir+"/juju/")
+	text := strings.NewReplacer("/var/lib/juju/", dir+"/juju/", "/usr/bin/juju-", dir+"/juju-bin/juju-").Replace(string(begin))
 
 	began := time.Now()
 	said, err := exec.Command("sh", "-c", text, "bijou", dir, "1-x", "1", "a.service", dir+"/no-systemd").CombinedOutput()

@@ -141,6 +141,9 @@ func wantNothing(t *testing.T, r *rig, kept bool) {
 	if links, _ := filepath.Glob(r.hosts[0].dir + "/juju/tools/*/jujud"); len(links) > 0 && !kept {
 		t.Errorf("links are left: %v", links)
 	}
+	if links, _ := filepath.Glob(r.hosts[0].dir + "/juju-bin/*"); len(links) > 0 && !kept {
+		t.Errorf("links are left: %v", links)
+	}
 	if len(records) > 0 && !kept {
 		t.Errorf("records are left: %v", records)
 	}

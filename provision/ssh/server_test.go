@@ -169,7 +169,7 @@ func (s *server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 // command runs a command, with the host's folders in the place of this one's.
 func (s *server) command(text string, channel ssh.Channel) int {
 	text = strings.NewReplacer("/var/lib/bijou", s.dir+"/lib", "/run/systemd/system", s.dir+"/no-systemd", "/run/bijou/", s.dir+"/run/",
-		"/var/lib/juju/", s.dir+"/juju/").Replace(text)
+		"/var/lib/juju/", s.dir+"/juju/", "/usr/bin/juju-", s.dir+"/juju-bin/juju-").Replace(text)
 	s.mu.Lock()
 	edit, path := s.edit, s.path
 	s.mu.Unlock()

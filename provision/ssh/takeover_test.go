@@ -117,6 +117,11 @@ func TestJujud(t *testing.T) {
 	check(t, err)
 	jujud := r.hosts[0].dir + "/lib/e0a1/tools/1-x/jujud"
 	check(t, os.WriteFile(jujud, []byte("#!/bin/sh\necho jujud \"$@\"\n"), 0o755))
+	juju := r.hosts[0].dir + "/lib/e0a1/tools/1-x/juju-exec"
+	check(t, os.WriteFile(juju, []byte("#!/bin/sh\necho exec \"$@\"\n"), 0o755))
+	if out, err := exec.Command(r.hosts[0].dir+"/juju-bin/juju-exec", "a/0", "b").Output(); string(out) != "exec a/0 b\n" || err != nil {
+		t.Errorf("juju-exec says %q: %v", out, err)
+	}
 	if out, err := exec.Command(link, "version").Output(); string(out) != "jujud version\n" || err != nil {
 		t.Errorf("it says %q: %v", out, err)
 	}

@@ -4,16 +4,21 @@
 set -e
 dir=$1 tools=$1/tools/$2 machine=$3 unit=$4
 "$tools/bijou" install --dir "$tools" >/dev/null
-# Charm libraries look for Juju's version there, whichever binary the agent runs by then; what
-# is another program's stays.
-jujud=/var/lib/juju/tools/machine-$machine/jujud
-if [ ! -e "$jujud" ] || grep -qs '^# bijou$' "$jujud"; then
-	mkdir -p "${jujud%/*}"
+# call PATH: makes the program that Juju has there, whichever binary the agent runs by then; what is
+# another program's stays.
+call() {
+	[ ! -e "$1" ] || grep -qs '^# bijou$' "$1" || return 0
+	mkdir -p "${1%/*}"
 	# shellcheck disable=SC2016 # it expands them when it is called
-	printf '#!/bin/sh\n# bijou\nfor j in "%s"/tools/*/jujud; do exec "$j" "$@"; done\n' "$dir" >"$jujud.new"
-	chmod 755 "$jujud.new"
-	mv -f "$jujud.new" "$jujud"
-fi
+	printf '#!/bin/sh\n# bijou\nfor j in "%s"/tools/*/%s; do exec "$j" "$@"; done\n' "$dir" "${1##*/}" >"$1.new"
+	chmod 755 "$1.new"
+	mv -f "$1.new" "$1"
+}
+call "/var/lib/juju/tools/machine-$machine/jujud" # charm libraries look for Juju's version there
+for exec in /usr/bin/juju-exec /usr/bin/juju-run; do
+	# A host whose /usr cannot be written lacks them; its agent runs all the same.
+	(call "$exec") || echo "cannot write $exec: charms' cron jobs and services may look for it there" >&2
+done
 if [ -d "$5" ]; then
 	echo "$unit" >"$dir/service.new" # before the unit is there: what end.sh has to remove
 	sync "$dir/service.new"

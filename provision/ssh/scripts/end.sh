@@ -49,10 +49,12 @@ gone agent "$3"
 gone of "$2" "$3"
 rm -rf "/run/bijou/$(short "$2")-$(short "$dir/machines/$3")"
 jujud=/var/lib/juju/tools/machine-$3/jujud
-if grep -qsF "in \"$dir\"/tools/" "$jujud"; then
-	rm -f "$jujud"
-	rmdir -p "${jujud%/*}" 2>/dev/null || :
-fi
+for call in "$jujud" /usr/bin/juju-exec /usr/bin/juju-run; do
+	if grep -qsF "in \"$dir\"/tools/" "$call"; then
+		rm -f "$call"
+	fi
+done
+[ ! -d "${jujud%/*}" ] || rmdir -p "${jujud%/*}" 2>/dev/null || :
 # That of providers is left to machine 0, if this is its host.
 providers=/run/bijou/$(short "$2")-$(short provider)
 [ "$(ls -d "/run/bijou/$(short "$2")"-* 2>/dev/null)" != "$providers" ] || rm -rf "$providers"

@@ -88,7 +88,7 @@ func historyTable(all []record.History, now time.Time) *console.Table {
 			}[result]
 
 			table.Add(colour, id, started.Format(time.RFC3339), formatDuration(end.Sub(started)), by,
-				cmp.Or(h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
+				cmp.Or(h.Left, h.From, "-"), h.To, record.ListServers(h.Servers), result, why)
 		}
 
 		for _, a := range h.Attempts[:max(0, len(h.Attempts)-1)] {

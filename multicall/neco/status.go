@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -31,26 +29,22 @@ type statusCmd struct {
 	Watch  bool   `short:"w" help:"Show it again whenever it changes, until interrupted."`
 }
 
-// The states of the whole.
-const (
-	upToDate = "up to date"
-	updating = "updating"
-	stopped  = "stopped"
-	degraded = "degraded"
-)
-
 type statusDoc struct {
 	Cluster string `json:"cluster,omitempty"`
 	State   string `json:"state"`
 	Why     string `json:"why,omitempty"`
-	Version string `json:"version,omitempty"` // of the last update
-	Release string `json:"release,omitempty"` // the newest acceptable one
+	// Hints are what to type, and when: first for Why, and then for what else is the matter.
+	Hints   []string `json:"hints,omitempty"`
+	Version string   `json:"version,omitempty"` // of the last update
+	Release string   `json:"release,omitempty"` // the newest acceptable one
 	// Replaced, if set, describes how the files of the servers' release have changed since.
 	Replaced string `json:"replaced,omitempty"`
 	// Refused are releases that servers would take if they could be installed.
 	Refused []record.Refusal `json:"refused,omitempty"`
 	// NoRoom is the release that servers would take if there were room for it.
 	NoRoom *record.NoRoom `json:"no-room,omitempty"`
+	// Withdrawn is the release of the servers if it is newer than all that are published.
+	Withdrawn *record.Withdrawn `json:"withdrawn,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string             `json:"config-faults,omitempty"`
 	Leader       *leaderDoc           `json:"leader,omitempty"`
@@ -84,6 +78,10 @@ type serverDoc struct {
 	Record     *record.Status `json:"status,omitempty"`
 	// Room is how much room the server has for files of releases, as its worker has said last.
 	Room []record.Room `json:"room,omitempty"`
+	// Ill has the components that do not work, and why; nil: not known. There are no others if it is empty.
+	Ill map[string]string `json:"ill,omitzero"`
+	// Twin is a host that goes by the server's number, too, and does nothing.
+	Twin *record.Twin `json:"twin,omitempty"`
 	// Doing is the server's task, or what it waits for.
 	Doing *record.Activity `json:"doing,omitempty"`
 }
@@ -107,7 +105,7 @@ func (c statusCmd) Run(o *operator) error {
 	}
 
 	return console.Exit(
-		map[string]int{updating: exitUpdating, stopped: exitStopped, degraded: exitDegraded}[doc.State],
+		map[string]int{decide.Updating: exitUpdating, decide.Stopped: exitStopped, decide.Degraded: exitDegraded}[doc.State],
 		nil,
 	)
 }
@@ -163,45 +161,63 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 		return statusDoc{}, err
 	}
 
+	now := time.Now().UTC()
 	doc := statusDoc{
 		Cluster:      s.Config.Cluster,
 		ConfigFaults: s.Config.Faults,
 		Release:      s.Release,
 		Replaced:     s.Replaced(),
 		Refused:      s.Refusals(),
-		NoRoom:       s.NoRoom(time.Now().UTC()),
+		NoRoom:       s.NoRoom(now),
+		Withdrawn:    s.WithdrawnRelease(),
+		CheckFail:    s.CheckFailure,
 		Target:       s.Target,
 		Pause:        s.Pause,
 		Request:      s.Current,
-		Servers:      newServerDocs(s),
+		Servers:      newServerDocs(s, now),
 	}
 
-	doc.State, doc.Why = overallState(s, time.Now())
 	if s.Current != nil {
 		doc.Version = s.Current.Version
 	}
-
 	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
-		return doc, err
-	}
-	if doc.CheckFail, err = updater.ReadKey[record.CheckFailure](v, keys.CheckFailure); err != nil {
 		return doc, err
 	}
 	if doc.revision, err = v.Revision(); err != nil {
 		return doc, err
 	}
 
-	doc.judgeFleet(s, time.Now().UTC())
-	if doc.State == upToDate && len(doc.Refused) > 0 {
-		doc.State = degraded
-		doc.Why = fmt.Sprintf("release %s is refused: %s", doc.Refused[0].Version, doc.Refused[0].Why)
-	}
-	if doc.State == upToDate && doc.NoRoom != nil {
-		doc.State = degraded
-		doc.Why = doc.NoRoom.String()
+	doc.judge(s, now)
+	return doc, nil
+}
+
+// judge takes the findings of the leader, which has watched for long enough to know; without a leader
+// those of the present moment.
+func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
+	leads := d.Leader != nil
+	c := s.Condition(now, leads)
+	d.State = c.State
+	d.Why = c.Why
+	if c.Hint != "" {
+		d.Hints = []string{c.Hint}
 	}
 
-	return doc, nil
+	for _, t := range c.Troubles[min(1, len(c.Troubles)):] {
+		if t.Hint != "" && !slices.Contains(d.Hints, t.Hint) {
+			d.Hints = append(d.Hints, t.Hint)
+		}
+	}
+
+	if c.State != decide.Degraded {
+		return
+	}
+
+	found := s.CurrentFindings(now, leads)
+	d.Findings = found.Findings
+	d.MoreFindings = found.More
+	if found.More > 0 {
+		d.all = s.Findings(now)
+	}
 }
 
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
@@ -225,26 +241,8 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 	return s, nil
 }
 
-func overallState(s decide.Snapshot, now time.Time) (word, why string) {
-	r := s.Current
-	s.Degraded = record.NewDegraded(s.Findings(now)) // who is absent only the leader knows: that is no news here
-	a := decide.Next(s, now)
-	switch {
-	case r != nil && r.Stop:
-		return stopped, r.Why
-	case r != nil && !r.Ended():
-		return updating, "update to " + r.Version + " runs"
-	case a.Verb == decide.Start:
-		return updating, a.Why + " is about to start"
-	case r == nil && s.Recovery != nil:
-		return stopped, "recovery waits: " + a.Why
-	}
-
-	return upToDate, strings.TrimPrefix(a.Why, upToDate+": ")
-}
-
 // newServerDocs returns all servers that are registered, or part of the update, in numeric order.
-func newServerDocs(s decide.Snapshot) []serverDoc {
+func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
 		if known[lrn] == nil {
@@ -276,56 +274,28 @@ func newServerDocs(s decide.Snapshot) []serverDoc {
 		d := known[lrn]
 		d.Alive, d.Worker = alive, p.Version
 		d.Room = s.Inventories[lrn].Room
+		d.addHealth(s, now)
 		all = append(all, *d)
 	}
 
 	return all
 }
 
-// judgeFleet takes the findings of the leader, which has watched for long enough to know;
-// without a leader it judges by the present moment.
-func (d *statusDoc) judgeFleet(s decide.Snapshot, now time.Time) {
-	alive := 0
-	for i, server := range d.Servers {
-		inventory := s.Inventories[server.LRN]
-		if server.Alive {
-			alive++
-			d.Servers[i].Seen = &now
-		} else if !inventory.At.IsZero() {
-			d.Servers[i].Seen = &inventory.At
-		}
-	}
-
-	d.Findings = s.Degraded.Findings
-	d.MoreFindings = s.Degraded.More
-	if d.MoreFindings > 0 {
-		d.all = s.Findings(now)
-	}
-	runs := s.Current != nil && !s.Current.Ended()
-
+// addHealth adds what is known of the server, and when it was.
+func (d *serverDoc) addHealth(s decide.Snapshot, now time.Time) {
+	i := s.Inventories[d.LRN]
 	switch {
-	case len(s.Servers) == 0 || d.Leader != nil && (runs || len(d.Findings) == 0):
-		d.Findings = nil
-		d.MoreFindings = 0
-		return
-	case d.State == stopped || runs && alive > 0:
-		return
-	case d.Leader != nil:
-		d.Why = fmt.Sprintf("not all is as the last update left it (%d findings)", s.Degraded.Count())
-	default:
-		s.Absent = map[int]time.Time{}
-		for _, lrn := range s.Servers {
-			if _, here := s.Present[lrn]; !here {
-				s.Absent[lrn] = time.Time{}
-			}
-		}
-
-		d.Findings = s.Findings(now)
-		d.MoreFindings = 0
-		if d.Why = "no neco-updater leads: nothing begins, and no alert is sent"; alive == 0 {
-			d.Why = "no neco-updater and no neco-worker is alive"
-		}
+	case d.Alive:
+		d.Seen = &now
+	case !i.At.IsZero():
+		d.Seen = &i.At
 	}
 
-	d.State = degraded
+	if i.KnowsHealth() {
+		d.Ill = map[string]string{}
+		maps.Copy(d.Ill, i.Ill)
+	}
+	if t, ok := s.Twins[d.LRN]; ok {
+		d.Twin = &t
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state/text"
+	"bijou/updater/decide"
 	"bijou/updater/record"
 )
 
@@ -37,10 +38,18 @@ func (d statusText) render(coloured bool) (string, error) {
 
 // writeFacts writes all but the servers.
 func (d statusText) writeFacts(line func(name, format string, args ...any)) {
+	first := ""
+	if len(d.doc.Hints) > 0 {
+		first = d.doc.Hints[0]
+	}
+	line("state", "%s%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why), prefixIfSet("; ", first))
+
+	for _, hint := range d.doc.Hints[min(1, len(d.doc.Hints)):] {
+		line("also", "%s", hint)
+	}
 	if d.doc.Cluster != "" {
 		line("cluster", "%s", d.doc.Cluster)
 	}
-	line("state", "%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why))
 	line("version", "%s", cmp.Or(d.doc.Version, "none yet"))
 	line("release", "%s", cmp.Or(d.doc.Release, "none known"))
 
@@ -51,16 +60,11 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 		line("refused", "%s since %s: %s", r.Version, r.At.Format(time.RFC3339), r.Why)
 	}
 
-	if len(d.doc.Refused) > 0 {
-		line(
-			"",
-			"nothing of it begins; mend what is published or publish a newer one, and then: neco update --now",
-		)
-	}
-
 	if n := d.doc.NoRoom; n != nil {
 		line("no room", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
-		line("", "nothing of it begins; make room there, and it is taken by itself")
+	}
+	if w := d.doc.Withdrawn; w != nil {
+		line("withdrawn", "%s, which servers have, is published no more since %s", w.Version, w.At.Format(time.RFC3339))
 	}
 
 	if l := d.doc.Leader; l != nil {
@@ -71,12 +75,48 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 
 	d.writeConditions(line)
 	d.writeUpdate(line)
-	for _, f := range d.doc.Findings {
-		line("finding", "%s; since %s", f, f.Since.Format(time.RFC3339))
+	for _, f := range joinFindings(d.doc.Findings) {
+		line("finding", "%s", f)
 	}
 	if more := d.doc.MoreFindings; more > 0 {
 		line("finding", "and %d more; neco diagnose LRN shows those of one server", more)
 	}
+}
+
+// joinFindings makes one line of findings that are the same on several servers.
+func joinFindings(all []record.Finding) (lines []string) {
+	type about struct {
+		component, what string
+		ill             bool
+	}
+	var order []about
+	servers := map[about][]int{}
+	since := map[about]time.Time{}
+
+	for _, f := range all {
+		key := about{f.Component, f.What, f.Ill}
+		if len(servers[key]) == 0 {
+			order = append(order, key)
+			since[key] = f.Since
+		}
+		servers[key] = append(servers[key], f.Server)
+		if f.Since.Before(since[key]) {
+			since[key] = f.Since
+		}
+	}
+
+	for _, key := range order {
+		where := "server " + record.ListSomeServers(servers[key])
+		if key.component != "" {
+			where += ", " + key.component
+		}
+		if key.ill {
+			where += " is ill"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s; since %s", where, key.what, since[key].Format(time.RFC3339)))
+	}
+
+	return lines
 }
 
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {
@@ -96,7 +136,17 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	}
 
 	if f := d.doc.CheckFail; f != nil {
-		line("check", "failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
+		since := ""
+		if f.Tries > 1 {
+			since = fmt.Sprintf(", %d times since %s", f.Tries, f.Since.Format(time.RFC3339))
+		}
+		line("check", "failed at %s%s: %s", f.At.Format(time.RFC3339), since, f.Message)
+	}
+
+	for _, s := range d.doc.Servers {
+		if t := s.Twin; t != nil {
+			line("twin", "of server %d: %s, which does nothing since %s", s.LRN, t, t.At.Format(time.RFC3339))
+		}
 	}
 }
 
@@ -121,9 +171,6 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 
 	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version,
 		record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
-	if r.Stop {
-		line("", "once what stopped it is put right: neco retry; for the newest release instead: neco recover")
-	}
 	if len(r.Missing) > 0 {
 		line("missing", "no worker is alive on server %s", record.ListServers(r.Missing))
 	}
@@ -131,7 +178,7 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
-	if d.doc.State == degraded {
+	if d.doc.State == decide.Degraded {
 		columns = append(columns, "SEEN")
 	}
 
@@ -155,7 +202,7 @@ func (d statusText) serverTable() *console.Table {
 			worker = "not alive"
 		}
 		row := []string{fmt.Sprint(s.LRN), worker, stepBar(s, steps), at, word}
-		if d.doc.State == degraded {
+		if d.doc.State == decide.Degraded {
 			row = append(row, d.formatSeen(s))
 		}
 		table.Add(colour, row...)
@@ -174,7 +221,7 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 		return "failed: " + w.Message, console.Red
 	case missing:
 		return "missing", console.Red
-	case d.doc.State == degraded && slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN }):
+	case d.doc.State == decide.Degraded && slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN }):
 		return "differs", console.Yellow
 	case w != nil && w.Finished:
 		return "done", console.Green

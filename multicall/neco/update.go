@@ -27,7 +27,10 @@ func (c updateCmd) Run(o *operator) error {
 	}
 	if c.To == "" {
 		o.setDetail("looks for releases")
-		return o.update(c.requestCheck)
+		if err := o.update(c.requestCheck); err != nil {
+			return err
+		}
+		return c.explainWaits(o)
 	}
 	if _, err := release.ParseVersion(c.To); err != nil {
 		return console.Usage(err)
@@ -61,6 +64,34 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	}
 
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
+}
+
+// explainWaits says what keeps the leader from looking, and what it finds from beginning.
+func (updateCmd) explainWaits(o *operator) error {
+	doc, err := read(o, o.readStatus)
+	if err != nil {
+		return err
+	}
+
+	now := time.Now()
+	if doc.Leader == nil {
+		o.note("no neco-updater leads: releases are looked for once one does; on a boot server type: systemctl start neco-updater")
+	}
+	if f := doc.CheckFail; f != nil {
+		o.note("the last look failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
+		if f.Again.After(now) {
+			o.note("if this one fails, too, the next one is at %s", f.Again.Format(time.RFC3339))
+		}
+	}
+
+	if doc.Request != nil && doc.Request.Stop {
+		o.note("an update is stopped; no other one begins before: neco retry, or neco recover")
+	}
+	if p := doc.Pause; p != nil && p.IsOn(now) {
+		o.note("updates are paused; what is found begins after: neco resume")
+	}
+
+	return nil
 }
 
 // findTarget asks the source for the version, since all workers would fail to get one that does not

@@ -250,7 +250,7 @@ func TestReasonsOfMany(t *testing.T) {
 		}
 	}
 	alert, _ := last(a.Changes).Value.(record.Alert)
-	if len(alert.Servers) != 180 || !strings.HasSuffix(alert.Message, a.Why) {
+	if len(alert.Servers) != 180 || !strings.Contains(alert.Message, a.Why+"; start neco-worker") {
 		t.Errorf("the alert is about %d servers: %s", len(alert.Servers), alert.Message)
 	}
 }

@@ -108,13 +108,19 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	return changes, nil
 }
 
+// The words of a stop that an operator has asked for, and of one whose reason nobody has given.
+const (
+	byHandPrefix  = "by hand: "
+	stoppedByHand = "stopped by hand"
+)
+
 // Halt stops the running request by an operator's wish, and reports that. It returns
 // ErrNotRunning if there is none.
 func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
 		return nil, ErrNotRunning
 	}
-	return s.stopRequest(now, nil, "by hand: "+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
+	return s.stopRequest(now, nil, byHandPrefix+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
 // Unregister removes a boot server and what its worker says of itself, so that another

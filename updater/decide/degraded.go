@@ -19,15 +19,18 @@ import (
 // at which it was seen first.
 func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
-	add := func(lrn int, component, format string, args ...any) {
-		what := record.Shorten(fmt.Sprintf(format, args...), record.MaxReason)
-		f := record.Finding{Server: lrn, Component: component, What: what, Since: now}
+	put := func(f record.Finding) {
+		f.Since = now
+		f.What = record.Shorten(f.What, record.MaxReason)
 		for _, before := range s.Degraded.Findings {
 			if before.Same(f) {
 				f.Since = before.Since
 			}
 		}
 		found = append(found, f)
+	}
+	add := func(lrn int, component, format string, args ...any) {
+		put(record.Finding{Server: lrn, Component: component, What: fmt.Sprintf(format, args...)})
 	}
 
 	for _, lrn := range s.Servers {
@@ -56,10 +59,26 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			for _, component := range slices.Sorted(maps.Keys(differs)) {
 				add(lrn, component, "%s", strings.Join(differs[component], "; "))
 			}
+
+			for _, f := range illComponents(lrn, s.Inventories[lrn]) {
+				put(f)
+			}
 		}
 	}
 
 	return found
+}
+
+// illComponents returns none of a worker that does not look, as that of a former version.
+func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
+	if !i.KnowsHealth() {
+		return nil
+	}
+	for _, component := range slices.Sorted(maps.Keys(i.Ill)) {
+		all = append(all, record.Finding{Server: lrn, Component: component, What: i.Ill[component], Ill: true})
+	}
+
+	return all
 }
 
 // nextIdle decides what the leader does while no update runs: report what is not as the
@@ -103,26 +122,26 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
 		a.Why = "not all is as the last update left it"
 	}
 
-	var news []record.Reason
+	var news record.Degraded
 	var lrns []int
 	for _, f := range found.Findings {
 		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
-			news = append(news, record.Reason{Server: f.Server, Where: f.Component, Why: f.What})
+			news.Findings = append(news.Findings, f)
 			lrns = append(lrns, f.Server)
 		}
 	}
 
-	if len(news) == 0 {
+	if len(news.Findings) == 0 {
 		return a
 	}
 
-	a.Why = record.JoinReasons(news, maxFailed)
 	if found.More > s.Degraded.More {
-		a.Why += fmt.Sprintf("; and %d findings more", found.More)
+		news.More = found.More
 	}
+	a.Why = describeFindings(news)
 	alert := record.Alert{
 		ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.Blame(record.SortServers(lrns)),
-		Version: s.LastVersion(), Message: record.Shorten("degraded: "+a.Why, maxMessage), At: now,
+		Version: s.LastVersion(), Message: record.Shorten(withHint("degraded: "+a.Why, s.findingsHint(news.Findings)), maxMessage), At: now,
 	}
 
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))

@@ -26,7 +26,7 @@ func Next(s Snapshot, now time.Time) Action {
 	case r == nil || r.Succeeded():
 		return s.nextIdle(now)
 	case r.Stop && !r.Ended():
-		return s.stopRequest(now, nil, cmp.Or(r.Why, "stopped by hand"))
+		return s.stopRequest(now, nil, cmp.Or(r.Why, stoppedByHand))
 	case r.Stop:
 		return newWait(time.Time{}, "stopped: "+r.Why)
 	}
@@ -106,7 +106,7 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 		return s.Current.Version, s.repairReason(), ""
 	}
 
-	return "", "", "up to date: " + s.Current.Version
+	return "", "", UpToDate + ": " + s.Current.Version
 }
 
 // OfferedVersion returns the version that the servers should have: the one that an
@@ -183,6 +183,11 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	}
 
 	h := record.History{ID: id, By: by, From: s.currentVersion(), To: to, Servers: r.Servers, StartedAt: now}
+	isBack := s.Recovery != nil && release.Newer(s.Recovery.Failed, to)
+	if isBack {
+		h.Left = s.Recovery.Failed
+	}
+
 	switch {
 	case by == byOperator && s.Target != nil:
 		h.Who = s.Target.Who
@@ -194,7 +199,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 
 	h.Begin(r.Attempt, h.Who, now)
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
-	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+	if isBack {
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")

@@ -206,7 +206,7 @@ func TestNextWrites(t *testing.T) {
 		updater.Put("history/0000000004", record.History{ID: 4, To: "1.1", Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, EndedAt: &now, Attempts: []record.Attempt{
 			{Number: 1, Result: "stopped", Why: "server 2, step step: broken", AtFault: []int{2}, StartedAt: now, EndedAt: &now},
 		}}),
-		updater.Put("outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken", At: now}),
+		updater.Put("outbox/4-1-stopped", record.Alert{ID: "4-1-stopped", Kind: "stopped", Request: 4, Version: "1.1", Servers: []int{2}, Message: "update to 1.1 stopped: server 2, step step: broken; once that is put right: neco retry; for the newest release instead: neco recover", At: now}),
 	}
 	if diff := cmp.Diff(want, Next(running(at(1), failed(1)), now).Changes); diff != "" {
 		t.Errorf("stop: %s", diff)

@@ -180,7 +180,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	}
 
 	a.Why = "no worker is alive on server " + record.ListSomeServers(gone)
-	alert := s.newAlert(now, record.AlertMissing, a.Why)
+	alert := s.newAlert(now, record.AlertMissing, withHint(a.Why+s.describeSteps(gone), workerHint(gone)))
 	alert.Servers = record.Blame(gone)
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
@@ -234,7 +234,8 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	r.Stop = true
 	r.EndedAt = &now
 	r.Why = why
-	alert := s.newAlert(now, record.AlertStopped, fmt.Sprintf("update to %s stopped: %s", r.Version, why))
+	alert := s.newAlert(now, record.AlertStopped,
+		withHint(fmt.Sprintf("update to %s stopped: %s", r.Version, why), s.stopHint(servers, why)))
 	alert.Servers = record.Blame(servers)
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
@@ -260,5 +261,5 @@ func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	}
 }
 
-// maxMessage has room for a reason and the words before it.
-const maxMessage = record.MaxText + 256
+// maxMessage has room for a reason, the words before it, and what to type.
+const maxMessage = record.MaxText + 768

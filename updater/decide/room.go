@@ -70,7 +70,7 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	alert := record.Alert{
 		ID: fmt.Sprintf("no-room-%s-%d",
 			n.Version, now.UnixNano()), Kind: record.AlertRefused, Version: n.Version, Servers: n.Servers,
-		Message: n.String() + "; nothing of it begins; make room there, and it is taken by itself", At: now,
+		Message: withHint(n.String(), noRoomTrouble(*n).Hint), At: now,
 	}
 
 	return Action{

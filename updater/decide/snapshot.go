@@ -18,26 +18,30 @@ type Snapshot struct {
 	Servers    []int  // registered boot servers
 	Release    string // newest acceptable version; "" is none
 	// Published has the digests of a release, as the leader has found them last; nil: not known.
-	Published   *record.Published
-	Refused     record.Refusals // as the leader has found at its last look
-	Needs       *record.Needs   // what a release needs, as the leader has found last; nil: not known
-	ToldNoRoom  *record.NoRoom  // the release for which there was no room, once that was reported
-	Target      *record.Target
-	Pause       *record.Pause
-	Recovery    *record.Recovery
-	Current     *record.Request
-	Gate        record.Gate    // the one that was opened last, perhaps for another request
-	Entry       record.History // the history's entry of Current
-	LastID      int            // the number of the history's last entry
-	LastTo      string         // and its version, if there is no Current
-	Workers     map[int]record.Status
-	Contents    map[string]record.Contents
-	Hurry       bool // the next update does not wait for the window
-	Repair      *record.Repair
-	Degraded    record.Degraded // as the leader has written it last
-	Unseen      []int           // registered servers of which no worker was ever seen
-	Inventories map[int]record.Inventory
-	Present     map[int]record.Presence
+	Published *record.Published
+	Refused   record.Refusals   // as the leader has found at its last look
+	Withdrawn *record.Withdrawn // servers have a release that is published no more; nil: no
+	// CheckFailure is why the last look for releases failed; nil: it did not.
+	CheckFailure *record.CheckFailure
+	Needs        *record.Needs  // what a release needs, as the leader has found last; nil: not known
+	ToldNoRoom   *record.NoRoom // the release for which there was no room, once that was reported
+	Target       *record.Target
+	Pause        *record.Pause
+	Recovery     *record.Recovery
+	Current      *record.Request
+	Gate         record.Gate    // the one that was opened last, perhaps for another request
+	Entry        record.History // the history's entry of Current
+	LastID       int            // the number of the history's last entry
+	LastTo       string         // and its version, if there is no Current
+	Workers      map[int]record.Status
+	Contents     map[string]record.Contents
+	Hurry        bool // the next update does not wait for the window
+	Repair       *record.Repair
+	Degraded     record.Degraded // as the leader has written it last
+	Unseen       []int           // registered servers of which no worker was ever seen
+	Inventories  map[int]record.Inventory
+	Present      map[int]record.Presence
+	Twins        map[int]record.Twin // hosts that go by the LRN of another one, and do nothing
 	// Activities hold what workers say that they are doing. No decision is conditional on it.
 	Activities map[int]record.Activity
 	// Absent holds since when the leader has seen no presence of servers, without those
@@ -95,6 +99,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill.decodeKey(infos, keys.Release, &s.Release)
 	fill.decodeKey(infos, keys.Published, &s.Published)
 	fill.decodeKey(infos, keys.Refused, &s.Refused)
+	fill.decodeKey(infos, keys.Withdrawn, &s.Withdrawn)
+	fill.decodeKey(infos, keys.CheckFailure, &s.CheckFailure)
 	fill.decodeKey(infos, keys.Needs, &s.Needs)
 	fill.decodeKey(infos, keys.NoRoom, &s.ToldNoRoom)
 	fill.decodeKey(infos, keys.Target, &s.Target)
@@ -124,6 +130,10 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	}
 	if r.err == nil {
 		s.Present, r.err = updater.PeekServers[record.Presence](r.view, keys.Presences)
+	}
+
+	if r.err == nil {
+		s.Twins, r.err = updater.PeekServers[record.Twin](r.view, keys.Twins)
 	}
 
 	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }

@@ -110,7 +110,7 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	atFault, why := s.describeStall()
 	a.Verb = Slow
 	a.Why = fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
-	alert := s.newAlert(now, record.AlertSlow, a.Why)
+	alert := s.newAlert(now, record.AlertSlow, withHint(a.Why, diagnoseHint(atFault)))
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, g.Step)
 	alert.Servers = record.Blame(atFault)
 	a.Changes = []updater.Change{updater.Put(keys.Gate, g), updater.Put(keys.Alert(alert.ID), alert)}

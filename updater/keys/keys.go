@@ -32,6 +32,8 @@ const (
 	// Refusals: releases that cannot be installed, and why; absent if there are none.
 	Refused = Infos + "refused"
 	Needs   = Infos + "needs" // Needs: how many bytes the release that servers would take needs
+	// Withdrawn: servers have a release that is newer than all that are published.
+	Withdrawn = Infos + "withdrawn"
 	// NoRoom: the release for which servers have no room, once that was reported.
 	NoRoom = Infos + "no-room"
 	// Degraded: what is not as the last update left it, as the leader sees it.
@@ -61,6 +63,7 @@ const (
 	Inventories = "inventory/"   // what servers have
 	Claims      = "claims/"      // who may work as a server
 	Activities  = "activity/"    // what the workers are doing
+	Twins       = "twins/"       // hosts that go by the LRN of another one
 )
 
 // UpdaterLeader is where updaters campaign; it names the leader.
@@ -110,3 +113,6 @@ func Claim(lrn int) string { return Claims + strconv.Itoa(lrn) }
 
 // Activity is activity/<LRN>: Activity, what the server's worker is doing, or for what it waits.
 func Activity(lrn int) string { return Activities + strconv.Itoa(lrn) }
+
+// Twin is twins/<LRN>: Twin, a host that goes by the server's LRN while another one works for that.
+func Twin(lrn int) string { return Twins + strconv.Itoa(lrn) }

@@ -57,7 +57,7 @@ func functionKeys() map[string]string {
 	return map[string]string{
 		"BootServer": BootServer(7), "Worker": Worker(7), "Contents": Contents("x"), "Config": Config("x"), "WorkerLeader": WorkerLeader("x"),
 		"Turn": Turn("x"), "History": History(7), "Audit": Audit(7), "Alert": Alert("x"), "Presence": Presence(7), "Inventory": Inventory(7),
-		"Claim": Claim(7), "Activity": Activity(7),
+		"Claim": Claim(7), "Activity": Activity(7), "Twin": Twin(7),
 	}
 }
 

@@ -175,17 +175,7 @@ type heartbeat struct {
 }
 
 func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
-	p := heartbeat{State: "up to date", Version: s.LastVersion(), At: now}
-	switch r := s.Current; {
-	case r != nil && r.Stop:
-		p.State = "stopped"
-	case r != nil && !r.Ended():
-		p.State = "updating"
-	case s.Degraded.Count() > 0 || len(s.Refusals()) > 0 || s.NoRoom(now) != nil:
-		p.State = "degraded"
-	}
-
-	return p
+	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
 }
 
 // sendHeartbeats does not make up for a heartbeat that could not be sent.

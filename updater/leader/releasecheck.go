@@ -160,15 +160,17 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
 
+	o := outage{err: err, at: c.lastCheck.UTC(), again: c.nextCheck(config).UTC(), maxAge: config.MaxCheckAge}
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
-		if err == nil {
-			tx.Remove(keys.CheckFailure)
-		} else if err := f.putFailure(tx, err, c.lastCheck.UTC()); err != nil {
+		if err := f.putFailure(tx, o); err != nil {
 			return err
 		}
 
 		if !f.listed {
 			return nil
+		}
+		if err := f.putWithdrawn(tx, c.lastCheck.UTC()); err != nil {
+			return err
 		}
 		if err := f.putRefusals(tx, c.lastCheck.UTC()); err != nil {
 			return err
@@ -213,6 +215,7 @@ type checkResult struct {
 	missed    string            // the version that servers would take, which cannot be had now
 	published *record.Published // nil: as before
 	needs     *record.Needs     // of what is published; nil: as before
+	withdrawn *record.Withdrawn // that servers have; nil: none
 }
 
 // refuse takes the release for one that cannot be installed if that is what the error says.
@@ -250,6 +253,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	}
 
 	f.listed = true
+	f.withdrawn = findWithdrawn(s, all)
 	incomplete, failed := c.chooseNewest(ctx, s, all, &f)
 
 	s.Release = f.newest
@@ -286,6 +290,24 @@ func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err 
 	}
 
 	return f, incomplete
+}
+
+// findWithdrawn returns the release that servers have, or go to, if it is newer than all that are
+// published, pre-releases too; nil if it is not.
+func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
+	if s.Current == nil {
+		return nil
+	}
+
+	w := record.Withdrawn{Version: s.Current.Version}
+	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, all); ok {
+		w.Newest = best.Version.String()
+	}
+	if !release.Newer(w.Version, w.Newest) {
+		return nil
+	}
+
+	return &w
 }
 
 // chooseNewest takes the newest release that can be installed. It looks at those only that are
@@ -427,10 +449,7 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 		a := record.Alert{
 			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(),
 				10), Kind: record.AlertRefused, Version: r.Version,
-			Message: fmt.Sprintf(
-				"release %s is refused, and nothing of it begins: %s; mend what is published, or publish a newer one, which is then taken",
-				r.Version, r.Why,
-			), At: at,
+			Message: decide.RefusedAlert(*r), At: at,
 		}
 
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
@@ -498,30 +517,112 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putFailure alerts once for each release that cannot be had.
-func (f checkResult) putFailure(tx *keyspace.Tx, why error, at time.Time) error {
-	was, err := keyspace.LoadOrZero[record.CheckFailure](tx.View, keys.CheckFailure)
-	if err != nil {
+// putWithdrawn alerts once for each version that is withdrawn.
+func (f checkResult) putWithdrawn(tx *keyspace.Tx, at time.Time) error {
+	was, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)
+	if err != nil || f.withdrawn == nil && was == nil {
 		return err
 	}
-
-	failure := record.CheckFailure{
-		Message: record.Shorten(osutil.Explain(why), record.MaxText),
-		At:      at,
-		Refused: was.Refused,
+	if f.withdrawn == nil {
+		tx.Remove(keys.Withdrawn)
+		return nil
 	}
 
-	if f.missed != "" && f.missed != failure.Refused {
-		failure.Refused = f.missed
+	w := *f.withdrawn
+	if w.At = at; was != nil && was.Version == w.Version {
+		w.At = was.At
+	}
+	if was != nil && *was == w {
+		return nil
+	}
+
+	if was == nil || was.Version != w.Version {
 		a := record.Alert{
-			ID: fmt.Sprintf("refused-%d", at.UnixNano()), Kind: record.AlertRefused, Version: f.missed,
-			Message: fmt.Sprintf("release %s is not taken, and nothing begins: %s",
-				f.missed, failure.Message), At: at,
+			ID:      fmt.Sprintf("withdrawn-%s-%d", w.Version, at.UnixNano()),
+			Kind:    record.AlertNoReleases,
+			Version: w.Version,
+			Message: decide.WithdrawnAlert(w),
+			At:      at,
 		}
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
 			return err
 		}
 	}
 
+	return tx.Put(keys.Withdrawn, w)
+}
+
+// outage is how the last look for releases ended.
+type outage struct {
+	err    error // nil: well
+	at     time.Time
+	again  time.Time     // when the next look is
+	maxAge time.Duration // for how long looks may fail
+}
+
+// putFailure alerts once for each release that cannot be had, and once when looks have failed for too
+// long, and when that is over. What was reported is in the record, which is written together with the
+// alerts.
+func (f checkResult) putFailure(tx *keyspace.Tx, o outage) error {
+	was, err := keyspace.LoadOrZero[record.CheckFailure](tx.View, keys.CheckFailure)
+	if err != nil {
+		return err
+	}
+
+	if o.err == nil {
+		tx.Remove(keys.CheckFailure)
+		if !was.Told {
+			return nil
+		}
+		return putAlert(tx, record.AlertNoReleases, "", o.at, fmt.Sprintf(
+			"releases can be looked for again, after %s", o.at.Sub(was.Since).Truncate(time.Second)))
+	}
+
+	failure := record.CheckFailure{
+		Message: record.Shorten(osutil.Explain(o.err), record.MaxText),
+		At:      o.at,
+		Refused: was.Refused,
+		Since:   was.Since,
+		Tries:   was.Tries + 1,
+		Again:   o.again,
+		Told:    was.Told,
+	}
+
+	if failure.Since.IsZero() {
+		failure.Since = was.At // a former version has written it
+	}
+	if failure.Since.IsZero() || failure.Since.After(o.at) {
+		failure.Since = o.at
+	}
+
+	if f.missed != "" && f.missed != failure.Refused {
+		failure.Refused = f.missed
+		err := putAlert(tx, record.AlertRefused, f.missed, o.at, fmt.Sprintf(
+			"release %s is not taken, and nothing begins: %s; once that is put right: neco update --now",
+			f.missed, failure.Message))
+		if err != nil {
+			return err
+		}
+	}
+
+	if failure.IsOverdue(o.maxAge) && !failure.Told {
+		failure.Told = true
+		if err := putAlert(tx, record.AlertNoReleases, "", o.at, decide.OutageAlert(failure)); err != nil {
+			return err
+		}
+	}
+
 	return tx.Put(keys.CheckFailure, failure)
+}
+
+// putAlert puts an alert whose ID is of its kind and time.
+func putAlert(tx *keyspace.Tx, kind, version string, at time.Time, message string) error {
+	a := record.Alert{
+		ID:      fmt.Sprintf("%s-%d", kind, at.UnixNano()),
+		Kind:    kind,
+		Version: version,
+		Message: message,
+		At:      at,
+	}
+	return tx.Put(keys.Alert(a.ID), a)
 }

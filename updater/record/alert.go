@@ -13,7 +13,10 @@ const (
 	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
 	AlertRefused   = "refused"  // the release that servers would take cannot be had or trusted; nothing begins
 	AlertDegraded  = "degraded" // something is not as the last update left it
-	AlertTest      = "test"
+	// AlertNoReleases: releases could not be looked for in a long time, they can be again, or servers
+	// have one that is newer than all that are published.
+	AlertNoReleases = "no-releases"
+	AlertTest       = "test"
 )
 
 // Alert is a message to operators. It is written to the outbox in the

@@ -35,6 +35,7 @@ func Settings() []Setting {
 		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: checkRepository},
 		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: checkWord},
 		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: urlWithScheme("http", "https")},
+		{Key: "max-check-age", Default: "24h", Help: "how long releases cannot be looked for before that is reported", check: durationAtLeast(time.Second)},
 		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: checkPublicKey},
 		{Key: "notify.heartbeat", Help: "URL that the leader gets every minute; alarm when that ends", Secret: true, check: urlWithScheme("http", "https")},
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: urlWithScheme("http", "https")},
@@ -94,6 +95,7 @@ type Config struct {
 	Env              string
 	TagPrefix        string
 	CheckInterval    time.Duration
+	MaxCheckAge      time.Duration // for how long looks for releases may fail
 	WorkerTimeout    time.Duration
 	SurveyInterval   time.Duration
 	GitHubRepository string
@@ -169,6 +171,7 @@ func newConfig(value map[string]string) (c Config) {
 	}
 
 	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
+	c.MaxCheckAge, _ = time.ParseDuration(value["max-check-age"])
 	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
 	c.SurveyInterval, _ = time.ParseDuration(value["survey-interval"])
 	if w := value[windowKey]; w != "" {

@@ -27,7 +27,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	want := strings.Fields(`cluster env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
-		minisign-public-key notify.heartbeat notify.slack notify.webhook repair survey-interval update-window`)
+		max-check-age minisign-public-key notify.heartbeat notify.slack notify.webhook repair survey-interval update-window`)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -94,7 +94,7 @@ func TestCheck(t *testing.T) {
 // Upstream's fault 17: a proxy that is not set was fatal.
 func TestReadConfigDefaults(t *testing.T) {
 	got := ReadConfig(nil)
-	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, WorkerTimeout: time.Hour, SurveyInterval: 20 * time.Second, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
+	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, MaxCheckAge: 24 * time.Hour, WorkerTimeout: time.Hour, SurveyInterval: 20 * time.Second, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

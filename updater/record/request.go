@@ -180,10 +180,13 @@ const (
 
 // History is one update, kept for good. Its end is its last attempt's.
 type History struct {
-	ID        int        `json:"id"`
-	By        string     `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
-	Who       string     `json:"who,omitempty"` // whose wish it was, if somebody's
-	From      string     `json:"from,omitempty"`
+	ID   int    `json:"id"`
+	By   string `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
+	Who  string `json:"who,omitempty"` // whose wish it was, if somebody's
+	From string `json:"from,omitempty"`
+	// Left is the version that servers go back from, if that is another one than From: the update to
+	// it did not succeed.
+	Left      string     `json:"left,omitempty"`
 	To        string     `json:"to"`
 	Servers   []int      `json:"servers"`
 	Result    string     `json:"result"`

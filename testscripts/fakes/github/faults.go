@@ -17,6 +17,9 @@ type Fault string
 const (
 	None      Fault = "none"
 	Broken    Fault = "broken"     // the API answers 500
+	Denied    Fault = "denied"     // the API answers 401
+	Gone      Fault = "gone"       // the API answers 404
+	Busy      Fault = "busy"       // the API and files answer 503
 	Nonsense  Fault = "nonsense"   // the API answers a web page, with 200
 	Hangup    Fault = "hangup"     // every connection is cut before the answer
 	Throttled Fault = "throttled"  // the API asks to come again in RetryAfter seconds: its secondary rate limit
@@ -31,7 +34,7 @@ const (
 
 // Faults lists them.
 func Faults() []Fault {
-	return []Fault{None, Broken, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Packages, Forged}
+	return []Fault{None, Broken, Denied, Gone, Busy, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Packages, Forged}
 }
 
 // Misbehave has the server do so from now on.
@@ -53,6 +56,12 @@ func (s *Server) spoiled(w http.ResponseWriter) bool {
 	case Broken:
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprint(w, page)
+	case Denied:
+		answerMessage(w, http.StatusUnauthorized, "Bad credentials")
+	case Gone:
+		answerMessage(w, http.StatusNotFound, "Not Found")
+	case Busy:
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case Nonsense:
 		fmt.Fprint(w, page)
 	case Hangup:
@@ -66,6 +75,12 @@ func (s *Server) spoiled(w http.ResponseWriter) bool {
 		return false
 	}
 	return true
+}
+
+func answerMessage(w http.ResponseWriter, code int, message string) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, `{"message": %q}`, message)
 }
 
 // RetryAfter is in how many seconds who is throttled may come again.
@@ -91,6 +106,8 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case ErrorPage:
 		fmt.Fprint(w, page)
+	case Busy:
+		w.WriteHeader(http.StatusServiceUnavailable)
 	case Cut:
 		half(w, r, data)
 	case Swapped:

@@ -102,6 +102,13 @@ func (s *Server) Publish(r Release) {
 	s.releases = slices.Insert(s.releases, 0, r)
 }
 
+// Delete removes the release of that tag.
+func (s *Server) Delete(tag string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releases = slices.DeleteFunc(s.releases, func(r Release) bool { return r.Tag == tag })
+}
+
 // Change changes the files of a release that is published, as they are, sums too.
 func (s *Server) Change(tag string, change func(files map[string][]byte)) error {
 	s.mu.Lock()

@@ -77,6 +77,7 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	retag TAG NEW [renamed]
 //	                    publishes the files of a release under another tag, its packages
 //	                    under the names that belong to that
+//	delete TAG          takes a release back
 //	limit N DURATION    answers N lists more, until the duration is over
 //	fault NAME          misbehaves from now on
 //	key NAME            sets MINISIGN_KEY to the public key of that name
@@ -85,7 +86,7 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	asked N             fails if lists were asked for fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: releases start|publish|tarball|retag|limit|fault|key|sign|tamper|asked ...")
+		ts.Fatalf("usage: releases start|publish|tarball|retag|delete|limit|fault|key|sign|tamper|asked ...")
 	}
 	w := bootWorldOf(ts)
 	switch verb, args := args[0], append(args[1:], "", "", ""); verb {
@@ -120,6 +121,8 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}))
 		w.releases.Publish(github.Release{Tag: args[1], Files: files})
+	case "delete":
+		w.releases.Delete(args[0])
 	case "limit":
 		n, err := strconv.Atoi(args[0])
 		ts.Check(err)

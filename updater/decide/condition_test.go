@@ -1,0 +1,128 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/updater/record"
+)
+
+// TestCondition holds that the reason for which a fleet needs somebody, and what to type, stand in one
+// line, and what takes precedence.
+func TestCondition(t *testing.T) {
+	asks := func(s *Snapshot) { s.Config.MaxCheckAge = 24 * time.Hour }
+	failure := func(hours, tries int) func(*Snapshot) {
+		return func(s *Snapshot) {
+			asks(s)
+			s.CheckFailure = &record.CheckFailure{
+				Message: "401 Bad credentials", At: t0(), Since: t0().Add(time.Duration(-hours) * time.Hour), Tries: tries,
+			}
+		}
+	}
+	withdrawn := func(s *Snapshot) { s.Withdrawn = &record.Withdrawn{Version: "1.1", Newest: "1.0"} }
+	ill := func(s *Snapshot) {
+		i := s.Inventories[2]
+		i.Ill, i.HealthAt = map[string]string{"cke": "cke.service does not run"}, i.At
+		s.Inventories[2] = i
+	}
+	dated := func(s *Snapshot) {
+		for lrn, i := range s.Inventories {
+			i.At = t0()
+			s.Inventories[lrn] = i
+		}
+	}
+
+	for what, tt := range map[string]struct {
+		s     Snapshot
+		leads bool
+		want  string
+	}{
+		"all is well":                 {wellKept(asks), true, "up to date: 1.1"},
+		"checks have failed for long": {wellKept(failure(24, 3)), true, "degraded: no release could be looked for since 2018-11-06T12:00:00Z, in 3 tries: 401 Bad credentials; see that neco config list says where releases are, and type: neco update --now"},
+		"not for so long":             {wellKept(failure(23, 300)), true, "up to date: 1.1"},
+		"seldom":                      {wellKept(failure(48, 2)), true, "up to date: 1.1"},
+		"by a former version":         {wellKept(func(s *Snapshot) { asks(s); s.CheckFailure = &record.CheckFailure{Message: "x", At: t0()} }), true, "up to date: 1.1"},
+		"no releases are taken":       {wellKept(func(s *Snapshot) { failure(24, 3)(s); s.Config.Env = record.EnvNone }), true, "up to date: the environment is none: no updates"},
+		"a release by mistake":        {wellKept(withdrawn), true, "degraded: servers have 1.1, which is published no more, and newer than all that are: the newest is 1.0; publish a newer one, or go back: neco update --to 1.0 --allow-downgrade"},
+		"another one was, before":     {wellKept(func(s *Snapshot) { s.Withdrawn = &record.Withdrawn{Version: "9999.1.1-1", Newest: "1.0"} }), true, "up to date: 1.1"},
+		"a component is ill":          {withFindings(func(s *Snapshot) { dated(s); ill(s) }), true, "degraded: server 2, cke: cke.service does not run; to put that right: neco repair"},
+		"a former worker has carried that over": {
+			withFindings(func(s *Snapshot) { ill(s); dated(s) }), true, "up to date: 1.1",
+		},
+		"the same on two servers": {withFindings(func(s *Snapshot) {
+			for _, lrn := range []int{2, 10} {
+				s.Inventories[lrn] = record.Inventory{Request: s.Current.ID, Differs: map[string][]string{"a": {"its artifact is old"}}}
+			}
+		}), true, "degraded: server 2, a: its artifact is old; the same on server 10; to put that right: neco repair"},
+		"a worker is away": {withFindings(func(s *Snapshot) {
+			delete(s.Present, 2)
+			s.Absent = map[int]time.Time{2: t0().Add(-absenceTimeout)}
+		}), true, "degraded: server 2: no worker is alive; on server 2 type: systemctl start neco-worker; if it is gone for good: neco bootserver remove 2"},
+		"nobody leads":    {wellKept(asks), false, "degraded: no neco-updater leads: nothing begins, and no alert is sent; on a boot server type: systemctl start neco-updater"},
+		"nobody is there": {wellKept(func(s *Snapshot) { s.Present = map[int]record.Presence{} }), false, "degraded: no neco-updater and no neco-worker is alive; on each boot server type: systemctl start neco-updater neco-worker"},
+		"a twin": {wellKept(func(s *Snapshot) {
+			s.Twins = map[int]record.Twin{2: {Host: "b", Folder: "/var/lib/neco", Why: "it is held by a"}}
+		}), true, `degraded: two hosts go by server 2, and /var/lib/neco of host "b" does not work: it is held by a; if the other one is gone for good: neco bootserver remove 2; neco bootserver add 2`},
+		"it stops": {running(failed(1)), true, "stopped: server 1, step step: broken; once that is put right: neco retry; for the newest release instead: neco recover"},
+		"it runs, and a server is away": {with(running(at(1), at(1), at(1)), func(s *Snapshot) {
+			s.Current.Missing = []int{2}
+		}), true, "updating: update to 1.1 runs, but no worker is alive on server 2, at step step; on server 2 type: systemctl start neco-worker; if it is gone for good: neco bootserver remove 2"},
+		"it runs, and nobody leads": {with(running(at(1), at(1), at(1)), func(s *Snapshot) { s.Present = map[int]record.Presence{1: {}} }), false,
+			"updating: update to 1.1 runs, but no neco-updater leads: nothing begins, and no alert is sent; on a boot server type: systemctl start neco-updater"},
+		"a recovery waits": {wellKept(func(s *Snapshot) {
+			s.Current, s.Recovery, s.Pause = nil, &record.Recovery{Was: "1.0", Failed: "1.1"}, &record.Pause{Why: "a look"}
+			s.Release = "1.1"
+		}), true, "stopped: recovery waits: paused: a look; to let it begin: neco resume"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if tt.s.Current != nil && !tt.s.Current.Ended() {
+				if a := Next(tt.s, t0()); a.Verb == Stop {
+					applyTo(&tt.s, a.Changes)
+				}
+			}
+
+			c := tt.s.Condition(t0(), tt.leads)
+			if got := c.State + ": " + c.String(); got != tt.want {
+				t.Errorf("%s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestIllOnce holds that a component which is ill is reported once, whatever it says each time, and is
+// news again once it was well.
+func TestIllOnce(t *testing.T) {
+	s := wellKept(func(*Snapshot) {})
+	alerts := 0
+	look := func(reason string) {
+		i := record.Inventory{Request: s.Current.ID, At: t0(), HealthAt: t0()}
+		if reason != "" {
+			i.Ill = map[string]string{"cke": reason}
+		}
+		s.Inventories[2] = i
+
+		for a := Next(s, t0()); a.Verb == Warn; a = Next(s, t0()) {
+			for _, c := range a.Changes {
+				if _, isAlert := c.Value.(record.Alert); isAlert {
+					alerts++
+				}
+			}
+			applyTo(&s, a.Changes)
+		}
+	}
+
+	for _, step := range []struct {
+		reason string
+		alerts int
+	}{{"process 1 has died", 1}, {"process 2 has died", 1}, {"", 1}, {"process 3 has died", 2}} {
+		look(step.reason)
+		if alerts != step.alerts {
+			t.Errorf("after %q: %d alerts, want %d", step.reason, alerts, step.alerts)
+		}
+	}
+
+	if found := s.Degraded.Findings; len(found) != 1 || !strings.Contains(found[0].What, "process 3") {
+		t.Errorf("it has recorded %+v", found)
+	}
+}

@@ -221,6 +221,8 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 		return "failed: " + w.Message, console.Red
 	case missing:
 		return "missing", console.Red
+	case d.doc.State == decide.Degraded && len(s.Ill) > 0:
+		return "ill", console.Yellow
 	case d.doc.State == decide.Degraded && slices.ContainsFunc(d.doc.Findings, func(f record.Finding) bool { return f.Server == s.LRN }):
 		return "differs", console.Yellow
 	case w != nil && w.Finished:

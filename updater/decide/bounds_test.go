@@ -261,15 +261,17 @@ func TestDegradedOfMany(t *testing.T) {
 	s := fleetOf(600)
 	s.Current = ended(false)
 	s.Current.Servers = s.Servers
+	s.Config.SurveyInterval = 20 * time.Second
 	for i, lrn := range s.Servers {
 		s.Present[lrn] = record.Presence{Version: "1.1"}
 		s.Workers[lrn] = finished()
 		s.Inventories[lrn] = record.Inventory{Request: 4, Differs: map[string][]string{fmt.Sprint("component-", i/200): {longText(i, 900)}}}
 	}
 
-	a := Next(s, t0())
+	applyTo(&s, Next(s, t0()).Changes)
+	a := Next(s, t0().Add(time.Minute)) // which tells all
 	applyTo(&s, a.Changes)
-	if size := writtenSize(t, a.Changes); a.Verb != Warn || size > maxDecision || s.Degraded.Count() != 600 || s.Degraded.More == 0 {
+	if size := writtenSize(t, a.Changes); a.Verb != Warn || len(a.Changes) != 2 || size > maxDecision || s.Degraded.Count() != 600 || s.Degraded.More == 0 {
 		t.Fatalf("%s: %d bytes, %d findings and %d more", a.Verb, size, len(s.Degraded.Findings), s.Degraded.More)
 	}
 	if a = Next(s, t0().Add(time.Hour)); a.Verb != Wait {

@@ -55,6 +55,10 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 
 	judged := s
 	judged.Degraded = record.NewDegraded(s.Findings(now)) // who is absent only the leader knows: that is no news here
+	for i := range judged.Degraded.Findings {
+		judged.Degraded.Findings[i].Untold = false
+	}
+
 	a := Next(judged, now)
 
 	c := Condition{State: UpToDate, Why: strings.TrimPrefix(a.Why, UpToDate+": ")}

@@ -94,15 +94,20 @@ func TestCondition(t *testing.T) {
 // news again once it was well.
 func TestIllOnce(t *testing.T) {
 	s := wellKept(func(*Snapshot) {})
-	alerts := 0
+	s.Config.SurveyInterval = 20 * time.Second
+	alerts, now := 0, t0()
 	look := func(reason string) {
-		i := record.Inventory{Request: s.Current.ID, At: t0(), HealthAt: t0()}
+		i := record.Inventory{Request: s.Current.ID, At: now, HealthAt: now}
 		if reason != "" {
 			i.Ill = map[string]string{"cke": reason}
 		}
 		s.Inventories[2] = i
 
-		for a := Next(s, t0()); a.Verb == Warn; a = Next(s, t0()) {
+		for end := now.Add(20 * time.Second); now.Before(end); now = now.Add(time.Second) {
+			a := Next(s, now)
+			if a.Verb != Warn && (a.Until.IsZero() || a.Until.After(now.Add(time.Second))) {
+				continue
+			}
 			for _, c := range a.Changes {
 				if _, isAlert := c.Value.(record.Alert); isAlert {
 					alerts++
@@ -115,14 +120,51 @@ func TestIllOnce(t *testing.T) {
 	for _, step := range []struct {
 		reason string
 		alerts int
-	}{{"process 1 has died", 1}, {"process 2 has died", 1}, {"", 1}, {"process 3 has died", 2}} {
+	}{{"process 1 has died", 0}, {"process 2 has died", 1}, {"", 1}, {"process 3 has died", 1}, {"process 4 has died", 2}} {
 		look(step.reason)
 		if alerts != step.alerts {
 			t.Errorf("after %q: %d alerts, want %d", step.reason, alerts, step.alerts)
 		}
 	}
 
-	if found := s.Degraded.Findings; len(found) != 1 || !strings.Contains(found[0].What, "process 3") {
+	if found := s.Degraded.Findings; len(found) != 1 || !strings.Contains(found[0].What, "process 4") {
 		t.Errorf("it has recorded %+v", found)
+	}
+}
+
+// TestFindingsThatNobodyHasLookedAt holds that a worker which is away for a moment, and a repair of other
+// components, end no finding: it would be news again.
+func TestFindingsThatNobodyHasLookedAt(t *testing.T) {
+	differs := func(s *Snapshot) {
+		s.Inventories[2] = record.Inventory{Request: s.Current.ID, Differs: map[string][]string{"cke": {"its artifact is old"}}}
+	}
+	repaired := func(components ...string) Snapshot {
+		return with(withFindings(differs), func(s *Snapshot) {
+			s.Current.ID++
+			s.Current.Repair, s.Current.Components = true, components
+			for lrn, w := range s.Workers {
+				w.Request = s.Current.ID
+				s.Workers[lrn] = w
+			}
+		})
+	}
+
+	for what, tt := range map[string]struct {
+		s    Snapshot
+		want int
+	}{
+		"its worker is away":         {with(withFindings(differs), func(s *Snapshot) { delete(s.Present, 2) }), 1},
+		"a repair of something else": {repaired("serf"), 1},
+		"a repair of that":           {repaired("cke"), 0},
+		"a repair of all":            {repaired(), 0},
+		"somebody has looked, and all is well": {with(withFindings(differs), func(s *Snapshot) {
+			s.Inventories[2] = record.Inventory{Request: s.Current.ID}
+		}), 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if found := tt.s.Findings(t0()); len(found) != tt.want {
+				t.Errorf("%+v, want %d", found, tt.want)
+			}
+		})
 	}
 }

@@ -21,10 +21,12 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
 	put := func(f record.Finding) {
 		f.Since = now
+		f.Untold = true
 		f.What = record.Shorten(f.What, record.MaxReason)
 		for _, before := range s.Degraded.Findings {
 			if before.Same(f) {
 				f.Since = before.Since
+				f.Untold = before.Untold
 			}
 		}
 		found = append(found, f)
@@ -43,7 +45,9 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 			add(lrn, "", "no worker was ever seen")
 		case gone:
 			add(lrn, "", "no worker is alive")
-		case !alive || r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
+		case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
+		case !alive: // for a moment, say: what was found there is not over
+			found = append(found, s.findingsOfComponents(lrn, nil)...)
 		case !release.Same(p.Version, r.Version):
 			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
 		case record.Differ(p.Sums, r.Sums):
@@ -54,7 +58,11 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 				record.ShortDigest(r.Plan))
 		case !s.Workers[lrn].IsFor(*r):
 			add(lrn, "", "it has no part in the last update: another server has taken its place")
-		case s.Inventories[lrn].Request == r.ID:
+		case s.Inventories[lrn].Request != r.ID: // nobody has looked yet
+			if r.Repair && len(r.Components) > 0 {
+				found = append(found, s.findingsOfComponents(lrn, r.Components)...)
+			}
+		default:
 			differs := s.Inventories[lrn].Differs
 			for _, component := range slices.Sorted(maps.Keys(differs)) {
 				add(lrn, component, "%s", strings.Join(differs[component], "; "))
@@ -67,6 +75,17 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	}
 
 	return found
+}
+
+// findingsOfComponents returns what the leader has recorded of a server's components, without those that
+// a repair was about.
+func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record.Finding) {
+	for _, f := range s.Degraded.Findings {
+		if f.Server == lrn && f.Component != "" && !slices.Contains(repaired, f.Component) {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // illComponents returns none of a worker that does not look, as that of a former version.
@@ -85,8 +104,10 @@ func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 // last one left it, or start another one.
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := record.NewDegraded(s.Findings(now))
-	if found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded) {
-		return s.reportDegraded(now, found)
+	tellAt := s.tellAt(found)
+	if found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded) ||
+		!tellAt.IsZero() && !now.Before(tellAt) {
+		return s.reportDegraded(now, found, tellAt)
 	}
 	if s.Repair != nil && !s.canRepair() {
 		return Action{
@@ -101,9 +122,16 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	}
 
 	a := s.nextRequest(now)
+	if a.Verb == Start && !tellAt.IsZero() {
+		return s.reportDegraded(now, found, now)
+	}
+
+	wake := []time.Time{tellAt}
 	for _, since := range s.Absent {
-		if due := since.Add(absenceTimeout); a.Verb == Wait && due.After(now) &&
-			(a.Until.IsZero() || due.Before(a.Until)) {
+		wake = append(wake, since.Add(absenceTimeout))
+	}
+	for _, due := range wake {
+		if a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
 			a.Until = due
 		}
 	}
@@ -111,37 +139,58 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	return a
 }
 
-func (s Snapshot) reportDegraded(now time.Time, found record.Degraded) Action {
-	a := Action{
-		Verb:    Warn,
-		Why:     "all is as the last update left it again",
-		Changes: []updater.Change{updater.Put(keys.Degraded, found)},
+// tellAt returns when what is not told yet is reported; zero: there is nothing. What is found of
+// components comes in a time in which each worker looks once, so that one report is about all servers.
+func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
+	for _, f := range found.Findings {
+		if !f.Untold {
+			continue
+		}
+
+		due := f.Since
+		if f.Component != "" {
+			due = due.Add(s.Config.SurveyInterval)
+		}
+		if at.IsZero() || due.Before(at) {
+			at = due
+		}
 	}
 
+	return at
+}
+
+// reportDegraded records what was found. It alerts of all that is not told yet if it is time for that.
+func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt time.Time) Action {
+	a := Action{Verb: Warn, Why: "all is as the last update left it again"}
 	if found.Count() > 0 {
-		a.Why = "not all is as the last update left it"
+		a.Why = describeFindings(found)
 	}
 
 	var news record.Degraded
 	var lrns []int
-	for _, f := range found.Findings {
-		if !slices.ContainsFunc(s.Degraded.Findings, f.Same) {
-			news.Findings = append(news.Findings, f)
-			lrns = append(lrns, f.Server)
+	if !tellAt.IsZero() && !now.Before(tellAt) {
+		found.Findings = slices.Clone(found.Findings)
+		for i, f := range found.Findings {
+			if f.Untold {
+				news.Findings = append(news.Findings, f)
+				lrns = append(lrns, f.Server)
+			}
+			found.Findings[i].Untold = false
 		}
 	}
 
+	a.Changes = []updater.Change{updater.Put(keys.Degraded, found)}
 	if len(news.Findings) == 0 {
 		return a
 	}
 
-	if found.More > s.Degraded.More {
+	if found.More > 0 {
 		news.More = found.More
 	}
-	a.Why = describeFindings(news)
+	why := describeFindings(news)
 	alert := record.Alert{
 		ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.Blame(record.SortServers(lrns)),
-		Version: s.LastVersion(), Message: record.Shorten(withHint("degraded: "+a.Why, s.findingsHint(news.Findings)), maxMessage), At: now,
+		Version: s.LastVersion(), Message: record.Shorten(withHint("degraded: "+why, s.findingsHint(news.Findings)), maxMessage), At: now,
 	}
 
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))

@@ -29,6 +29,9 @@ func wellKept(change func(*Snapshot)) Snapshot {
 func withFindings(change func(*Snapshot)) Snapshot {
 	s := wellKept(change)
 	s.Degraded.Findings = s.Findings(t0())
+	for i := range s.Degraded.Findings {
+		s.Degraded.Findings[i].Untold = false
+	}
 	return s
 }
 

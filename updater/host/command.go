@@ -201,12 +201,15 @@ func (t *terminal) close() {
 // afterStart runs the component's command, once for each line of the file that it names.
 // The lines are secrets: they go to the command's stdin, a terminal, and nowhere else,
 // and what the command prints is not repeated.
-func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
+func (h *Host) afterStart(ctx context.Context, c release.Component) error {
+	a := c.AfterStart
 	if a == nil {
 		return nil
 	}
+
+	within := h.healthyWithin(c)
 	if a.EachLineOf == "" {
-		return h.retryCommand(ctx, a.Command, nil)
+		return retryCommand(ctx, within, a.Command, nil)
 	}
 
 	lines, err := readSecrets(a.EachLineOf)
@@ -215,7 +218,7 @@ func (h *Host) afterStart(ctx context.Context, a *release.AfterStart) error {
 	}
 
 	for i, line := range lines {
-		if err := h.retryCommand(ctx, a.Command, line); err != nil {
+		if err := retryCommand(ctx, within, a.Command, line); err != nil {
 			return fmt.Errorf("%q failed with line %d of %s: %w", a.Command[0], i+1, a.EachLineOf, err)
 		}
 	}
@@ -247,12 +250,12 @@ func readSecrets(path string) (lines [][]byte, err error) {
 }
 
 // retryCommand bears with a service that was just started, and may not listen yet.
-func (h *Host) retryCommand(ctx context.Context, command []string, line []byte) error {
-	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > h.healthTimeout {
-		ctx = context.WithValue(ctx, timeoutKey{}, h.healthTimeout)
+func retryCommand(ctx context.Context, within time.Duration, command []string, line []byte) error {
+	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > within {
+		ctx = context.WithValue(ctx, timeoutKey{}, within)
 	}
 
-	end := time.Now().Add(h.healthTimeout)
+	end := time.Now().Add(within)
 	return poll(ctx, func() (bool, error) {
 		err := retryHung(ctx, func(ctx context.Context) error { return runWithLine(ctx, command, line) })
 		if _, hung := errors.AsType[hungError](err); hung || time.Now().After(end) {

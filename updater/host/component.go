@@ -23,6 +23,10 @@ type componentRecord struct {
 	Artifact string `json:"artifact"` // what is, or is to be, installed
 	Phase    string `json:"phase"`
 	Inputs   string `json:"setting,omitempty"` // what its services were started with
+
+	// Package and PackageVersion are those of a deb, as dpkg calls them; former versions did not note them.
+	Package        string `json:"package,omitempty"`
+	PackageVersion string `json:"package-version,omitempty"`
 }
 
 func (h *Host) componentFile(name string) string {
@@ -48,13 +52,17 @@ func (h *Host) writeRecord(name string, c componentRecord) error {
 	return nil
 }
 
-// NeedsUpdate reports whether the component has to be updated here: its artifact is another one, a
-// former update was cut short, or its files have changed since it was started.
+// NeedsUpdate reports whether the component has to be updated here: its artifact is another one or is
+// gone, a former update was cut short, or its files have changed since it was started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil || was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
 		return err == nil, err
 	}
+	if h.checkArtifact(ctx, c) != nil {
+		return true, ctx.Err()
+	}
+
 	return h.inputsChanged(ctx, c, was)
 }
 
@@ -94,6 +102,9 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 
 	if err := h.installArtifact(ctx, c); err != nil {
 		return err
+	}
+	if c.Artifact != nil && c.Artifact.Deb != nil {
+		next.Package, next.PackageVersion = readPackage(ctx, h.downloadPath(c.Artifact.Deb.SHA256))
 	}
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
 		return err
@@ -168,15 +179,24 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
+// healthyWithin is how long the component may take to be well after its start.
+func (h *Host) healthyWithin(c release.Component) time.Duration {
+	if h.healthTimeout != 0 {
+		return h.healthTimeout
+	}
+	return c.MaxStart()
+}
+
 // awaitHealthy also runs the component's command after its start, and watches it for its soak time.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
-	if err := h.afterStart(ctx, c.AfterStart); err != nil {
+	if err := h.afterStart(ctx, c); err != nil {
 		return err
 	}
 
 	doing := activity.Begin(ctx, "waits until %s is well", c.Name)
 	defer doing.End()
-	limit, cancel := context.WithTimeout(ctx, h.healthTimeout)
+	healthyWithin := h.healthyWithin(c)
+	limit, cancel := context.WithTimeout(ctx, healthyWithin)
 	defer cancel()
 
 	var ill error
@@ -190,7 +210,7 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	})
 
 	if timedOut(ctx, limit) {
-		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, h.healthTimeout, ill)
+		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, healthyWithin, ill)
 	}
 	if err != nil {
 		return err

@@ -44,12 +44,16 @@ const minFreePercent = 5
 // writes to, and the clock. It changes nothing.
 func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
-		if len(c.Services) == 0 && c.Health == nil {
+		if len(c.Services) == 0 && c.Health == nil && c.Artifact == nil {
 			continue
 		}
 
 		f := record.Diagnosis{What: c.Name, How: "well"}
-		if err := h.CheckHealth(ctx, c); err != nil {
+		err := h.checkArtifact(ctx, c)
+		if err == nil {
+			err = h.CheckHealth(ctx, c)
+		}
+		if err != nil {
 			f.How, f.Bad = err.Error(), true
 		}
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {

@@ -26,8 +26,7 @@ type Options struct {
 	Dir      string   // its folder on the disk; made if it is not there
 	Services Services // nil: this machine's systemd
 	Program  string   // the executable that releases replace; "": not known
-	// HealthTimeout is how long a component may take to be healthy after its start;
-	// default five minutes.
+	// HealthTimeout is how long any component may take to be healthy after its start; 0: as its manifest says.
 	HealthTimeout time.Duration
 }
 
@@ -68,9 +67,6 @@ func New(o Options) (*Host, error) {
 
 	if h.services == nil {
 		h.services = Systemd{}
-	}
-	if h.healthTimeout == 0 {
-		h.healthTimeout = 5 * time.Minute
 	}
 	return h, nil
 }

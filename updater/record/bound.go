@@ -205,7 +205,9 @@ func NewDegraded(found []Finding) Degraded {
 	kept := make([]bool, len(found))
 
 	keep := func(i int) {
-		if cost := encodedSize(found[i]) + 1; size+cost <= maxFindings {
+		f := found[i]
+		f.Untold = true // whether it was told must not decide which others fit
+		if cost := encodedSize(f) + 1; size+cost <= maxFindings {
 			size += cost
 			kept[i] = true
 		}

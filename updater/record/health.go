@@ -34,11 +34,14 @@ type Finding struct {
 	What      string    `json:"what"`
 	Ill       bool      `json:"ill,omitempty"` // it does not work; else it is not what it should be
 	Since     time.Time `json:"since"`         // when it was seen first
+	// Untold is set until it was reported. Former versions report at once.
+	Untold bool `json:"untold,omitempty"`
 }
 
 // Identity tells one finding from others. A component that is ill may say another reason each time.
 func (f Finding) Identity() any {
 	f.Since = time.Time{}
+	f.Untold = false
 	if f.Ill {
 		f.What = ""
 	}

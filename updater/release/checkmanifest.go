@@ -76,6 +76,10 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 		return r.errorf(at.field("timeout"), "component %q: the time-out is less than a second", c.Name)
 	}
 
+	if c.HealthyWithin != 0 && time.Duration(c.HealthyWithin) < time.Second {
+		return r.errorf(at.field("healthy-within"), "component %q: healthy-within is less than a second", c.Name)
+	}
+
 	for _, problem := range []struct {
 		field string
 		err   error

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -48,9 +49,19 @@ type Component struct {
 	Etcd       string      `yaml:"etcd,omitempty"`
 	Soak       Duration    `yaml:"soak,omitempty"` // rolling: how long it must stay well
 	AfterStart *AfterStart `yaml:"after-start,omitempty"`
+	// HealthyWithin is how long it may take to be well after its start; zero: DefaultMaxStart.
+	HealthyWithin Duration `yaml:"healthy-within,omitempty"`
 	// Timeout is how long one command may take that is run for it; zero: a third of the
 	// worker's time-out.
 	Timeout Duration `yaml:"timeout,omitempty"`
+}
+
+// DefaultMaxStart is how long a component may take to be well, unless it says otherwise.
+const DefaultMaxStart = 5 * time.Minute
+
+// MaxStart is how long the component may take to be well after its start.
+func (c Component) MaxStart() time.Duration {
+	return cmp.Or(time.Duration(c.HealthyWithin), DefaultMaxStart)
 }
 
 // Artifact names what a component installs; exactly one field is set.

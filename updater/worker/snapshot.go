@@ -168,6 +168,9 @@ type Server interface {
 	Update(ctx context.Context, c release.Component) error
 	// CheckHealth returns what is the matter with the component; nil if it is healthy.
 	CheckHealth(ctx context.Context, c release.Component) error
+	// Examine returns what is the matter with the component, whose files may be gone, too; nil if it is
+	// well. If runs, it may be about to be well.
+	Examine(ctx context.Context, c release.Component) (ill error, runs bool)
 	// IsRunning reports whether the component's services run, healthy or not.
 	IsRunning(ctx context.Context, c release.Component) bool
 	// CheckMembers returns what is the matter with those servers' members of the component,

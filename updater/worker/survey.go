@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -33,11 +34,18 @@ const (
 	roomInterval  = time.Minute
 )
 
+// A component that is ill may say another reason each time, which is written once in illInterval at most.
+const illInterval = time.Minute
+
 // runSurvey writes no inventory while an update runs: servers differ then. After one that has not
 // succeeded, or where there was none, it writes how much room there is, and nothing else.
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
+	health, err := w.recallHealth(ctx)
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
 
 	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
 		request := int(w.finishedRequest.Load())
@@ -45,7 +53,7 @@ func (w *worker) runSurvey(ctx context.Context) error {
 			continue
 		}
 
-		now, err := w.takeInventory(ctx, request)
+		now, err := w.takeInventory(ctx, request, health)
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("cannot see what is on this server", "error", err)
 		}
@@ -96,8 +104,19 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 		return true
 	}
 
-	last.At, last.Room = now.At, now.Room
+	last.At, last.Room, last.HealthAt = now.At, now.Room, now.HealthAt
+	if age < illInterval {
+		last.Ill = keepReasons(last.Ill, now.Ill)
+	}
 	return !reflect.DeepEqual(now, last)
+}
+
+// keepReasons returns the components of last with the reasons of now, if they are the same components.
+func keepReasons(last, now map[string]string) map[string]string {
+	if slices.Equal(slices.Sorted(maps.Keys(last)), slices.Sorted(maps.Keys(now))) {
+		return now
+	}
+	return last
 }
 
 func roomChanged(last, now []record.Room) bool {
@@ -107,7 +126,7 @@ func roomChanged(last, now []record.Room) bool {
 	})
 }
 
-func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inventory, err error) {
+func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
 	if err != nil {
@@ -116,6 +135,9 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 	if request == 0 {
 		return i, nil
 	}
+
+	health.begin(request)
+	i.HealthAt = i.At
 
 	for _, c := range w.o.Manifest.Components {
 		if c.Strategy == release.LeaderOnce {
@@ -126,6 +148,12 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 			return i, err
 		}
 
+		ill, runs := w.o.Server.Examine(ctx, c)
+		if ctx.Err() != nil {
+			return i, ctx.Err()
+		}
+		health.note(&i, c, ill, runs)
+
 		for _, way := range ways[:min(len(ways), maxWays)] {
 			i.Differs[c.Name] = append(i.Differs[c.Name], record.Shorten(way, maxWay))
 		}
@@ -134,7 +162,13 @@ func (w *worker) takeInventory(ctx context.Context, request int) (i record.Inven
 	return i, nil
 }
 
+// noteFinished notes nothing before the request was read: a server without one says nothing of its
+// components, and what was found there would be over.
 func (w *worker) noteFinished() {
+	if w.readRevision == 0 {
+		return
+	}
+
 	r, s := w.snapshot.Current, w.snapshot.Status
 	w.resting.Store(r == nil || r.Ended())
 	if r != nil && s != nil && s.IsFor(*r) && s.Finished && r.Succeeded() {

@@ -80,3 +80,18 @@ func TestRoomBeforeAnyUpdate(t *testing.T) {
 		}
 	})
 }
+
+// TestRestsOnceItHasRead holds that a worker which has not read the request yet does not take that for
+// a time without updates.
+func TestRestsOnceItHasRead(t *testing.T) {
+	w := &worker{}
+	w.noteFinished()
+	if w.resting.Load() {
+		t.Error("it rests before it has read anything")
+	}
+	w.readRevision = 1
+	w.noteFinished()
+	if !w.resting.Load() {
+		t.Error("it does not rest, and no update runs")
+	}
+}

@@ -21,6 +21,8 @@ type Server struct {
 	NoCheck bool // of members
 	Ill     map[int]error
 	Rooms   []record.Room
+	IsIll   map[string]error // components, and what is the matter
+	Running map[string]bool  // of them, those whose services run
 }
 
 func (f *Server) do(ctx context.Context, what string) error {
@@ -78,6 +80,13 @@ func (f *Server) Update(ctx context.Context, c release.Component) error {
 		f.Set(func() { delete(f.Needs, c.Name) })
 	}
 	return err
+}
+
+// Examine returns what IsIll has.
+func (f *Server) Examine(_ context.Context, c release.Component) (ill error, runs bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.IsIll[c.Name], f.Running[c.Name]
 }
 
 func (f *Server) CheckHealth(context.Context, release.Component) error { return nil }

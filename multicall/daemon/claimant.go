@@ -31,6 +31,21 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	return c, nil
 }
 
+// MovedTo returns a function that reports whether a folder which this host had is that folder now: it
+// leads there, or is gone.
+func MovedTo(folder string) func(former string) bool {
+	return func(former string) bool {
+		leads, err := followLinks(former)
+		if err != nil {
+			return false
+		}
+		if _, err := os.Lstat(leads); errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		return leads == folder
+	}
+}
+
 // IsAlive reports whether the holder is a live process that can be seen from here.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()

@@ -86,6 +86,7 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		if err != nil {
 			return err
 		}
+		claimant.Moved = daemon.MovedTo(claimant.Folder)
 
 		return worker.Run(ctx, worker.Options{
 			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Package: gets.String(), Manifest: manifest, Dir: g.Dir, Server: server,

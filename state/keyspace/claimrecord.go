@@ -51,6 +51,14 @@ type Claimant struct {
 	// Lives reports whether the process of another holder lives, whose boot and
 	// process namespace are this one's.
 	Lives func(h Holder) bool
+	// Moved reports whether a folder that this host had is the claimant's now: it leads there, or is gone.
+	// Nil: a claimant of another folder is another one.
+	Moved func(folder string) bool
+}
+
+// hasMovedFrom reports whether the holder is the claimant before its folder was moved.
+func (by Claimant) hasMovedFrom(h Holder) bool {
+	return by.Moved != nil && h.Host == by.Host && h.Folder != by.Folder && by.Moved(h.Folder)
 }
 
 // ClaimRecord is a claim in the store, at its key. Its epoch grows with each holder and never falls,
@@ -75,12 +83,16 @@ const (
 
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
-
-	switch {
-	case h == nil:
+	if h == nil {
 		return claimGranted, ""
-	case !h.SamePlace(by.Holder):
+	}
+
+	moved := by.hasMovedFrom(*h)
+	switch {
+	case !h.SamePlace(by.Holder) && !moved:
 		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
+	case moved && h.Boot != by.Boot: // a host with a copy of the disk, say, from where it was not moved
+		return claimDoubtful, ""
 	case h.Boot == "" || h.sameProcess(by.Holder):
 		return claimGranted, ""
 	case h.Boot != by.Boot && slices.Contains(r.FormerBoots, by.Boot):
@@ -101,7 +113,7 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 // nextRecord is the claim of the next holder, with an epoch above minEpoch and its own.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	n := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
-	if r.Holder == nil || by == nil || !r.Holder.SamePlace(*by) {
+	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {
 		return n
 	}
 

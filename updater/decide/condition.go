@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
 // The states of a fleet.
@@ -231,8 +232,11 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	if n := s.NoRoom(now); n != nil {
 		all = append(all, noRoomTrouble(*n))
 	}
-	if f := s.Outage(); f != nil {
+	switch f := s.CheckFailure; {
+	case s.Outage() != nil:
 		all = append(all, outageTrouble(*f))
+	case s.isMissed():
+		all = append(all, missedTrouble(*f))
 	}
 	if w := s.WithdrawnRelease(); w != nil {
 		all = append(all, withdrawnTrouble(*w))
@@ -249,6 +253,16 @@ func (s Snapshot) Outage() *record.CheckFailure {
 		return nil
 	}
 	return f
+}
+
+// isMissed reports whether the release that servers would take next cannot be had.
+func (s Snapshot) isMissed() bool {
+	f := s.CheckFailure
+	if f == nil || f.Refused == "" || !s.takesReleases() {
+		return false
+	}
+	to, _, _ := s.OfferedVersion()
+	return release.Same(to, f.Refused) && s.IsNews(f.Refused)
 }
 
 // WithdrawnRelease describes that servers have a release that is newer than all that are published; nil
@@ -284,6 +298,13 @@ func outageTrouble(f record.CheckFailure) Trouble {
 	}
 }
 
+func missedTrouble(f record.CheckFailure) Trouble {
+	return Trouble{
+		Why:  fmt.Sprintf("release %s is not taken: %s", f.Refused, f.Message),
+		Hint: "once that is put right: neco update --now",
+	}
+}
+
 // withdrawnTrouble describes that servers have a release that is published no more.
 func withdrawnTrouble(w record.Withdrawn) Trouble {
 	if w.Newest == "" {
@@ -298,6 +319,12 @@ func withdrawnTrouble(w record.Withdrawn) Trouble {
 			w.Version, w.Newest),
 		Hint: fmt.Sprintf("publish a newer one, or go back: neco update --to %s --allow-downgrade", w.Newest),
 	}
+}
+
+// MissedAlert returns the words of the report of a release that cannot be had.
+func MissedAlert(f record.CheckFailure) string {
+	t := missedTrouble(f)
+	return withHint(t.Why, t.Hint)
 }
 
 // OutageAlert returns the words of the report of an outage.

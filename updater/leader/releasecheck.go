@@ -597,10 +597,7 @@ func (f checkResult) putFailure(tx *keyspace.Tx, o outage) error {
 
 	if f.missed != "" && f.missed != failure.Refused {
 		failure.Refused = f.missed
-		err := putAlert(tx, record.AlertRefused, f.missed, o.at, fmt.Sprintf(
-			"release %s is not taken, and nothing begins: %s; once that is put right: neco update --now",
-			f.missed, failure.Message))
-		if err != nil {
+		if err := putAlert(tx, record.AlertRefused, f.missed, o.at, decide.MissedAlert(failure)); err != nil {
 			return err
 		}
 	}

@@ -164,6 +164,7 @@ func TestManifestRefusals(t *testing.T) {
 		{"latest", "components: [{name: a, strategy: any, artifact: {image: 'x:latest'}}]", "needs a tag, and not latest"},
 		{"archive to nowhere", "components: [{name: a, strategy: any, artifact: {archive: {url: 'https://x/y'}}}]", "an archive needs a folder"},
 		{"health of two kinds", "components: [{name: a, strategy: any, health: {http: 'http://x', command: [x]}}]", "a health check is one of"},
+		{"no time to be well", "components: [{name: a, strategy: any, healthy-within: 10ms}]", "healthy-within is less than a second"},
 		{"negative soak", "components: [{name: a, strategy: rolling, soak: -1s}]", "the soak time is negative"},
 		{"local file", "components: [{name: a, strategy: any, artifact: {deb: {url: 'file:///x'}}}]", "a URL begins with"},
 		{"after-start of nothing", "components: [{name: a, strategy: any, after-start: {each-line-of: /x}}]", "after-start needs a command"},

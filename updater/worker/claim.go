@@ -24,6 +24,9 @@ const claimInterval = time.Minute
 // one will not come back.
 func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
 	key := keys.Claim(o.LRN)
+	session := keyspace.NewSharedSession(o.Store, false)
+	defer endSession(ctx, session)
+	began := time.Now().UTC()
 
 	for said := false; ; {
 		err := retryStore(ctx, func() (err error) {
@@ -41,8 +44,29 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 			}
 			said = true
 		}
+		if err := o.publishTwin(ctx, session, began, err); err != nil {
+			return nil, err
+		}
 		o.awaitClaim(ctx, key)
 	}
+}
+
+// publishTwin shows others that this worker waits, as long as it does.
+func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSession, began time.Time, why error) error {
+	t := record.Twin{
+		Host:   o.Claimant.Name,
+		Folder: o.Claimant.Folder,
+		Why:    record.Shorten(why.Error(), record.MaxReason),
+		At:     began,
+	}
+
+	return retryStore(ctx, func() error {
+		s, err := session.Session(ctx)
+		if err != nil {
+			return err
+		}
+		return o.Store.Update(ctx, func(tx *keyspace.Tx) error { return tx.PutLeased(keys.Twin(o.LRN), t, s) })
+	})
 }
 
 func (o Options) awaitClaim(ctx context.Context, key string) {
@@ -60,10 +84,9 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 
 // alertTwin writes one alert for each pair of servers: its ID is made of both.
 func (o Options) alertTwin(ctx context.Context, why error) error {
-	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v",
-		o.LRN, cmp.Or(o.Claimant.Name, "another"), why)
-	slog.Error(message,
-		"hint", fmt.Sprintf("if the other is gone for good: neco bootserver remove %d, then add it again", o.LRN))
+	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v; if the other one is gone for good: neco bootserver remove %d; neco bootserver add %d",
+		o.LRN, cmp.Or(o.Claimant.Name, "another"), why, o.LRN, o.LRN)
+	slog.Error(message)
 	o.reportReady()
 
 	return retryStore(ctx, func() error {

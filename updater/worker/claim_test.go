@@ -26,6 +26,7 @@ func TestTwins(t *testing.T) {
 	r.Eventually("the first is there", func() bool { return strings.HasSuffix(r.server(1), first) })
 	r.worker(1, second, two, Options{})
 	r.Eventually("there is an alert", func() bool { return r.twins() == 1 })
+	r.Eventually("it shows that it waits", func() bool { return r.twinAt(1).Folder == second })
 
 	r.updater()
 	r.Begin("1.1", 1)
@@ -51,6 +52,21 @@ func TestTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Eventually("the second takes its place", func() bool { return strings.HasSuffix(r.server(1), second) })
+	r.Eventually("it waits no more", func() bool { return r.twinAt(1) == record.Twin{} })
+}
+
+// twinAt is who waits for the LRN.
+func (r *rig) twinAt(lrn int) (t record.Twin) {
+	r.T.Helper()
+	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
+		all, err := updater.PeekServers[record.Twin](v, keys.Twins)
+		t = all[lrn]
+		return err
+	})
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return t
 }
 
 // server is whose presence stands at the LRN.

@@ -26,7 +26,7 @@ func (w *worker) ownPresence() record.Presence {
 // process's session, and is written again when that is lost, or when the key was removed
 // because the server was unregistered and registered again.
 func (w *worker) keepPresence(ctx context.Context) error {
-	defer w.closeSession(ctx)
+	defer endSession(ctx, w.process)
 
 	for back := false; ctx.Err() == nil; back = true {
 		s, err := w.process.Session(ctx)
@@ -48,10 +48,10 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) closeSession(ctx context.Context) {
+func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()
-	_ = w.process.Close(ctx)
+	_ = s.Close(ctx) // else it expires
 }
 
 func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {

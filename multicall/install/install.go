@@ -48,8 +48,11 @@ func (p places) visit(
 	}
 
 	if p.Jujud {
-		err := links(c.Streams, jujudDir, []string{"jujud"})
-		err = errors.Join(err, links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"}))
+		if err := links(c.Streams, jujudDir, []string{"jujud"}); err != nil {
+			return err
+		}
+
+		err := links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"})
 		if err != nil || p.Dir == "" {
 			return err
 		}

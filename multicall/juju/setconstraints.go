@@ -29,6 +29,10 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	}
 
 	of := cmp.Or(c.Service, "the environment")
-	o.note("constraints of %s are %s; they are for machines to come", of, cmp.Or(v.String(), "none"))
+	shown := v.String()
+	if shown == "" {
+		shown = "none"
+	}
+	o.note("constraints of %s are %s; they are for machines to come", of, shown)
 	return nil
 }

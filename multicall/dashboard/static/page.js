@@ -134,7 +134,7 @@ function drawLoop(el, a, b) {
   el.querySelectorAll('path').forEach(path => path.setAttribute('d', `M${x} ${y1}C${x + out} ${y1} ${x + out} ${y2} ${peers ? x : Math.max(a.left, b.left)} ${y2}`));
 }
 
-addEventListener('resize', drawLines);
+addEventListener('resize', () => { drawLines(); drawAxis(); });
 
 // ---- what comes from the server
 

@@ -68,40 +68,45 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 // readPath reads a folder, or an archive, which it unpacks into scratch with the checks that a unit makes.
 func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
-	dir := path
-	if isArchive && err == nil {
-		dir, err = scratch, c.unpack(path, scratch)
-	}
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 	}
 
-	read, err := charm.ReadDir(dir)
-	if err != nil {
+	found := charm.Found{Path: path}
+	if isArchive {
+		found.Path, found.Archive = scratch, c.name
+		if found.Charm, err = c.unpack(path, scratch); err != nil {
+			return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+		}
+	} else if found.Charm, err = charm.ReadDir(path); err != nil {
 		return charm.Found{}, state.Origin{}, err
 	}
 
-	return charm.Found{Charm: read, Path: dir}, state.Origin{Path: path, Name: read.Meta.Name}, nil
+	return found, state.Origin{Path: path, Name: found.Meta.Name}, nil
 }
 
-func (c charmSource) unpack(path, dir string) error {
+// unpack reads the charm from the archive itself, so that no error names the scratch folder.
+func (c charmSource) unpack(path, dir string) (*charm.Charm, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 
 	info, err := file.Stat()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if err := charm.CheckArchive(file, info.Size(), c.tools); err != nil {
+		return nil, err
 	}
 
-	err = charm.CheckArchive(file, info.Size(), c.tools) // it names no scratch folder
-	if err != nil {
-		return err
+	options := charm.UnpackOptions{Tools: c.tools, Scratch: true}
+	if err := charm.Unpack(file, info.Size(), dir, options); err != nil {
+		return nil, err
 	}
 
-	return charm.Unpack(file, info.Size(), dir, charm.UnpackOptions{Tools: c.tools, Scratch: true})
+	return charm.ReadArchive(file, info.Size())
 }
 
 // storeCharm checks the archive as a unit will, before it is stored.
@@ -114,7 +119,9 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 	defer file.Close()
 
 	tools := o.parts.HookTools
-	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{Tools: tools, Revision: url.Revision})
+	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{
+		Tools: tools, Revision: url.Revision, Unpacked: found.Archive,
+	})
 	if err != nil {
 		return state.Charm{}, err
 	}

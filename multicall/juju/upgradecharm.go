@@ -363,7 +363,7 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
 		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d",
-			found.Path, found.Revision, found.Meta.Name, *c.Revision)
+			cmp.Or(found.Archive, found.Path), found.Revision, found.Meta.Name, *c.Revision)
 	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
 		return t, nil
 	}
@@ -422,9 +422,21 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	return t, nil
 }
 
-// isSameCharm reports whether the files are the charm's own.
+// isSameCharm reports whether the files are the charm's own, as this binary packs them or as the
+// one did that stored it: a service does not go over to the charm that it runs.
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
-	opts := charm.ArchiveOptions{Tools: o.parts.HookTools, Revision: c.URL.Revision}
-	info, err := charm.Archive(found.Path, io.Discard, opts)
-	return info.SHA256 == c.SHA256, err
+	for _, former := range []bool{false, true} {
+		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{
+			Tools: o.parts.HookTools, Revision: c.URL.Revision, Unpacked: found.Archive, Former: former,
+		})
+		if err == nil && info.SHA256 == c.SHA256 {
+			return true, nil
+		}
+		// What is left out now may have been refused formerly.
+		if err != nil && !former {
+			return false, err
+		}
+	}
+
+	return false, nil
 }

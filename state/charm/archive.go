@@ -25,6 +25,12 @@ type ArchiveOptions struct {
 	Tools []string
 	// Revision, if above 0, replaces the directory's in the archive.
 	Revision int
+	// Unpacked names the archive that the directory was unpacked from. Nothing of it is left out, all
+	// keeps its permissions, and errors name the archive. Empty: the directory is an author's.
+	Unpacked string
+	// Former packs as binaries did that knew no .jujuignore, and kept the permissions of an author's
+	// files, to recognise what they have stored.
+	Former bool
 }
 
 // ArchiveInfo describes what was archived.
@@ -35,34 +41,41 @@ type ArchiveInfo struct {
 	Files    int    // files, folders and links
 }
 
-// Archive writes the charm in dir to w as a zip archive. The same files, with the same permissions,
-// give the same bytes: names are sorted, times are fixed, and the revision file is always there.
+// Archive writes the charm in dir to w as a zip archive. The same files, executable or not, give the
+// same bytes: names are sorted, times are fixed, permissions are 0644 or 0755 whatever the author's
+// umask was, and the revision file is always there.
 //
-// What version control keeps (.git, .bzr, .svn, .hg) and what editors leave behind
-// (*~, .*.swp, .#*, #*#) is left out. Refused, by name: sockets, pipes, devices,
+// What version control keeps, what tox and editors leave behind, the directory build, and what
+// .jujuignore says is left out. Archive refuses, by name: sockets, pipes, devices,
 // links that point outside of the charm, and what exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot archive charm %q: %w", dir, err)
+			err = fmt.Errorf("cannot archive charm %q: %w", cmp.Or(opts.Unpacked, dir), err)
 		}
 	}()
 	return archive(dir, w, opts, defaultLimits())
 }
 
 func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInfo, error) {
-	c, err := readDir(dir)
-	if err != nil {
-		return ArchiveInfo{}, err
-	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
 	defer root.Close()
 
+	rules, err := opts.readRules(root)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+	c, err := readDir(root, rules)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+
 	made := []item{{name: revisionName, mode: 0o644, text: string(revisionText(cmp.Or(opts.Revision, c.Revision)))}}
-	items, err := listItems(root, append(made, c.made...), opts.Tools, l)
+	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: l, items: append(made, c.made...)}
+	items, err := lister.list(opts.Tools)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
@@ -89,73 +102,116 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 
 type item struct {
 	name   string
-	mode   fs.FileMode
-	target string // of a link
-	size   int64  // of a file, when it was listed
-	text   string // of a file that is made for the archive
+	mode   fs.FileMode // in the archive
+	target string      // of a link
+	size   int64       // of a file, when it was listed
+	text   string      // of a file that is made for the archive
 }
 
 // revisionName is a file of every archive, whether or not the charm has it.
 const revisionName = "revision"
 
-// listItems lists the charm's files, and those that are made for its archive.
-func listItems(root *os.Root, items []item, tools []string, l limits) ([]item, error) {
-	links := make(map[string]string)
-	var total int64
-	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case name == revisionName && d.IsDir():
-			return errors.New(`"revision" is a folder, where a file with a number should be`)
-		case name == "." || name == revisionName:
-			return nil
-		case isIgnored(d.Name()) && d.IsDir():
-			return fs.SkipDir
-		case isIgnored(d.Name()):
-			return nil
-		}
+// readRules reads what is left out of the archive.
+func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
+	switch {
+	case o.Former:
+		rules, err := parseIgnoreRules(formerlyIgnored)
+		return ignoreRules{defaults: rules}, err
+	case o.Unpacked != "":
+		return ignoreRules{}, nil
+	}
 
-		it, err := newItem(root, name, d)
-		if err != nil {
-			return err
-		}
+	return readIgnoreRules(root)
+}
 
-		if it.mode.Type() == fs.ModeSymlink {
-			links[name] = it.target
-		}
-		total = min(total+it.size, l.unpacked+1) // checked now, not after a gigabyte was packed
-		if err := l.checkUnpacked(total); err != nil {
-			return fmt.Errorf("file %q: %w", name, err)
-		}
+// packedMode returns the type and permissions that a file has in the archive.
+func (o ArchiveOptions) packedMode(mode fs.FileMode) fs.FileMode {
+	switch {
+	case o.Former:
+		return mode & (fs.ModeType | fs.ModePerm)
+	case o.Unpacked != "" || mode.Type() == fs.ModeSymlink:
+		return mode & keptMode
+	case mode.IsDir() || mode&0o100 != 0:
+		return mode&keptMode&^fs.ModePerm | 0o755
+	}
 
-		items = append(items, it)
-		return l.checkFiles(len(items))
-	})
-	if err != nil {
+	return mode&keptMode&^fs.ModePerm | 0o644
+}
+
+// keptMode is what a charm keeps of a file's mode.
+const keptMode = fs.ModeType | fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+// itemLister lists the charm's files beside those that are made for its archive.
+type itemLister struct {
+	root   *os.Root
+	rules  ignoreRules
+	mode   func(fs.FileMode) fs.FileMode // that a file has in the archive
+	limits limits
+	items  []item
+	links  map[string]string
+	total  int64 // bytes of all files
+}
+
+func (l *itemLister) list(tools []string) ([]item, error) {
+	l.links = make(map[string]string)
+	if err := fs.WalkDir(l.root.FS(), ".", l.visit); err != nil {
 		return nil, err
 	}
 
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
-	return items, newLinkResolver(links, tools).checkLinks()
+	slices.SortFunc(l.items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	return l.items, newLinkResolver(l.links, tools).checkLinks()
 }
 
-func newItem(root *os.Root, name string, d fs.DirEntry) (item, error) {
+func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case name == revisionName && d.IsDir():
+		return errors.New(`"revision" is a folder, where a file with a number should be`)
+	case name == "." || name == revisionName:
+		return nil
+	case l.rules.match(name, d.IsDir()) && d.IsDir():
+		return fs.SkipDir
+	case l.rules.match(name, d.IsDir()):
+		return nil
+	}
+
+	it, err := l.newItem(name, d)
+	if err != nil {
+		return err
+	}
+
+	if it.mode.Type() == fs.ModeSymlink {
+		l.links[name] = it.target
+	}
+	l.total = min(l.total+it.size, l.limits.unpacked+1) // checked now, not after a gigabyte was packed
+	if err := l.limits.checkUnpacked(l.total); err != nil {
+		return fmt.Errorf("file %q: %w", name, err)
+	}
+
+	l.items = append(l.items, it)
+	return l.limits.checkFiles(len(l.items))
+}
+
+func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	if err := checkPath(name); err != nil {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
+	}
+	if hasForeignSeparator(name) {
+		return item{}, fmt.Errorf("file %q: its name has a backslash where a slash should be", name)
 	}
 	info, err := d.Info()
 	if err != nil {
 		return item{}, err
 	}
 
-	it := item{name: name, mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
+	it := item{name: name, mode: l.mode(info.Mode())}
 	switch it.mode.Type() {
 	case fs.ModeDir:
 	case 0:
 		it.size = info.Size()
 	case fs.ModeSymlink:
-		it.target, err = root.Readlink(name)
+		it.target, err = l.root.Readlink(name)
 	default:
 		err = fmt.Errorf("file %q cannot be in a charm: it is %s", name, describeType(it.mode))
 	}

@@ -1,6 +1,7 @@
 package charm
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,7 +42,7 @@ func TestArchiveAndUnpack(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "charm")
 	must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{SHA256: info.SHA256, Tools: []string{"relation-get"}, ToolsDir: "/tools"}))
 	want := map[string]string{
-		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- name: tiny\n", "revision": "-rw-r--r-- 0\n", "config.yaml": "-rw------- options: {}",
+		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- name: tiny\n", "revision": "-rw-r--r-- 0\n", "config.yaml": "utrw-r--r-- options: {}",
 		"hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x #!/bin/sh\n", "hooks/start": "-> install",
 		"lib": "drwxr-xr-x", "lib/deep": "drwxr-xr-x", "lib/deep/er": "drwxr-xr-x", "lib/deep/er/file": "-rw-r--r-- x",
 		"bin": "drwxr-xr-x", "bin/relation-get": "-> /tools/relation-get", `odd\x2d "name" ü`: "-rw-r--r-- ", "up": "-> lib/../lib",
@@ -98,6 +99,8 @@ func TestArchiveRefuses(t *testing.T) {
 		"no charm":             {spoil: func(t *testing.T, dir string) { must(t, os.Remove(dir+"/metadata.yaml")) }, complaint: "neither metadata.yaml nor charmcraft.yaml"},
 		"bad revision":         {files: map[string]string{"revision": "x"}, complaint: `revision: "x" is not a number`},
 		"folder as revision":   {files: map[string]string{"revision/x": ""}, complaint: `"revision" is a folder`},
+		"backslash":            {files: map[string]string{`hooks\install`: ""}, complaint: `file "hooks\\install": its name has a backslash where a slash should be`},
+		"rule of .jujuignore":  {files: map[string]string{".jujuignore": "x\n[a"}, complaint: `.jujuignore: line 2: pattern "[a": a [ has no ]`},
 		"not UTF-8":            {files: map[string]string{"\xff": ""}, complaint: `file "\xff": its name is not UTF-8`},
 		"pipe":                 {spoil: func(t *testing.T, dir string) { must(t, syscall.Mkfifo(dir+"/p", 0o644)) }, complaint: `file "p" cannot be in a charm: it is a named pipe`},
 		"socket":               {spoil: makeSocket, complaint: `file "sub/s" cannot be in a charm: it is a socket`},
@@ -115,6 +118,67 @@ func TestArchiveRefuses(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, c.complaint)
 			}
 		})
+	}
+}
+
+// TestArchiveLeavesOut packs an author's directory, what was unpacked from an archive, and a directory
+// as binaries did that knew no .jujuignore.
+func TestArchiveLeavesOut(t *testing.T) {
+	dir := makeDir(t, map[string]string{
+		".jujuignore": "/venv\n/revision\nversion\n*.log\n!keep.log\nmetadata.yaml\n", "revision": "7", "version": "v7", "venv/lib.py": "", "venv/x.log": "",
+		"a.log": "", "sub/b.log": "", "sub/keep.log": "", "sub/version": "", ".tox/python": "->/usr/bin/python3", "build/x": "", "sub/build/x": "", ".git/x": "", "save~": "",
+		"hooks/install": "",
+	})
+	must(t, os.Chmod(filepath.Join(dir, "venv"), 0o700))
+	must(t, os.Chmod(filepath.Join(dir, "venv", "lib.py"), 0o660))
+	must(t, os.Chmod(filepath.Join(dir, "hooks", "install"), 0o700|os.ModeSetgid))
+
+	kept := map[string]string{
+		"metadata.yaml": "-rw-r--r--", "revision": "-rw-r--r--", "version": "-rw-r--r--", "venv": "drwxr-xr-x", "venv/lib.py": "-rw-r--r--",
+		"venv/x.log": "-rw-r--r--", "sub": "drwxr-xr-x", "sub/keep.log": "-rw-r--r--", "sub/build": "drwxr-xr-x", "sub/build/x": "-rw-r--r--",
+		"hooks": "drwxr-xr-x", "hooks/install": "grwxr-xr-x",
+	}
+	data, _ := pack(t, dir, ArchiveOptions{})
+	if diff := cmp.Diff(kept, packedModes(t, data)); diff != "" {
+		t.Errorf("an author's (-want +got):\n%s", diff)
+	}
+
+	must(t, os.RemoveAll(filepath.Join(dir, ".tox")))
+	data, _ = pack(t, dir, ArchiveOptions{Unpacked: "app.charm"})
+	all := packedModes(t, data)
+	for name, mode := range map[string]string{".jujuignore": "-rw-r--r--", "a.log": "-rw-r--r--", ".git/x": "-rw-r--r--", "save~": "-rw-r--r--", "build/x": "-rw-r--r--", "venv": "drwx------", "venv/lib.py": "-rw-rw----", "hooks/install": "grwx------"} {
+		if all[name] != mode {
+			t.Errorf("unpacked: %s is %q, want %q", name, all[name], mode)
+		}
+	}
+
+	data, _ = pack(t, dir, ArchiveOptions{Former: true})
+	former := packedModes(t, data)
+	for name, mode := range map[string]string{".jujuignore": "-rw-r--r--", "a.log": "-rw-r--r--", ".git/x": "", "save~": "", "build/x": "-rw-r--r--", "venv": "drwx------", "venv/lib.py": "-rw-rw----", "hooks/install": "-rwx------"} {
+		if former[name] != mode {
+			t.Errorf("formerly: %s was %q, want %q", name, former[name], mode)
+		}
+	}
+}
+
+// packedModes lists the archive's own permissions, by name.
+func packedModes(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	must(t, err)
+	modes := map[string]string{}
+	for _, f := range r.File {
+		modes[strings.TrimSuffix(f.Name, "/")] = f.Mode().String()
+	}
+	return modes
+}
+
+func TestErrorsOfAnUnpackedCharmNameItsArchive(t *testing.T) {
+	dir := makeDir(t, nil)
+	must(t, syscall.Mkfifo(dir+"/p", 0o644))
+	_, err := Archive(dir, io.Discard, ArchiveOptions{Unpacked: "app.charm"})
+	if want := `cannot archive charm "app.charm": file "p" cannot be in a charm: it is a named pipe`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

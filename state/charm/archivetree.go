@@ -16,7 +16,7 @@ import (
 // entry is a file, a folder or a link in an archive.
 type entry struct {
 	name string      // slash-separated, without "." or "..", no slash at its end
-	mode fs.FileMode // type and permissions only
+	mode fs.FileMode // as in keptMode
 	zip  *zip.File   // nil: a folder without an entry of its own
 }
 
@@ -49,13 +49,14 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 		return nil, err
 	}
 
+	foreign := slices.ContainsFunc(zr.File, func(f *zip.File) bool { return hasForeignSeparator(f.Name) })
 	var total int64
 	for _, f := range zr.File {
 		total += int64(min(f.UncompressedSize64, uint64(l.unpacked)+1)) // cannot overflow
 		if err := l.checkUnpacked(total); err != nil {
 			return nil, err
 		}
-		if err := t.addFile(f); err != nil {
+		if err := t.addFile(f, foreign || !isOfUnix(f)); err != nil {
 			return nil, err
 		}
 	}
@@ -63,8 +64,13 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-func (t *archiveTree) addFile(f *zip.File) error {
-	name := strings.TrimSuffix(f.Name, "/")
+// addFile adds a file whose name has backslashes for slashes if separator says so.
+func (t *archiveTree) addFile(f *zip.File, separator bool) error {
+	name := f.Name
+	if separator {
+		name = strings.ReplaceAll(name, `\`, "/")
+	}
+	name, isDir := strings.CutSuffix(name, "/")
 	if err := checkPath(name); err != nil {
 		return fmt.Errorf("file %.200q: %w", f.Name, err)
 	}
@@ -73,27 +79,83 @@ func (t *archiveTree) addFile(f *zip.File) error {
 	}
 
 	mode := f.Mode()
+	if isDir {
+		mode = mode&^fs.ModeType | fs.ModeDir
+	}
 	switch mode.Type() {
 	case 0, fs.ModeDir, fs.ModeSymlink:
 	default:
 		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, describeType(mode))
 	}
 
-	if system := f.CreatorVersion >> 8; system != 3 && system != 19 {
-		mode &^= 0o022 // written without permissions: zip's guess is writable by everybody
+	if !isOfUnix(f) {
+		mode &^= fs.ModePerm // zip's guess is writable by everybody
 	}
-	if mode.IsRegular() && isProgram(name) {
-		mode |= 0o111
-	}
-	t.entries[name] = entry{name: name, mode: mode & (fs.ModeType | fs.ModePerm), zip: f}
+	t.entries[name] = entry{name: name, mode: mendMode(mode) & keptMode, zip: f}
 	return nil
+}
+
+// isOfUnix reports whether the file was packed with permissions and names as Unix has them.
+func isOfUnix(f *zip.File) bool {
+	system := f.CreatorVersion >> 8
+	return system == 3 || system == 19
+}
+
+// mendMode gives permissions to what was packed without any, as programs do that know of none.
+func mendMode(mode fs.FileMode) fs.FileMode {
+	switch {
+	case mode.IsDir() && mode.Perm() == 0:
+		return mode | 0o755
+	case mode.IsRegular() && mode.Perm() == 0:
+		return mode | 0o644
+	}
+
+	return mode
+}
+
+// hasForeignSeparator reports whether the name is that of a hook, an action or a source file with a
+// backslash where a slash should be: such a file never runs. Elsewhere a backslash may be part of a
+// name, as in units of systemd.
+func hasForeignSeparator(name string) bool {
+	dir, _, found := strings.Cut(name, `\`)
+	return found && (isProgramDir(dir) || dir == "src")
 }
 
 // isProgram reports whether a file is there to be run: checkouts and archives lose the
 // permission to, and charms that were published so are many.
 func isProgram(name string) bool {
-	dir := path.Dir(name)
-	return name == "dispatch" || dir == "hooks" || dir == "actions"
+	return name == "dispatch" || name == "src/charm.py" || isProgramDir(path.Dir(name))
+}
+
+func isProgramDir(name string) bool { return name == "hooks" || name == "actions" }
+
+// permitPrograms makes executable what is there to be run, also where a link leads to it.
+func (t *archiveTree) permitPrograms(links *linkResolver) error {
+	dirs := map[string]bool{}
+	for _, name := range []string{"hooks", "actions"} {
+		dir, err := links.resolve(name)
+		if err != nil {
+			return fmt.Errorf("link %q: %w", name, err)
+		}
+		dirs[dir] = true
+	}
+
+	for name := range t.entries {
+		if !isProgram(name) && !dirs[path.Dir(name)] {
+			continue
+		}
+		target, err := links.resolve(name)
+		if err != nil {
+			return fmt.Errorf("link %q: %w", name, err)
+		}
+
+		if e, ok := t.entries[target]; ok && e.mode.IsRegular() {
+			e.mode |= 0o111
+			t.entries[target] = e
+		}
+	}
+
+	return nil
 }
 
 // addParents adds the folders without entries of their own, and refuses files in what is no folder.
@@ -128,9 +190,7 @@ func (t *archiveTree) sortedEntries() []entry {
 func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	modes := make(map[string]fs.FileMode, len(t.entries))
 	for name, e := range t.entries {
-		if !isIgnored(path.Base(name)) {
-			modes[name] = e.mode.Type()
-		}
+		modes[name] = e.mode.Type()
 	}
 
 	return modes

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -33,25 +32,30 @@ type Charm struct {
 	made  []item                 // files that charmcraft would make of what there is
 }
 
-// ReadDir reads the charm in the directory path. It does not look at files that it does
-// not need: a charm directory in use may hold sockets and anything else.
+// ReadDir reads the charm in the directory path, without the files that [Archive] leaves out. It does
+// not look at files that it does not need: a charm directory in use may hold sockets and anything else.
 func ReadDir(path string) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("cannot read charm %q: %w", path, err)
 		}
 	}()
-	return readDir(path)
-}
 
-func readDir(path string) (*Charm, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
 
-	files, err := listDir(root)
+	rules, err := readIgnoreRules(root)
+	if err != nil {
+		return nil, err
+	}
+	return readDir(root, rules)
+}
+
+func readDir(root *os.Root, rules ignoreRules) (*Charm, error) {
+	files, err := listDir(root, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +72,7 @@ func readDir(path string) (*Charm, error) {
 
 // listDir lists what is in the directory, up to MaxFiles: beyond that only the
 // signs of a dialect could be missed.
-func listDir(root *os.Root) (map[string]fs.FileMode, error) {
+func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	files := make(map[string]fs.FileMode)
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -78,10 +82,11 @@ func listDir(root *os.Root) (map[string]fs.FileMode, error) {
 			return nil
 		case len(files) >= MaxFiles:
 			return fs.SkipAll
-		case isIgnored(d.Name()) && d.IsDir():
-			return fs.SkipDir
-		case name != "." && !isIgnored(d.Name()):
+		case name == ".":
+		case !rules.match(name, d.IsDir()):
 			files[name] = d.Type()
+		case d.IsDir():
+			return fs.SkipDir
 		}
 
 		return nil
@@ -228,19 +233,6 @@ func readBounded(r io.Reader) ([]byte, error) {
 	}
 
 	return data, nil
-}
-
-// isIgnored reports whether a name is no part of a charm wherever it is: the folders of
-// version control, and the backup and lock files of emacs and vim.
-func isIgnored(name string) bool {
-	switch name {
-	case ".git", ".bzr", ".svn", ".hg":
-		return true
-	}
-
-	swap, _ := path.Match(".*.sw?", name)
-	return swap || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".#") ||
-		len(name) > 1 && strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
 }
 
 const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"

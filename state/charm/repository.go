@@ -21,8 +21,9 @@ type Repository struct {
 // Found is a charm in a repository.
 type Found struct {
 	*Charm
-	Path   string // of its directory
-	Series string // the folder above it; empty if it is in the repository itself
+	Path    string // of its directory
+	Archive string // the name of the archive that Path was unpacked from; empty: there is none
+	Series  string // the folder above it; empty if it is in the repository itself
 }
 
 // ErrNotInRepository is returned if a repository has no such charm.

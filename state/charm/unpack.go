@@ -27,12 +27,13 @@ var ErrChecksum = errors.New("checksum differs")
 // Unpack unpacks a charm archive of size bytes into dir, which it makes and which
 // must not exist yet. Unpack beside the charm that is in use and rename.
 //
-// Nothing is written outside of dir, permissions are kept (setuid, setgid and sticky bits
-// are not; folders stay open to their owner), and everything is synced when it returns,
-// unless it is scratch. After an error dir is removed.
+// Nothing is written outside of dir, permissions are kept (what is to be run becomes executable,
+// what has none becomes readable, folders stay open to their owner), and everything is synced when
+// it returns, unless it is scratch. After an error dir is removed; an error does not name it if it
+// is scratch.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
 	defer func() {
-		if err != nil {
+		if err != nil && !opts.Scratch {
 			err = fmt.Errorf("cannot unpack charm into %q: %w", dir, err)
 		}
 	}()
@@ -77,7 +78,11 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 	}
 
 	res := newLinkResolver(links, tools)
-	return t, res, res.checkLinks()
+	if err := res.checkLinks(); err != nil {
+		return nil, nil, err
+	}
+
+	return t, res, t.permitPrograms(res)
 }
 
 func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits) error {
@@ -95,7 +100,10 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 		return err
 	}
 	if err := unpackInto(dir, t, res, opts); err != nil {
-		return errors.Join(osutil.InFolder(err, dir), os.RemoveAll(dir))
+		if !opts.Scratch {
+			err = osutil.InFolder(err, dir)
+		}
+		return errors.Join(err, os.RemoveAll(dir))
 	}
 
 	return nil
@@ -190,7 +198,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 
 // finishEntry sets permissions, and may sync.
 func (u *unpacker) finishEntry(e entry) error {
-	perm := e.mode.Perm()
+	perm := e.mode &^ fs.ModeType
 	if e.mode.Type() == fs.ModeSymlink {
 		return nil
 	}

@@ -196,7 +196,7 @@ func TestLinksThatTakeLongAreCutOff(t *testing.T) {
 	}
 }
 
-func TestUnpackDropsSetuid(t *testing.T) {
+func TestUnpackKeepsPermissions(t *testing.T) {
 	data := makeZip(t,
 		zipped{name: "su", mode: 0o755 | fs.ModeSetuid}, zipped{name: "sg", mode: 0o750 | fs.ModeSetgid},
 		zipped{name: "st/", mode: fs.ModeDir | fs.ModeSticky | fs.ModeSetgid | 0o770}, zipped{name: "no/", mode: fs.ModeDir | 0o055},
@@ -204,12 +204,77 @@ func TestUnpackDropsSetuid(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "charm")
 	must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{}))
 	want := map[string]string{
-		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- " + tiny, "su": "-rwxr-xr-x ", "sg": "-rwxr-x--- ",
-		"st": "drwxrwx---", "no": "drwxr-xr-x", "no/f": "-r--r--r-- x",
+		".": "drwxr-xr-x", "metadata.yaml": "-rw-r--r-- " + tiny, "su": "urwxr-xr-x ", "sg": "grwxr-x--- ",
+		"st": "dgtrwxrwx---", "no": "drwxr-xr-x", "no/f": "-r--r--r-- x",
 	}
 	if diff := cmp.Diff(want, listing(t, to)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestUnpackMends has archives of programs that know neither permissions nor slashes, and programs
+// that lost the permission to run.
+func TestUnpackMends(t *testing.T) {
+	link := fs.ModeSymlink | 0o777
+	tests := []struct {
+		name  string
+		raw   bool // the archive says Unix, and no permissions
+		dos   bool // it says DOS
+		files []zipped
+		want  map[string]string // beside metadata.yaml
+	}{
+		{name: "mode 0", raw: true, files: []zipped{{name: "lib/"}, {name: "lib/x"}, {name: "hooks/install"}},
+			want: map[string]string{"lib": "drwxr-xr-x", "lib/x": "-rw-r--r-- ", "hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x "}},
+		{name: "backslashes of DOS", dos: true, files: []zipped{{name: `lib\`}, {name: `lib\x`}, {name: `hooks\install`}},
+			want: map[string]string{"lib": "drwxr-xr-x", "lib/x": "-rw-r--r-- ", "hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x "}},
+		{name: "backslashes of Unix", files: []zipped{{name: `lib\x`}, {name: `hooks\install`}},
+			want: map[string]string{"lib": "drwxr-xr-x", "lib/x": "-rw-r--r-- ", "hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x "}},
+		{name: "a backslash in a name", files: []zipped{{name: `files/a\x2db.mount`}},
+			want: map[string]string{"files": "drwxr-xr-x", `files/a\x2db.mount`: "-rw-r--r-- "}},
+		{name: "the program of a charm of today", files: []zipped{{name: "src/charm.py"}, {name: "src/other.py"}},
+			want: map[string]string{"src": "drwxr-xr-x", "src/charm.py": "-rwxr-xr-x ", "src/other.py": "-rw-r--r-- "}},
+		{name: "what a hook leads to", files: []zipped{{name: "hooks/install", mode: link, content: "../lib/all"}, {name: "lib/all"}, {name: "lib/rest"}},
+			want: map[string]string{"hooks": "drwxr-xr-x", "hooks/install": "-> ../lib/all", "lib": "drwxr-xr-x", "lib/all": "-rwxr-xr-x ", "lib/rest": "-rw-r--r-- "}},
+		{name: "a folder that is a link", files: []zipped{{name: "hooks", mode: link, content: "src/hooks"}, {name: "src/hooks/install"}},
+			want: map[string]string{"hooks": "-> src/hooks", "src": "drwxr-xr-x", "src/hooks": "drwxr-xr-x", "src/hooks/install": "-rwxr-xr-x "}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			data := makeZip(t, tt.files...)
+			if tt.raw || tt.dos {
+				data = makeBareZip(t, tt.dos, tt.files...)
+			}
+			to := filepath.Join(t.TempDir(), "charm")
+			must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{}))
+			got := listing(t, to)
+			delete(got, ".")
+			delete(got, "metadata.yaml")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// makeBareZip makes an archive that says nothing of permissions.
+func makeBareZip(t *testing.T, dos bool, files ...zipped) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, f := range append([]zipped{{name: "metadata.yaml", content: tiny}}, files...) {
+		h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, CreatorVersion: 3 << 8}
+		if dos {
+			h.CreatorVersion = 0
+		}
+		out, err := w.CreateHeader(h)
+		must(t, err)
+		if !strings.HasSuffix(f.name, "/") {
+			_, err = out.Write([]byte(f.content))
+			must(t, err)
+		}
+	}
+	must(t, w.Close())
+	return buf.Bytes()
 }
 
 func TestUnpackVerifiesFirst(t *testing.T) {

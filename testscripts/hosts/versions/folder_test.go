@@ -22,18 +22,14 @@ func TestFolder(t *testing.T) {
 	former, current := At(t, otherFolders), Current(t)
 	w := newWorld(t, former, "")
 	w.charm = filepath.Join(w.dir, "places")
-	for name, text := range map[string]string{
+	w.writeCharm(map[string]string{
 		"metadata.yaml": "name: places\nsummary: s\n",
 		"config.yaml":   "options: {turn: {type: int}}\n",
 		"daemon":        "#!/bin/sh\ntouch \"$1/alive\"; while [ -e \"$1/alive\" ]; do sleep 0.1; done\n",
 		"hooks/install": "#!/bin/sh\necho \"$CHARM_DIR\" >../where\nsetsid \"$CHARM_DIR/daemon\" \"$JUJU_UNIT_DIR\" </dev/null >/dev/null 2>&1 &\necho $! >../daemon.pid\n",
 		"hooks/config-changed": "#!/bin/sh -e\nread -r was <../where\ncmp \"$was/metadata.yaml\" \"$CHARM_DIR/metadata.yaml\"\nkill -0 $(cat \"$was/../daemon.pid\")\n" +
 			"[ -e \"$was/../alive\" ]\necho \"$(config-get turn) $CHARM_DIR\" >>../turns\n",
-	} {
-		path := filepath.Join(w.charm, name)
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(text), 0o755))
-	}
+	})
 	w.juju(former, "deploy", w.charm)
 	old, place := w.machine(0, "units", "places-0"), w.machine(0, "agents", "unit-places-0")
 	turn := func(number, folder string) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -19,7 +18,7 @@ type deployCmd struct {
 	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a folder with bundle.yaml."`
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options: {SERVICE: {OPTION: VALUE}}, or an option; may be repeated, a later one wins."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options ({SERVICE: {OPTION: VALUE}}, or what juju get prints; - is stdin), or an option, whose VALUE may be @FILE; may be repeated, a later one wins."`
 	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
 	Force       bool     `help:"Also a charm that needs what bijou does not have (block devices, a newer Juju); upgrades ask no more."`
@@ -105,7 +104,7 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 		return nil, err
 	}
 
-	config, err := readOptions(c.Config, found.Config, service.Name)
+	config, err := o.newOptionReader(found.Config, service.Name).readWords(c.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -143,39 +142,6 @@ func (c deployCmd) checkJujuVersion() error {
 		return nil
 	}
 	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
-}
-
-// readOptions reads files of options, and options.
-func readOptions(words []string, schema *charm.Config, service string) (map[string]any, error) {
-	all := map[string]any{}
-
-	for _, word := range words {
-		_, missing := os.Stat(word)
-		if name, text, isPair := strings.Cut(word, "="); isPair && missing != nil {
-			value, err := schema.ParseText(name, text)
-			if err != nil {
-				return nil, err
-			}
-			all[name] = value
-			continue
-		}
-
-		if missing != nil {
-			return nil, console.Usage(fmt.Errorf("cannot read options: %w", missing))
-		}
-		data, err := readFile(word, charm.MaxYAML)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read options: %w", err)
-		}
-
-		options, err := schema.ParseYAML(data, service)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read options from %q: %w", word, err)
-		}
-		maps.Copy(all, options)
-	}
-
-	return all, nil
 }
 
 // deployment is a service that is to be added.

@@ -13,7 +13,7 @@ type configCmd struct {
 	Service string   `arg:"" help:"The service."`
 	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
 	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
-	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it, or what get has printed; - is stdin, and what is given by name wins."`
 	resetFlags
 	waitFlags
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -14,42 +13,36 @@ import (
 
 type setCmd struct {
 	Service string   `arg:"" help:"The service."`
-	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE may be @FILE."`
-	Config  []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; what is given by name wins."`
+	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE may be @FILE, and @- is stdin."`
+	Config  []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; - is stdin, and what is given by name wins."`
 	reset   []string
 	waitFlags
 }
 
 // Run sets the options, all or none.
 func (c setCmd) Run(o *operator) error {
-	changes := map[string]any{}
-	for _, option := range c.reset {
-		changes[option] = nil
-	}
-
-	if len(c.Config) > 0 {
-		ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
-		if err != nil {
-			return err
-		}
-		given, err := readOptions(c.Config, &ch.Config, c.Service)
-		if err != nil {
-			return err
-		}
-		maps.Copy(changes, given)
-	}
-
-	pairs, err := parsePairs(c.Options)
+	ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
 	if err != nil {
 		return err
 	}
 
-	for option, value := range pairs {
-		if slices.Contains(c.reset, option) {
+	reader := o.newOptionReader(&ch.Config, c.Service)
+	changes, err := reader.readWords(c.Config)
+	if err != nil {
+		return err
+	}
+	pairs, err := reader.readPairs(c.Options)
+	if err != nil {
+		return err
+	}
+	maps.Copy(changes, pairs)
+
+	for _, option := range c.reset {
+		if _, isSet := pairs[option]; isSet {
 			return console.Usage(fmt.Errorf("%q is both set and put back", option))
 		}
-		if changes[option], err = readValue(option, value); err != nil {
-			return err
+		if _, isGiven := changes[option]; !isGiven {
+			changes[option] = nil
 		}
 	}
 
@@ -83,18 +76,4 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 		})
 		return nil
 	})
-}
-
-// readValue returns the value itself, or the content of the file that @FILE names.
-func readValue(option, value string) (string, error) {
-	path, isFile := strings.CutPrefix(value, "@")
-	if !isFile {
-		return value, nil
-	}
-	data, err := readFile(path, state.MaxSetting)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the value of %q: %w", option, err)
-	}
-
-	return string(data), nil
 }

@@ -243,7 +243,7 @@ func (u *upgrade) readGiven() error {
 		to = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
 	}
 
-	options, err := readOptions(u.cmd.Config, to.Config, u.service.Name)
+	options, err := u.o.newOptionReader(to.Config, u.service.Name).readWords(u.cmd.Config)
 	files, ferr := parseResourceFiles(to.Meta, u.cmd.Resource)
 	if err = errors.Join(err, ferr); err != nil {
 		return err

@@ -205,3 +205,31 @@ func check(t *testing.T, what string, want, got any, complaint string, err error
 		t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 	}
 }
+
+func TestParsePrintedOptions(t *testing.T) {
+	c, err := ParseConfig([]byte("options: {title: {type: string, default: none}, port: {type: int}, ratio: {type: float, default: 2.0}}"))
+	must(t, err)
+	tests := []struct {
+		name, file string
+		want       map[string]any
+	}{
+		{"set", "service: blog\ncharm: local:x/blog-1\nsettings: {title: {type: string, value: Mine}, port: {type: int, value: 80}}", map[string]any{"title": "Mine", "port": int64(80)}},
+		{"a default that is one still", "charm: x\nsettings: {title: {value: none, default: true}, ratio: {value: 2, default: true}, port: {type: int, value: null, default: true}}", map[string]any{"title": nil, "ratio": nil, "port": nil}},
+		{"a default that was edited", "charm: x\nsettings: {title: {value: Mine, default: true}}", map[string]any{"title": "Mine"}},
+		{"a value that is the default's", "charm: x\nsettings: {title: {value: none}}", map[string]any{"title": "none"}},
+		{"JSON", `{"application":"blog","charm":"x","settings":{"title":{"value":"Mine","source":"user"},"ratio":{"value":2,"source":"default"}},"application-config":{}}`, map[string]any{"title": "Mine", "ratio": nil}},
+		{"a default of another charm", "charm: x\nsettings: {gone: {value: 1, default: true}}", map[string]any{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.ParseYAML([]byte(tt.file), "blog")
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+
+	if _, err := c.ParseYAML([]byte("charm: x\nsettings: {gone: {value: 1}}"), "blog"); err == nil {
+		t.Error("an option that the charm does not have was set")
+	}
+}

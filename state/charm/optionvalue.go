@@ -35,26 +35,60 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 	return value, nil
 }
 
-// ParseYAML reads the values of an operator's file: options by name or, if the file's only
-// top-level keys are names of services, the part under the given one. A scalar counts as the text
-// it is written as; null means unset and comes back as nil. A value of the wrong type is an error
-// that names option, value and wanted type.
+// ParseYAML reads the values of an operator's file: options by name, or under the given service's
+// name, or as `juju get` prints them, in YAML or JSON. A scalar counts as the text it is written as; null
+// means unset and comes back as nil. A value of the wrong type is an error that names option, value
+// and wanted type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
 	if err := unmarshalStrict(data, &nodes); err != nil {
 		return nil, err
 	}
+	if settings, charm := nodes["settings"], nodes["charm"]; settings.Kind == yaml.MappingNode && !charm.IsZero() {
+		return c.parsePrinted(&settings)
+	}
+
 	nodes, err := c.servicePart(nodes, service)
 	if err != nil {
 		return nil, err
 	}
-
 	values := make(map[string]any, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[name]
 		if values[name], err = c.ParseNode(name, &node); err != nil {
 			return nil, err
 		}
+	}
+
+	return values, nil
+}
+
+// parsePrinted returns nil for an option that had the charm's default and has it still, so that
+// what was printed puts a service back to what it was.
+func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
+	var printed map[string]map[string]yaml.Node
+	if err := DecodeYAML(settings, &printed); err != nil {
+		return nil, err
+	}
+
+	values := make(map[string]any, len(printed))
+	for _, name := range slices.Sorted(maps.Keys(printed)) {
+		setting := printed[name]
+		option, known := c.Options[name]
+		wasDefault := setting["default"].Value == "true" || setting["source"].Value == "default" // YAML, JSON
+		if wasDefault && !known {
+			continue // of a charm that had it
+		}
+
+		node := setting["value"]
+		value, err := c.ParseNode(name, &node)
+		if err != nil {
+			return nil, err
+		}
+		if wasDefault && value == option.Default {
+			value = nil
+		}
+		values[name] = value
 	}
 
 	return values, nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,12 +29,17 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 	}
 	defer f.Close()
 
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	return ReadAllUpTo(f, strconv.Quote(path), limit)
+}
+
+// ReadAllUpTo is [ReadUpTo] for what is open already; name says in errors what it is.
+func ReadAllUpTo(r io.Reader, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%q has more than %d bytes", path, limit)
+		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
 	}
 
 	return data, nil

@@ -1,0 +1,114 @@
+package juju
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/osutil"
+)
+
+// optionReader reads a service's options, as operators give them to any command.
+type optionReader struct {
+	schema  *charm.Config
+	service string
+	stdin   io.Reader // nil: it was read
+}
+
+func (o *operator) newOptionReader(schema *charm.Config, service string) *optionReader {
+	return &optionReader{schema: schema, service: service, stdin: o.streams.In}
+}
+
+// readWords reads YAML files of options, and options: OPTION=VALUE or OPTION=@FILE. A later one wins,
+// and "-" stands for stdin.
+func (r *optionReader) readWords(words []string) (map[string]any, error) {
+	all := map[string]any{}
+
+	for _, word := range words {
+		name, text, isPair := strings.Cut(word, "=")
+		_, missing := os.Stat(word)
+		if isPair && missing != nil {
+			value, err := r.readOption(name, text)
+			if err != nil {
+				return nil, err
+			}
+			all[name] = value
+			continue
+		}
+
+		given, err := r.readFile(word)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, given)
+	}
+
+	return all, nil
+}
+
+// readPairs reads options that words cannot be anything but.
+func (r *optionReader) readPairs(words []string) (map[string]any, error) {
+	pairs, err := parsePairs(words)
+	if err != nil {
+		return nil, err
+	}
+
+	all := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		if all[name], err = r.readOption(name, pairs[name]); err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+// readOption takes the value itself, or @FILE for the content of a file.
+func (r *optionReader) readOption(name, text string) (any, error) {
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		data, err := r.readInput(path, state.MaxSetting)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the value of %q: %w", name, err)
+		}
+		text = string(data)
+	}
+
+	return r.schema.ParseText(name, text)
+}
+
+func (r *optionReader) readFile(path string) (map[string]any, error) {
+	if _, err := os.Stat(path); err != nil && path != "-" {
+		return nil, console.Usage(fmt.Errorf("cannot read options: %w", err))
+	}
+	data, err := r.readInput(path, charm.MaxYAML)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read options: %w", err)
+	}
+
+	given, err := r.schema.ParseYAML(data, r.service)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read options from %q: %w", path, err)
+	}
+
+	return given, nil
+}
+
+// readInput is bounded, as the operator may name what never ends.
+func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
+	if path != "-" {
+		return readFile(path, maxSize)
+	}
+	if r.stdin == nil {
+		return nil, console.Usage(fmt.Errorf("%q is given twice: stdin has one content", path))
+	}
+
+	data, err := osutil.ReadAllUpTo(r.stdin, "stdin", maxSize)
+	r.stdin = nil
+	return data, err
+}

@@ -258,7 +258,7 @@ func (t yamlText) MarshalYAML() (any, error) {
 	return s, nil
 }
 
-// renderShell prints for eval: a dictionary as KEY='value' lines, sorted; everything else as smart
+// renderShell prints for eval: a dictionary as VAR_KEY='value' lines, sorted; everything else as smart
 // does.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
@@ -276,12 +276,20 @@ func renderShell(value any) ([]byte, error) {
 	}
 
 	var b bytes.Buffer
+	keys := map[string]string{} // by variable
 	for _, key := range slices.Sorted(maps.Keys(dictionary)) {
+		name := variableName(key)
+		if other, isTaken := keys[name]; isTaken {
+			return nil, fmt.Errorf("cannot print keys %q and %q for a shell: both would be %s; use another format",
+				other, key, name)
+		}
+		keys[name] = key
+
 		text, err := shellText(dictionary[key])
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, "%s=%s\n", variableName(key), quoteWord(text))
+		fmt.Fprintf(&b, "%s=%s\n", name, quoteWord(text))
 	}
 
 	return b.Bytes(), nil
@@ -301,20 +309,15 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName makes a name that a shell can assign to: the other end chooses the keys, and they
-// must not become commands under eval.
+// variableName makes a name that a shell can assign to. The other end chooses the keys: under eval
+// they must become neither commands nor variables that the shell or a hook lives by, like PATH.
 func variableName(key string) string {
-	name := strings.Map(func(r rune) rune {
+	return "VAR_" + strings.Map(func(r rune) rune {
 		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {
 			return r
 		}
 		return '_'
 	}, key)
-	if name == "" || unicode.IsDigit(rune(name[0])) {
-		return "_" + name
-	}
-
-	return name
 }
 
 func quoteWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -35,15 +35,15 @@ func TestRender(t *testing.T) {
 		{"a small one", pythonFloat(2.5e-7), map[string]string{"smart": "2.5e-07\n", "json": "2.5e-07\n", "shell": "2.5e-07\n"}},
 		{"a large one", pythonFloat(123456789.5), map[string]string{"smart": "123456789.5\n", "json": "123456789.5\n", "shell": "123456789.5\n"}},
 		{"floats of classic charms", (&Invocation{}).ConvertFloats(map[string]any{"f": 45.0, "n": int64(7)}), map[string]string{
-			"smart": "f: 45.0\n\"n\": 7\n", "json": `{"f":45.0,"n":7}` + "\n", "shell": "f='45.0'\nn='7'\n",
+			"smart": "f: 45.0\n\"n\": 7\n", "json": `{"f":45.0,"n":7}` + "\n", "shell": "VAR_f='45.0'\nVAR_n='7'\n",
 		}},
 		{"a dictionary", dictionary, map[string]string{
 			"smart": "b: true\nd:\n  k: <v>\nf: 45\n\"n\": 7\nnone: null\ns: it's\n",
 			"json":  `{"b":true,"d":{"k":"\u003cv\u003e"},"f":45,"n":7,"none":null,"s":"it's"}` + "\n",
-			"shell": "b='True'\nd='{\"k\":\"\\u003cv\\u003e\"}'\nf='45'\nn='7'\nnone=''\ns='it'\\''s'\n",
+			"shell": "VAR_b='True'\nVAR_d='{\"k\":\"\\u003cv\\u003e\"}'\nVAR_f='45'\nVAR_n='7'\nVAR_none=''\nVAR_s='it'\\''s'\n",
 		}},
-		{"hostile keys", map[string]string{"$(reboot)": "x", "1st": "y", "": "z"}, map[string]string{
-			"shell": "_='z'\n__reboot_='x'\n_1st='y'\n",
+		{"hostile keys", map[string]string{"$(reboot)": "x", "1st": "y", "": "z", "PATH": "/evil", "a b": "c"}, map[string]string{
+			"shell": "VAR_='z'\nVAR___reboot_='x'\nVAR_1st='y'\nVAR_PATH='/evil'\nVAR_a_b='c'\n",
 		}},
 	} {
 		for format, want := range tt.want {
@@ -52,5 +52,13 @@ func TestRender(t *testing.T) {
 				t.Errorf("%s as %s: %v (-want +got):\n%s", tt.name, format, err, diff)
 			}
 		}
+	}
+}
+
+func TestKeysThatFallTogetherInAShell(t *testing.T) {
+	got, err := renderValue(formatShell, map[string]string{"a-b": "1", "a.b": "2", "c": "3"})
+	want := `cannot print keys "a-b" and "a.b" for a shell: both would be VAR_a_b; use another format`
+	if got != nil || err == nil || err.Error() != want {
+		t.Errorf("%q, %v", got, err)
 	}
 }

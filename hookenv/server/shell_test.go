@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, script, want string }{
 		{"the caller's files", `relation-set --file <(echo "a: 1"); relation-get a wordpress/0`, "1\n"},
-		{"a loop keeps its input", `printf 'x=1\ny=2\n' | while read -r pair; do relation-set "$pair"; done; relation-get --format=shell - wordpress/0`, "private_address='10.0.3.7'\nx='1'\ny='2'\n"},
+		{"a loop keeps its input", `printf 'x=1\ny=2\n' | while read -r pair; do relation-set "$pair"; done; relation-get --format=shell - wordpress/0`, "VAR_private_address='10.0.3.7'\nVAR_x='1'\nVAR_y='2'\n"},
 		{"a here document", "relation-set <<END\na: one two\nEND\nrelation-get a wordpress/0", "one two\n"},
 		{"a reader that leaves", `relation-get - | head -1`, "password: s3cr3t\n"},
 		{"the caller's stdout", `relation-get user -o /dev/stdout | tr a-z A-Z`, "ROOT\n"},

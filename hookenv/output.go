@@ -3,6 +3,7 @@ package hookenv
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/state/number"
+	"bijou/state/text"
 )
 
 // The output formats.
@@ -118,8 +120,11 @@ func renderSmart(value any) ([]byte, error) {
 // renderJSON prints one line. "<", ">" and "&" come as \u003c and the like, as charms know it from
 // Juju.
 func renderJSON(value any) ([]byte, error) {
-	text, err := json.Marshal(value)
-	return append(text, '\n'), err
+	encoded, err := json.Marshal(value)
+	if text.LosesBytes(encoded) {
+		return nil, errors.New("cannot print JSON: a value is not UTF-8")
+	}
+	return append(encoded, '\n'), err
 }
 
 // pythonFloat is printed as Python prints floats, which the tools of classic charms do too: a whole

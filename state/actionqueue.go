@@ -7,6 +7,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/text"
 )
 
 // actionQueue lists a unit's actions by id.
@@ -65,6 +66,9 @@ func checkAction(a Action) error {
 	data, err := keyspace.Encode("action", a)
 	if err != nil {
 		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
+	}
+	if text.LosesBytes(data) {
+		return fmt.Errorf("cannot enqueue for unit %q: a text in it is not UTF-8: encode it, as with base64", a.Unit)
 	}
 	if len(data) > MaxActionText {
 		return fmt.Errorf("cannot enqueue for unit %q: it has %d bytes, at most %d", a.Unit, len(data), MaxActionText)

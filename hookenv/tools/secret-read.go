@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
@@ -59,6 +60,9 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 		value = []byte(base64.StdEncoding.EncodeToString(value))
 	}
 
+	if inv.Format == hookenv.FormatJSON && !utf8.Valid(value) {
+		return fmt.Errorf("secret key value %q is not UTF-8, which JSON needs: get %q", name, name+"#base64")
+	}
 	if inv.Format == hookenv.FormatJSON {
 		return inv.Print(string(value))
 	}

@@ -8,6 +8,7 @@ import (
 	"bijou/hookenv"
 	"bijou/hookenv/hookapi"
 	"bijou/state/secret"
+	"bijou/state/text"
 )
 
 func prepareSecretAdd(f *hookenv.FlagSet) hookenv.Runner {
@@ -55,6 +56,11 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 		return err
 	}
 
+	if err := hookenv.CheckText(s.change.Label); err != nil {
+		return hookenv.UsageErrorf("invalid label %q: it is not UTF-8", s.change.Label)
+	}
+
+	s.change.Description = text.EscapeInvalid(s.change.Description)
 	read := func(path string) ([]byte, error) { return inv.Files.Read(ctx, path) }
 	content := secret.Content{}
 

@@ -1,6 +1,9 @@
 package juju
 
 import (
+	"encoding/base64"
+	"unicode/utf8"
+
 	"bijou/state"
 	"bijou/state/number"
 )
@@ -16,7 +19,9 @@ type actionDoc struct {
 	Results    map[string]any `json:"results,omitempty" yaml:"results,omitempty"`
 	Code       *int           `json:"code,omitempty" yaml:"code,omitempty"`
 	Stdout     string         `json:"stdout,omitempty" yaml:"stdout,omitempty"`
+	StdoutForm string         `json:"stdout-encoding,omitempty" yaml:"stdout-encoding,omitempty"` // base64; empty: it is text
 	Stderr     string         `json:"stderr,omitempty" yaml:"stderr,omitempty"`
+	StderrForm string         `json:"stderr-encoding,omitempty" yaml:"stderr-encoding,omitempty"`
 	Dropped    int64          `json:"bytes-missing,omitempty" yaml:"bytes-missing,omitempty"`
 	Log        []string       `json:"log,omitempty" yaml:"log,omitempty"`
 	Enqueued   string         `json:"enqueued" yaml:"enqueued"`
@@ -29,15 +34,24 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Status: string(a.Status),
 		Parameters: number.DictionaryForPrinting(a.Parameters),
 		Results:    number.DictionaryForPrinting(a.Results),
-		Message:    a.Message, Code: a.Code,
-		Stdout: string(out.Stdout), Stderr: string(out.Stderr), Dropped: out.Dropped,
+		Message:    a.Message, Code: a.Code, Dropped: out.Dropped,
 		Enqueued: formatTime(a.Enqueued), Started: formatTime(a.Started), Completed: formatTime(a.Completed),
 	}
 
+	doc.Stdout, doc.StdoutForm = encodeOutput(out.Stdout)
+	doc.Stderr, doc.StderrForm = encodeOutput(out.Stderr)
 	for _, line := range a.Progress {
 		doc.Log = append(doc.Log, formatTime(line.Time)+" "+line.Message)
 	}
 	return doc
+}
+
+// encodeOutput returns what is not UTF-8 in base64, and says so as Juju does: JSON has no bytes.
+func encodeOutput(output []byte) (encoded, form string) {
+	if utf8.Valid(output) {
+		return string(output), ""
+	}
+	return base64.StdEncoding.EncodeToString(output), "base64"
 }
 
 // printActions prints a single action as a document, several as a list.

@@ -50,7 +50,7 @@ func (c execCmd) runOnMachine(o *operator) error {
 		return console.Exit(code, nil)
 	}
 
-	results := taskResults(nil, &code, stdout.String(), stderr.String())
+	results := taskResults(nil, &code, stdout.Bytes(), stderr.Bytes())
 	if err := o.encode(c.Format, map[string]task{c.Machine: {Status: "completed", Results: results}}); err != nil || code == 0 {
 		return err
 	}

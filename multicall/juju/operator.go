@@ -55,6 +55,9 @@ func (o *operator) encode(format string, data any) error {
 func encode(format string, data any) (encoded []byte, err error) {
 	if format == "json" {
 		encoded, err = json.Marshal(data)
+		if text.LosesBytes(encoded) {
+			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "--format yaml has it in base64")
+		}
 		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
 	} else {
 		encoded, err = text.MarshalYAML(data)

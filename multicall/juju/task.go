@@ -40,23 +40,28 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 		all[doc.Unit] = task{
 			ID: strconv.Itoa(doc.ID), Unit: doc.Unit, Status: doc.Status, Message: cmp.Or(doc.Message,
 				a.stuckReason), Log: doc.Log,
-			Results: taskResults(doc.Results, doc.Code, doc.Stdout, doc.Stderr),
+			Results: taskResults(doc.Results, doc.Code, a.output.Stdout, a.output.Stderr),
 		}
 	}
 
 	return o.encode(format, all)
 }
 
-func taskResults(of map[string]any, code *int, stdout, stderr string) map[string]any {
+func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string]any {
 	results := map[string]any{}
 	maps.Copy(results, of)
 	if code != nil {
 		results["return-code"] = *code
 	}
 
-	for key, text := range map[string]string{"stdout": stdout, "stderr": stderr} {
-		if text != "" {
-			results[key] = text
+	for key, output := range map[string][]byte{"stdout": stdout, "stderr": stderr} {
+		if len(output) == 0 {
+			continue
+		}
+		encoded, form := encodeOutput(output)
+		results[key] = encoded
+		if form != "" {
+			results[key+"-encoding"] = form
 		}
 	}
 

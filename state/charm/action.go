@@ -139,7 +139,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	value, err := number.Normalize(parameters)
 	if err != nil {
-		return nil, errors.New("the parameters hold what JSON cannot say")
+		return nil, errors.New("the parameters hold what JSON cannot say: encode what is not UTF-8, as with base64")
 	}
 
 	given, _ := value.(map[string]any)

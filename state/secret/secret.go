@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/chacha20poly1305"
 )
@@ -48,12 +49,18 @@ func (c Content) Check() error {
 // Equal reports whether two contents have the same keys and values.
 func (c Content) Equal(other Content) bool { return maps.EqualFunc(c, other, bytes.Equal) }
 
-// Texts returns the values as texts.
+// Texts returns the values as texts. What is not UTF-8 is there as KEY#base64, which [Content.Add]
+// takes back.
 func (c Content) Texts() map[string]string {
 	texts := make(map[string]string, len(c))
 	for key, value := range c {
-		texts[key] = string(value)
+		if utf8.Valid(value) {
+			texts[key] = string(value)
+		} else {
+			texts[key+"#base64"] = base64.StdEncoding.EncodeToString(value)
+		}
 	}
+
 	return texts
 }
 

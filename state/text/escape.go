@@ -5,6 +5,7 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,6 +23,22 @@ func Escape(text string) string {
 // EscapeJSON returns the same JSON without such characters in its strings: they are escaped.
 func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
+}
+
+// LosesBytes reports whether json.Marshal has written U+FFFD for bytes that are not UTF-8. It escapes
+// that one, and leaves a character U+FFFD as it is.
+func LosesBytes(encoded []byte) bool {
+	for i := 0; i < len(encoded); i++ {
+		if encoded[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(encoded[i:], []byte(`\ufffd`)) {
+			return true
+		}
+		i++ // what is escaped may be a backslash
+	}
+
+	return false
 }
 
 func escape(text string, write func(rune) string) string {

@@ -379,3 +379,16 @@ func FuzzSanitize(f *testing.F) {
 		}
 	})
 }
+
+func TestLosesBytes(t *testing.T) {
+	for value, want := range map[string]bool{
+		"plain": false, "\xff": true, "a\xffb": true, "\ufffd": false, `\ufffd`: false, `\\ufffd`: false, "\\\xff": true, "": false,
+	} {
+		t.Run(value, func(t *testing.T) {
+			encoded, err := json.Marshal(map[string]any{value: []any{value}})
+			if got := LosesBytes(encoded); err != nil || got != want {
+				t.Errorf("%s: %t, %v", encoded, got, err)
+			}
+		})
+	}
+}

@@ -45,11 +45,38 @@ func (tx *Tx) AddCharm(c Charm) error {
 	if ok {
 		return refuse(ErrRevisionTaken, "charm %q exists already with other content", c.URL)
 	}
+	if _, err := c.checkSize(); err != nil {
+		return err
+	}
 	if err := tx.keys.ReferToBlob(c.SHA256); err != nil {
 		return fmt.Errorf("cannot add charm %q: %w", c.URL, err)
 	}
 
 	return tx.keys.Put(key, c)
+}
+
+// CheckDeployment returns an error if one transaction cannot hold the charm beside the options of its
+// service.
+func CheckDeployment(c Charm, service string, options map[string]any) error {
+	n, err := c.checkSize()
+	if err != nil {
+		return err
+	}
+	return checkConfigSize(service, Config{Values: options}, n)
+}
+
+// checkSize returns how many bytes the charm's record has.
+func (c Charm) checkSize() (int, error) {
+	data, err := keyspace.Encode(c.URL.String(), c)
+	if err != nil {
+		return 0, err
+	}
+	if len(data) > maxTogether {
+		return 0, fmt.Errorf("cannot add charm %q: its metadata, options and actions have %d bytes together, and a "+
+			"transaction has room for %d: shorten their descriptions and defaults", c.URL, len(data), maxTogether)
+	}
+
+	return len(data), nil
 }
 
 // Charm reads a charm by its URL. ErrNotFound.

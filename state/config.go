@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/secret"
+	"bijou/state/store"
 )
 
 // Config holds the options of a service that the operator has set. Version grows with every change.
@@ -97,8 +99,36 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 	if len(changed) == 0 {
 		return nil, nil
 	}
+	if err := checkConfigSize(service, c, tx.keys.WrittenBytes()); err != nil {
+		return nil, err
+	}
 
 	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
+}
+
+// maxTogether is how many bytes the large values of one transaction may have together: the rest of what
+// it holds is for the records that it writes beside them.
+const maxTogether = store.MaxBytes - 64<<10
+
+// CheckConfigSize returns the error of [Tx.SetConfig] if the options that are set are too large together.
+func CheckConfigSize(service string, options map[string]any) error {
+	return checkConfigSize(service, Config{Values: options}, 0)
+}
+
+// checkConfigSize counts what the transaction has written so far. All options of a service are one value.
+func checkConfigSize(service string, c Config, written int) error {
+	doc := c.nextDoc()
+	data, err := keyspace.Encode(service, doc)
+	if err != nil || written+len(data) <= maxTogether || len(doc.Values) == 0 {
+		return err
+	}
+
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(doc.Values)), func(a, b string) int {
+		return cmp.Compare(len(doc.Values[a]), len(doc.Values[b]))
+	})
+	return fmt.Errorf("cannot set the options of service %q: they have %d bytes, and a transaction has room for %d: "+
+		"the largest is %q with %d; give what is large as a resource, or put it where the unit can fetch it",
+		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
 // CheckSecretOption wants the URI of a secret that is there and, unless the service is new,

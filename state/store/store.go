@@ -7,9 +7,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -229,8 +231,14 @@ func (t Txn) Size() (n int) {
 // is empty or occurs in two operations. Stores call it first in Commit.
 func (t Txn) Check() error {
 	if size := t.Size(); len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
-		return fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes, at most %d, %d and %d are possible",
+		err := fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes, at most %d, %d and %d are possible",
 			ErrTooLarge, len(t.Conds), len(t.Ops), size, MaxConds, MaxOps, MaxBytes)
+		if size <= MaxBytes {
+			return err
+		}
+
+		largest := slices.MaxFunc(t.Ops, func(a, b Op) int { return cmp.Compare(len(a.Value), len(b.Value)) })
+		return fmt.Errorf("%w; the largest value is that of %q with %d bytes", err, largest.Key, len(largest.Value))
 	}
 
 	seen := make(map[string]bool, len(t.Ops))

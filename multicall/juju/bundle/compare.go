@@ -72,7 +72,7 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 		w.have, w.isThere = env.Services[name]
 		c.wanted[name] = w
 		_, err := p.place(name)
-		for _, err := range append(c.checkApplication(w), err) {
+		for _, err := range append(c.checkApplication(name, w), err) {
 			if err != nil {
 				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 			}
@@ -106,7 +106,7 @@ func (c *Comparison) compareRelations() error {
 	return errors.Join(errs...)
 }
 
-func (c *Comparison) checkApplication(w *wanted) (errs []error) {
+func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
 		w.constraints, errs = &asked, append(errs, err)
@@ -129,6 +129,7 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 		w.options[option], err = w.Config.ParseNode(option, &node)
 		errs = append(errs, err)
 	}
+	errs = append(errs, w.checkSize(name))
 
 	errs = append(errs, w.chooseStorage())
 	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
@@ -137,6 +138,25 @@ func (c *Comparison) checkApplication(w *wanted) (errs []error) {
 	}
 
 	return errs
+}
+
+// checkSize refuses what no transaction holds, before the first step is done.
+func (w *wanted) checkSize(name string) error {
+	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
+	record := state.NewCharm(url, w.Found.Charm, "", 0)
+	switch {
+	case !w.isThere:
+		return state.CheckDeployment(record, name, w.options)
+	case !w.IsSame:
+		if err := state.CheckDeployment(record, name, nil); err != nil {
+			return err
+		}
+	}
+
+	options := map[string]any{}
+	maps.Copy(options, w.have.Options)
+	maps.Copy(options, w.options)
+	return state.CheckConfigSize(name, options)
 }
 
 // checkCharm refuses what the service's own change would be refused for.

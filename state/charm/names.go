@@ -31,7 +31,7 @@ var (
 		return regexp.MustCompile(`^relation-[0-9]+$`)
 	})
 	interfaceName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._+-]*[a-zA-Z0-9])?$`)
+		return regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9._+-]*[a-zA-Z0-9_])?$`)
 	})
 )
 

@@ -23,9 +23,15 @@ type call struct {
 func (p *proofer) checkCalls() {
 	var calls []call
 	functions := map[string]bool{}
+	seen := map[string]bool{} // by where links lead: many hooks are links to one file
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
+			target := p.target(file)
+			if seen[target] {
+				continue
+			}
+			seen[target] = true
 			if data := p.read(file); isShell(interpreter(data)) || path.Ext(file) == ".sh" {
 				calls = append(calls, p.shellCalls(file, data, functions)...)
 			}

@@ -24,7 +24,13 @@ func (p *proofer) checkPrograms() {
 		}
 	}
 
-	if hooks := p.checkFolder("hooks", p.hookNames()); len(hooks) == 0 && !hasProgram && len(p.documents) > 0 {
+	hooks := p.checkFolder("hooks", p.hookNames())
+	switch {
+	case len(hooks) > 0 || hasProgram || len(p.documents) == 0:
+	case p.has("layer.yaml"):
+		p.add(Warning, "layer.yaml", 0,
+			"these are the sources of a reactive charm, without hooks: deploy what charm build makes of them")
+	default:
 		p.add(Warning, p.fileOf("metadata.yaml"), 0,
 			"the charm has no hooks and no dispatch: its units do nothing")
 	}
@@ -89,7 +95,8 @@ func (p *proofer) target(file string) string {
 	return path
 }
 
-// examine looks at a file that is to be run, once, whatever links lead to it.
+// examine looks at a file that is to be run, once, whatever links lead to it. It need not be executable:
+// deploy sees to that, also where a link leads.
 func (p *proofer) examine(file string) {
 	data := p.read(file)
 	target := p.target(file)
@@ -104,8 +111,6 @@ func (p *proofer) examine(file string) {
 	switch {
 	case !p.has(file):
 		p.add(Error, file, 0, "it is a link that leads nowhere in the charm, and fails")
-	case !p.isExecutable(file):
-		p.add(Error, file, 0, "it is not executable, and fails: chmod +x")
 	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
 	case len(words) == 0:
 		p.add(

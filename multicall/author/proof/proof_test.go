@@ -115,7 +115,6 @@ func TestBreakages(t *testing.T) {
 		{"CRLF further below", "hooks/start", "#!/bin/bash\necho\nls\r\n", `hooks/start:3: warning: the line ends in CRLF...`},
 		{"no interpreter", "hooks/start", "echo hello\n", `hooks/start:1: warning: it does not begin with #!...`},
 		{"a link that leads nowhere", "hooks/start", "-> nothing", `hooks/start:0: error: it is a link that leads nowhere in the charm, and fails`},
-		{"a hook that nobody may run", "dispatch", "#!/bin/sh\n", `dispatch:0: error: it is not executable, and fails: chmod +x`},
 		{"a shell's syntax", "hooks/start", "#!/bin/bash\nif true; then\n  echo\n", `hooks/start:2: warning: the shell cannot read it: ...`},
 		{"a tool that there is not", "hooks/start", "#!/bin/bash\nset -e\nhost=$(relation-gte host)\n", `hooks/start:3: warning: there is no tool "relation-gte"; did you mean "relation-get"?`},
 		{"an option that a tool does not have", "hooks/start", "#!/bin/bash\nrelation-get --formt json - \"$UNIT\"\n", `hooks/start:2: warning: relation-get: option provided but not defined: --formt`},
@@ -147,5 +146,34 @@ func TestNoHooks(t *testing.T) {
 	got := check(t, writeCharm(t, map[string]string{"metadata.yaml": sound()["metadata.yaml"]}))
 	if len(got) != 1 || !strings.Contains(got[0], "no hooks and no dispatch") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestReactiveSources(t *testing.T) {
+	got := check(t, writeCharm(t, map[string]string{
+		"metadata.yaml":    sound()["metadata.yaml"],
+		"layer.yaml":       "includes: ['layer:basic']\n",
+		"reactive/blog.py": "",
+	}))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "layer.yaml:0: warning: these are the sources of a reactive charm") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNotExecutable has programs that deploy makes executable, also where a link leads to one; what is
+// wrong with one is said once.
+func TestNotExecutable(t *testing.T) {
+	files := sound()
+	files["src/charm.py"] = "#!/usr/bin/env python3\n"
+	files["lib/all"] = "#!/bin/sh\nrelation-gte host\n"
+	files["hooks/start"] = "-> ../lib/all"
+	files["hooks/stop"] = "-> ../lib/all"
+	dir := writeCharm(t, files)
+	if err := os.Chmod(filepath.Join(dir, "hooks/install"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`hooks/start:2: warning: there is no tool "relation-gte"; did you mean "relation-get"?`}
+	if diff := cmp.Diff(want, check(t, dir)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -32,6 +32,7 @@ const (
 	HookConcurrency  = "hook-concurrency"          // hooks at a time on one machine
 	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
 	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
+	ResolvedSkips    = "resolved-skips"            // "true" (default) or "false", which environments begin with
 
 	// What charms are told of proxies; "" (default) is none.
 	CharmHTTPProxy  = "juju-http-proxy"
@@ -61,6 +62,7 @@ func EnvironmentSettings() []EnvironmentSetting {
 		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
+		{ResolvedSkips, "true or false", "true; bootstrap sets false", "juju resolved counts a failed hook as done, unless told --retry; false: it runs again, unless told --no-retry"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
 }
@@ -95,6 +97,10 @@ func (e Environment) ProviderConfig() map[string]string {
 
 // RetryHooks reports whether failed hooks are retried by themselves.
 func (e Environment) RetryHooks() bool { return e.Config[RetryHooks] != "false" }
+
+// ResolvedSkips reports whether an answer that does not say so counts the failed hook as done.
+// Environments that were made before the setting do.
+func (e Environment) ResolvedSkips() bool { return e.Config[ResolvedSkips] != "false" }
 
 // StatusInterval is the time between update-status hooks of an idle unit; 0 means never.
 func (e Environment) StatusInterval() time.Duration {
@@ -203,7 +209,7 @@ func (e Environment) checkSetting(key, value string) error {
 
 	ok, want := false, ""
 	switch key {
-	case AllowOtherSeries, RetryHooks:
+	case AllowOtherSeries, RetryHooks, ResolvedSkips:
 		ok, want = value == "true" || value == "false", "true or false"
 	case StatusInterval, HookTimeout:
 		d, err := time.ParseDuration(value)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +13,10 @@ import (
 
 // SetResolved records an operator's answer to the error of a unit or, with relation (its
 // name or id), of one of its relations: with retry the failed hook, which is returned,
-// runs again, otherwise it counts as done. The agent clears the answer. A unit that
-// waits since it was restored goes on. ErrNotInError and ErrAlreadyResolved carry a
-// message for the operator, who is not wrong; ErrNotFound: no such unit or relation.
+// runs again, otherwise it counts as done. The agent clears the answer; until then another
+// answer replaces it. A unit that waits since it was restored goes on. ErrNotInError and
+// ErrAlreadyResolved (with the same answer) carry a message for the operator, who is not
+// wrong; ErrNotFound: no such unit or relation.
 func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -40,7 +42,7 @@ func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err e
 		return failed, err
 	case w.Failure == nil:
 		return failed, refuse(ErrNotInError, "unit %q is already running", unit)
-	case u.Resolved != Unresolved:
+	case u.Resolved == answer:
 		return failed, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
@@ -60,7 +62,7 @@ func (tx *Tx) resolveRelation(u Unit, text string, answer Resolved) (failed Hook
 		return failed, err
 	case st.Failure == nil:
 		return failed, refuse(ErrNotInError, "%s of unit %q is already running", r, u.Name)
-	case u.ResolvedRelations[r.ID] != Unresolved:
+	case u.ResolvedRelations[r.ID] == answer:
 		return failed, refuse(ErrAlreadyResolved, "%s of unit %q is already marked as resolved", r, u.Name)
 	}
 
@@ -110,4 +112,51 @@ func (tx *Tx) ClearResolved(unit string, relation int) error {
 	}
 
 	return tx.keys.Put(keys.Unit(unit), u)
+}
+
+// SkippedHook finds the newest failed hook of a unit, or with relation (its name or id) of
+// one of its relations, that counts as done and has not run since with success. It returns
+// false if there is none among the hooks that are remembered, or if something still waits
+// for an operator's answer. It returns ErrNotFound if there is no such unit or relation.
+func (v *View) SkippedHook(unit, relation string) (HookRun, bool, error) {
+	u, err := v.Unit(unit)
+	if err != nil {
+		return HookRun{}, false, err
+	}
+
+	of := ""
+	if relation != "" {
+		r, err := v.relationOf(u, relation)
+		if err != nil {
+			return HookRun{}, false, err
+		}
+		of = r.String()
+	}
+
+	runs, err := v.HookRuns(unit)
+	if err != nil {
+		return HookRun{}, false, err
+	}
+
+	skipped, ok := findSkipped(runs, of)
+	return skipped, ok, nil
+}
+
+// findSkipped takes the oldest run first. update-status never is in error: there is always another.
+func findSkipped(runs []HookRun, relation string) (HookRun, bool) {
+	type subject struct{ hook, relation, remote string }
+	succeeded := map[subject]bool{}
+
+	for _, r := range slices.Backward(runs) {
+		of := subject{r.Hook, r.Relation, r.Remote}
+		if r.Failure == "" {
+			succeeded[of] = true
+			continue
+		}
+		if r.Relation == relation && r.Hook != "update-status" && !succeeded[of] {
+			return r, true
+		}
+	}
+
+	return HookRun{}, false
 }

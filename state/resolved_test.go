@@ -34,10 +34,12 @@ func TestSetResolved(t *testing.T) {
 	}{
 		{"wordpress/0", "", false, state.ErrNotInError, `unit "wordpress/0" is already running`},
 		{"mysql/0", "", true, nil, ""},
-		{"mysql/0", "", false, state.ErrAlreadyResolved, `unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "", false, nil, ""},
+		{"mysql/0", "", true, nil, ""},
+		{"mysql/0", "", true, state.ErrAlreadyResolved, `unit "mysql/0" is already marked as resolved`},
 		{"mysql/0", "relation-2", false, nil, ""},
-		{"mysql/0", "2", true, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
-		{"mysql/0", "server:2", true, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "2", false, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
+		{"mysql/0", "server:2", false, state.ErrAlreadyResolved, `relation-2 of unit "mysql/0" is already marked as resolved`},
 		{"mysql/0", "1", true, state.ErrNotInError, `relation-1 of unit "mysql/0" is already running`},
 		{"wordpress/0", "db", true, state.ErrNotInError, `relation-1 of unit "wordpress/0" is already running`},
 		{"wordpress/0", "2", true, state.ErrNotFound, "Relation not found"},
@@ -156,4 +158,50 @@ func readMark(t *testing.T, st *state.State) (mark state.Restored, marked bool, 
 		return err
 	})
 	return mark, marked, err
+}
+
+func TestSkippedHook(t *testing.T) {
+	run := func(seq int64, hook, relation, failure string) state.HookRun {
+		return state.HookRun{Seq: seq, Hook: hook, Relation: relation, Failure: failure}
+	}
+	for _, c := range []struct {
+		name, relation string
+		runs           []state.HookRun
+		want           string
+	}{
+		{"none has failed", "", []state.HookRun{run(0, "install", "", "")}, ""},
+		{"the last has failed", "", []state.HookRun{run(0, "install", "", ""), run(1, "start", "", "x")}, "start"},
+		{"others have run since", "", []state.HookRun{run(0, "start", "", "x"), run(1, "config-changed", "", "")}, "start"},
+		{"it has succeeded since", "", []state.HookRun{run(0, "start", "", "x"), run(1, "start", "", "")}, ""},
+		{"update-status is never in error", "", []state.HookRun{run(0, "update-status", "", "x")}, ""},
+		{"a relation's is not the unit's", "", []state.HookRun{run(0, "db-relation-joined", "relation-1", "x")}, ""},
+		{"a relation's", "db", []state.HookRun{run(0, "db-relation-joined", "relation-1", "x")}, "db-relation-joined"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := statetest.New(t)
+			for _, name := range []string{"mysql", "wordpress"} {
+				statetest.AddService(t, st, endpointCharms()[name], 1)
+			}
+			statetest.Relate(t, st, "wordpress", "mysql") // relation-1
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				for _, r := range c.runs {
+					if err := tx.AddHookRun("wordpress/0", r); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+
+			err := st.View(t.Context(), func(v *state.View) error {
+				found, ok, err := v.SkippedHook("wordpress/0", c.relation)
+				if found.Hook != c.want || ok != (c.want != "") {
+					t.Errorf("found %q, %v; want %q", found.Hook, ok, c.want)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

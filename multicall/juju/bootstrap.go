@@ -337,10 +337,10 @@ func (b *bootstrap) checkProvider() error {
 	return nil
 }
 
-// environmentConfig adds to the operator's values the sum of the provider's executable, by
-// which a replaced one is noticed.
+// environmentConfig adds to the operator's values those that environments begin with, and the sum of
+// the provider's executable, by which a replaced one is noticed.
 func (b *bootstrap) environmentConfig() map[string]string {
-	config := map[string]string{}
+	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.cmd.Config)
 	if b.provider.SHA256 != "" {
 		config[state.ProviderSHA256] = b.provider.SHA256

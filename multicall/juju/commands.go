@@ -85,7 +85,7 @@ type commands struct {
 	HookHistory     hookHistoryCmd     `cmd:"" help:"Show the last hooks of a unit, and what they wrote."`
 	DebugLog        debugLogCmd        `cmd:"" aliases:"logs" help:"Show what the units' hooks and agents say."`
 	Interrupt       interruptCmd       `cmd:"" help:"End the hook, action or command that a unit runs."`
-	Resolved        resolvedCmd        `cmd:"" help:"Let a unit, relation or machine in error go on."`
+	Resolved        resolvedCmd        `cmd:"" aliases:"resolve" help:"Let a unit, relation or machine in error go on."`
 
 	RetryProvisioning retryProvisioningCmd `cmd:"" help:"Let machines that could not be started be tried again."`
 }

@@ -24,6 +24,7 @@ func environmentValues(e state.Environment) map[string]any {
 		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
 		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
 		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
+		state.ResolvedSkips: e.ResolvedSkips(),
 	}
 
 	for _, key := range []string{

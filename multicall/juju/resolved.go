@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,85 +16,241 @@ import (
 )
 
 type resolvedCmd struct {
-	Unit        string  `arg:"" help:"The unit; or the id of a machine that could not be started, which is tried again."`
-	Relation    string  `arg:"" optional:"" help:"One relation of the unit, by name or id."`
-	Retry       bool    `short:"r" help:"Run the failed hook again, instead of counting it as done."`
-	Constraints *string `placeholder:"\"K=V ...\"" help:"What the machine has to satisfy from now on, instead of all it had to."`
+	Targets     []string `arg:"" optional:"" name:"unit" help:"Units; or one unit, and one of its relations by name or id; or machines by id, whose start is tried again."`
+	All         bool     `help:"All units in error, and all relations of units."`
+	Retry       bool     `short:"r" xor:"answer" help:"Run the failed hook again; the default, unless the environment says resolved-skips=true."`
+	NoRetry     bool     `xor:"answer" help:"Count the failed hook as done, and do not run it again."`
+	Constraints *string  `placeholder:"\"K=V ...\"" help:"What the machines have to satisfy from now on, instead of all they had to."`
 }
 
-// Run marks the error as resolved. Nothing to resolve is a line of output, not an error.
+// errorOf is an error that an operator answers: a unit's own, or with a relation one of its relations'.
+type errorOf struct{ unit, relation string }
+
+func (e errorOf) String() string {
+	if e.relation == "" {
+		return fmt.Sprintf("unit %q", e.unit)
+	}
+	return fmt.Sprintf("relation %q of unit %q", e.relation, e.unit)
+}
+
+// Run answers the errors, all or none. Nothing to resolve is a line of output, not an error.
 func (c resolvedCmd) Run(o *operator) error {
-	_, notNumber := strconv.Atoi(c.Unit)
-	switch isMachine := notNumber == nil; {
-	case isMachine && c.Relation != "":
-		return console.Usage(fmt.Errorf("machine %s has no relations", c.Unit))
-	case isMachine:
-		return retryProvisioningCmd{Machines: []string{c.Unit}, Constraints: c.Constraints}.Run(o)
+	switch {
+	case c.All && len(c.Targets) > 0:
+		return console.Usage(errors.New("--all and names cannot be used together"))
+	case !c.All && len(c.Targets) == 0:
+		return console.Hint(console.Usage(errors.New("no unit given")), "juju resolved UNIT, or juju resolved --all")
+	case !c.All && isMachineID(c.Targets[0]):
+		return c.retryMachines(o)
 	case c.Constraints != nil:
 		return console.Usage(fmt.Errorf(
 			"--constraints is for machines, and %q is not the id of one: a unit's never change",
-			c.Unit,
+			strings.Join(c.Targets, " "),
 		))
 	}
 
-	var failed state.Hook
-	var runs *state.RunningHook
-	var mark state.Restored
-
-	err := o.update(func(tx *state.Tx) (err error) {
-		if _, err = tx.Unit(c.Unit); err != nil {
-			return err
-		}
-		if runs, err = tx.Running(c.Unit); err != nil {
-			return err
-		}
-		if mark, _, err = tx.Restored(c.Unit); err != nil {
-			return err
-		}
-
-		failed, err = tx.SetResolved(c.Unit, c.Relation, c.Retry)
+	subjects, err := c.subjects()
+	if err != nil {
 		return err
-	})
-
-	if runs != nil {
-		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", runs.Name, c.Unit,
-			runs.Since.Local().Format(time.DateTime), runs.HeldBy())
 	}
 
-	what := fmt.Sprintf("unit %q", c.Unit)
-	if c.Relation != "" {
-		what = fmt.Sprintf("relation %q of %s", c.Relation, what)
+	return o.openChosen(func(s *state.State) error {
+		if c.All {
+			if subjects, err = state.Read(o.ctx, s, findErrors); err != nil {
+				return err
+			}
+			if len(subjects) == 0 {
+				fmt.Fprintln(o.streams.Out, "no unit is in error")
+			}
+		}
+
+		return c.answer(o, s, subjects)
+	})
+}
+
+func (c resolvedCmd) retryMachines(o *operator) error {
+	id := c.Targets[0]
+	for _, word := range c.Targets[1:] {
+		if !isMachineID(word) {
+			return console.Usage(fmt.Errorf("machine %s has no relations", id))
+		}
+	}
+	if c.NoRetry {
+		return console.Hint(
+			console.Usage(fmt.Errorf("--no-retry is for units, and %s is a machine: its start cannot count as done", id)),
+			"juju resolved "+id+" has it tried again; juju remove-machine "+id+" removes it",
+		)
+	}
+
+	return retryProvisioningCmd{Machines: c.Targets, Constraints: c.Constraints}.Run(o)
+}
+
+// subjects reads UNIT RELATION, or UNIT UNIT.
+func (c resolvedCmd) subjects() (all []errorOf, err error) {
+	if len(c.Targets) == 2 && !charm.IsUnit(c.Targets[1]) {
+		return []errorOf{{c.Targets[0], c.Targets[1]}}, nil
+	}
+
+	for i, word := range c.Targets {
+		if i > 0 && !charm.IsUnit(word) {
+			return nil, console.Usage(fmt.Errorf("%q is not a unit: a relation stands behind one unit, alone", word))
+		}
+		if one := (errorOf{unit: word}); !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+
+	return all, nil
+}
+
+// findErrors leaves out what an operator has answered already.
+func findErrors(v *state.View) (all []errorOf, err error) {
+	units, err := v.Units("")
+	if err != nil {
+		return nil, err
+	}
+
+	for _, u := range units {
+		inside, err := v.Uniter(u.Name)
+		if err != nil {
+			return nil, err
+		}
+
+		if inside.Workflow.Failure != nil && u.Resolved == state.Unresolved {
+			all = append(all, errorOf{unit: u.Name})
+		}
+		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
+			if inside.Relations[id].Failure != nil && u.ResolvedRelations[id] == state.Unresolved {
+				all = append(all, errorOf{u.Name, state.Relation{ID: id}.String()})
+			}
+		}
+	}
+
+	return all, nil
+}
+
+// resolution is what became of one error.
+type resolution struct {
+	of      errorOf
+	failed  state.Hook         // what is answered; empty: the unit was restored
+	retry   bool               // it runs again
+	running *state.RunningHook // what its unit runs at the moment
+	storage []string           // that is made again
+	refused error              // ErrNotInError or ErrAlreadyResolved
+}
+
+// answer commits all answers at once.
+func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) error {
+	var done []resolution
+	err := s.Update(o.ctx, func(tx *state.Tx) error {
+		done = nil
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+
+		retry := c.Retry || !c.NoRetry && !env.ResolvedSkips()
+		var refused []error
+		for _, subject := range subjects {
+			one, err := resolveOne(tx, subject, retry)
+			switch {
+			case err != nil:
+				refused = append(refused, err)
+			case errors.Is(one.refused, state.ErrNotInError) && c.Retry:
+				refused = append(refused, refuseSkipped(tx, subject))
+			}
+			done = append(done, one)
+		}
+
+		return joinErrors(slices.DeleteFunc(refused, func(err error) bool { return err == nil }))
+	})
+	if err != nil && len(subjects) > 1 {
+		return console.Hint(err, "nothing was changed")
+	}
+	if err != nil {
+		return err
+	}
+
+	for _, one := range done {
+		if err := c.print(o, s, one); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error) {
+	one = resolution{of: of, retry: retry}
+	if _, err = tx.Unit(of.unit); err != nil {
+		return one, err
+	}
+	if one.running, err = tx.Running(of.unit); err != nil {
+		return one, err
+	}
+
+	mark, _, err := tx.Restored(of.unit)
+	if err != nil {
+		return one, err
+	}
+	if of.relation == "" {
+		one.storage = mark.Storage
+	}
+
+	one.failed, err = tx.SetResolved(of.unit, of.relation, retry)
+	if errors.Is(err, state.ErrNotInError) || errors.Is(err, state.ErrAlreadyResolved) {
+		one.refused, err = err, nil
+	}
+	return one, err
+}
+
+// refuseSkipped returns an error if an earlier answer has skipped what is to be retried: nothing would run.
+func refuseSkipped(tx *state.Tx, of errorOf) error {
+	skipped, ok, err := tx.SkippedHook(of.unit, of.relation)
+	if err != nil || !ok {
+		return err
+	}
+
+	return console.Hint(
+		fmt.Errorf("cannot retry %s of %s: it has failed at %s and counts as done since, so that nothing waits for an answer",
+			skipped.Hook, of.unit, skipped.Ended.Local().Format(time.DateTime)),
+		fmt.Sprintf("juju hook-history %s shows it; juju do %[1]s opens a shell as that unit, to do what it has not", of.unit),
+	)
+}
+
+func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
+	if r := one.running; r != nil {
+		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, one.of.unit,
+			r.Since.Local().Format(time.DateTime), r.HeldBy())
 	}
 
 	switch {
-	case errors.Is(err, state.ErrNotInError):
-		fmt.Fprintf(o.streams.Out, "%s is already running\n", what)
-		return c.noteRelationErrors(o)
-	case errors.Is(err, state.ErrAlreadyResolved):
-		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", what)
+	case errors.Is(one.refused, state.ErrNotInError):
+		fmt.Fprintf(o.streams.Out, "%s is already running\n", one.of)
+		return noteRelationErrors(o, s, one.of)
+	case one.refused != nil:
+		fmt.Fprintf(o.streams.Out, "%s is already marked as resolved\n", one.of)
 		return nil
-	case err != nil:
-		return err
 	}
 
-	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", what, c.describeEffect(failed))
-	if c.Relation == "" && len(mark.Storage) > 0 {
-		o.note("storage %s is made again, empty", strings.Join(mark.Storage, ", "))
+	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", one.of, c.describeEffect(one))
+	if len(one.storage) > 0 {
+		o.note("storage %s is made again, empty", strings.Join(one.storage, ", "))
 	}
 	return nil
 }
 
-func (c resolvedCmd) noteRelationErrors(o *operator) error {
-	if c.Relation != "" {
+func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
+	if of.relation != "" {
 		return nil
 	}
 
-	return o.view(func(v *state.View) error {
-		inside, err := v.Uniter(c.Unit)
+	return s.View(o.ctx, func(v *state.View) error {
+		inside, err := v.Uniter(of.unit)
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if r := inside.Relations[id]; r.Failure != nil {
-				o.note("its %s is in error; for that: juju resolved %s %s",
-					state.Relation{ID: id}, c.Unit, r.Name)
+				o.note("its %s is in error; for that: juju resolved --retry %s %s (or --no-retry)",
+					state.Relation{ID: id}, of.unit, r.Name)
 			}
 		}
 
@@ -103,16 +258,24 @@ func (c resolvedCmd) noteRelationErrors(o *operator) error {
 	})
 }
 
-func (c resolvedCmd) describeEffect(failed state.Hook) string {
-	text := "counts as done; --retry runs it again"
-	if c.Retry {
-		text = "runs again"
-	}
-	if failed.Name == "" { // it was restored
+// describeEffect names the other answer where nobody has given this one.
+func (c resolvedCmd) describeEffect(one resolution) string {
+	if one.failed.Name == "" { // it was restored
 		return ""
 	}
 
-	return fmt.Sprintf(": %s of %s %s", failed.Name, c.Unit, text)
+	asked := c.Retry || c.NoRetry
+	text := "counts as done"
+	switch {
+	case one.retry && asked:
+		text = "runs again"
+	case one.retry:
+		text = "runs again; --no-retry counts it as done"
+	case !asked:
+		text = "counts as done, since " + state.ResolvedSkips + " is not false here; --retry runs it again"
+	}
+
+	return fmt.Sprintf(": %s of %s %s", one.failed.Name, one.of.unit, text)
 }
 
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.
@@ -160,6 +323,6 @@ func (o *operator) noteError(what, where, why string, retry time.Time) {
 	if !retry.IsZero() {
 		byItself = ", or a retry by itself that succeeds, the next at " + retry.Local().Format(time.TimeOnly)
 	}
-	o.note("%s is in error (%s): its hooks wait for juju resolved --retry %s (it runs again), or juju resolved %[3]s (it counts as done)%s",
+	o.note("%s is in error (%s): its hooks wait for juju resolved --retry %s (it runs again), or juju resolved --no-retry %[3]s (it counts as done)%s",
 		what, why, where, byItself)
 }

@@ -92,7 +92,7 @@ func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolve
 	d.waitFor("your answer%s, after %s", byItself, why)
 	d.advise(Advice{"juju debug-log --unit " + unit, "shows what it wrote"})
 	d.advise(Advice{"juju resolved --retry " + what, "runs it again"})
-	d.advise(Advice{"juju resolved " + what, "counts it as done"})
+	d.advise(Advice{"juju resolved --no-retry " + what, "counts it as done"})
 }
 
 func (d *UnitDetail) waitFor(format string, args ...any) {

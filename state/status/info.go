@@ -94,7 +94,9 @@ func (s Service) StatusInfo() Info {
 // WaitReason reports as failed a unit that only an operator, or a later retry, can move: not one
 // that has been answered, or whose hook runs again.
 func (u Unit) WaitReason() (why string, failed bool) {
-	if id, r := u.relationInError(); id != "" && r.Resolved == "" {
+	id, r := u.relationInError()
+	runsAgain := u.Running != nil && u.Running.Relation == id
+	if id != "" && r.Resolved == "" && !runsAgain {
 		return id + ": " + r.Message, true
 	}
 

@@ -301,7 +301,7 @@ func (s *stage) resolve() {
 			return err
 		})
 		check(s.t, judge.Append(s.Unit("east/0", "recorder.log"), judge.Event{Event: judge.Resolved, Hook: failed}))
-		s.Juju("resolved", "east/0")
+		s.Juju("resolved", "--no-retry", "east/0")
 		s.until(func() bool { return !s.inError() })
 	}
 	s.failNext(false)

@@ -242,6 +242,21 @@ func (e Environment) checkSetting(key, value string) error {
 // maxProxyValue bounds what becomes a variable of each hook, in bytes.
 const maxProxyValue = 16 << 10
 
+// CheckDefault refuses a setting that environments of a host cannot share, and a value that is none of
+// its kind; an empty one, which stands for no default, is right for every setting.
+func CheckDefault(key, value string) error {
+	switch {
+	case key == ProviderSHA256:
+		return charm.Invalidf("%s cannot have a default: bootstrap finds it", key)
+	case strings.Contains(key, "."):
+		return charm.Invalidf("%s cannot have a default: say it to bootstrap, as --config %s=VALUE", key, key)
+	case value == "" && slices.Contains(settingNames(), key):
+		return nil
+	}
+
+	return Environment{Provider: "PROVIDER"}.checkSetting(key, value)
+}
+
 var sha256Pattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{64}$`)
 })

@@ -19,6 +19,7 @@ import (
 
 	"bijou/multicall/author/isolation"
 	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/state/childenv"
 )
 
@@ -129,7 +130,7 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 		}
 	}
 
-	return r.call(&r.log, "juju", "bootstrap")
+	return r.call(&r.log, "juju", "bootstrap", "--config", fmt.Sprintf("%s=%t", state.AllowOtherSeries, r.Force))
 }
 
 // execute runs the script: its commands are the engine's, the applets, and those of this package.

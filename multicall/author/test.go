@@ -17,6 +17,8 @@ import (
 
 	"bijou/multicall/author/isolation"
 	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
 )
 
 type testCmd struct {
@@ -26,6 +28,7 @@ type testCmd struct {
 	State   string `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
 	Network bool   `help:"Let hooks use this host's network; else they have a loopback only."`
 	OnHost  bool   `help:"Let hooks change this host: nothing is kept apart."`
+	Force   bool   `help:"Also a charm that does not support the series (base) of this host, as deploy --force."`
 	Shell   bool   `help:"Open a shell where the script ends; for one script."`
 
 	Script   string `hidden:"" help:"Run this script in this process."`
@@ -47,6 +50,9 @@ func (c testCmd) Run(a *author) error {
 		return err
 	}
 	if err := c.checkIsolation(a); err != nil {
+		return err
+	}
+	if err := c.takeDefault(); err != nil {
 		return err
 	}
 
@@ -80,6 +86,22 @@ func (c testCmd) Run(a *author) error {
 	}
 
 	return a.ctx.Err()
+}
+
+// takeDefault has charms refused where environments of this host refuse them, and nowhere else: scripts
+// have a folder of environments of their own.
+func (c *testCmd) takeDefault() error {
+	h, err := home.Find()
+	if err != nil {
+		return err
+	}
+	defaults, err := h.Defaults()
+	if err != nil {
+		return err
+	}
+
+	c.Force = c.Force || defaults[state.AllowOtherSeries] == "true"
+	return nil
 }
 
 // checkIsolation finds out, once for all scripts, what this host can keep apart from hooks. Where it
@@ -150,7 +172,7 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell)}
+		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--force=%t", c.Force)}
 
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {

@@ -2,6 +2,7 @@
 // and where each keeps what.
 //
 //	BIJOU_HOME/current                  the name of the environment in use
+//	BIJOU_HOME/.model-defaults.json     the configuration that new environments begin with
 //	BIJOU_HOME/NAME/environment.yaml    what bootstrap chose; written last, so its presence is the environment's
 //	BIJOU_HOME/NAME/state/state.db      the store, unless --state says otherwise
 //	BIJOU_HOME/NAME/tools/VERSION-SHA8/ the binary and a link for each applet
@@ -39,6 +40,9 @@ var namePattern = sync.OnceValue(func() *regexp.Regexp {
 
 // currentFile holds the name of the environment in use; no environment has its name.
 const currentFile = "current"
+
+// defaultsFile begins as no environment's name does.
+const defaultsFile = ".model-defaults.json"
 
 // Home is one BIJOU_HOME.
 type Home struct {

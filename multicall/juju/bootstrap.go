@@ -69,6 +69,9 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 
 	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
+	if b.defaults, err = o.home.Defaults(); err != nil {
+		return errors.Join(fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err), lock.Remove())
+	}
 	if err := b.checkProvider(); err != nil {
 		return errors.Join(err, lock.Remove())
 	}
@@ -144,6 +147,7 @@ type bootstrap struct {
 	env          home.Environment
 	provider     Provider
 	constraints  constraints.Value // of machines
+	defaults     map[string]string // of this host's environments
 	createdStore bool              // the store is ours to remove
 	restore      *restore          // the backup that it is made of; nil: it begins empty
 }
@@ -171,6 +175,9 @@ func (b *bootstrap) run() error {
 	}
 
 	b.o.note("  tools %s, state %s", b.env.Tools, b.env.State)
+	if b.restore == nil && len(b.defaults) > 0 {
+		b.o.note("  defaults of this host: %s", describeDefaults(b.defaults))
+	}
 	b.o.warnOfStore(b.env.State)
 	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the machine's folder: %w", err)
@@ -337,10 +344,11 @@ func (b *bootstrap) checkProvider() error {
 	return nil
 }
 
-// environmentConfig adds to the operator's values those that environments begin with, and the sum of
-// the provider's executable, by which a replaced one is noticed.
+// environmentConfig lays the operator's values over those that environments begin with, and adds the sum
+// of the provider's executable, by which a replaced one is noticed.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
+	maps.Copy(config, b.defaults)
 	maps.Copy(config, b.cmd.Config)
 	if b.provider.SHA256 != "" {
 		config[state.ProviderSHA256] = b.provider.SHA256

@@ -37,6 +37,7 @@ type commands struct {
 	Unset          unsetCmd          `cmd:"" help:"Put configuration options of a service back to their defaults."`
 	Get            configCmd         `cmd:"" aliases:"config" help:"Show the configuration of a service; config also changes it, as set and unset do."`
 	ModelConfig    modelConfigCmd    `cmd:"" help:"Show, set or put back configuration values of the environment."`
+	ModelDefaults  modelDefaultsCmd  `cmd:"" aliases:"model-default" help:"Show, set or put back what new environments begin with."`
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
 	SetConstraints setConstraintsCmd `cmd:"" aliases:"set-model-constraints" help:"Say what machines of units to come have to satisfy."`

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
+	"bijou/multicall/juju/bundle"
 	"bijou/state"
 	"bijou/state/charm"
 )
@@ -20,8 +21,8 @@ type deployCmd struct {
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options ({SERVICE: {OPTION: VALUE}}, or what juju get prints; - is stdin), or an option, whose VALUE may be @FILE; may be repeated, a later one wins."`
 	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
-	ForceSeries bool     `help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
-	Force       bool     `help:"Also a charm that needs what bijou does not have (block devices, a newer Juju); upgrades ask no more."`
+	ForceSeries bool     `aliases:"force-base" help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
+	Force       bool     `help:"Also a charm for other series, as --force-series, and one that needs what bijou does not have (block devices, a newer Juju); upgrades ask no more."`
 	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
@@ -79,11 +80,12 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 		return nil, err
 	}
 
+	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
 		Name:        c.Service,
 		Origin:      origin,
-		ForceSeries: c.ForceSeries,
-		Force:       c.Force,
+		ForceSeries: lifted.Series,
+		Force:       lifted.Missing,
 		JujuVersion: c.JujuVersion,
 		Trusted:     c.Trust,
 	}
@@ -211,6 +213,11 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
 }
 
+// liftedBy returns what --force and --force-series lift, of deploy, of bundles and of refresh.
+func liftedBy(force, forceSeries bool) bundle.Force {
+	return bundle.Force{Series: force || forceSeries, Missing: force}
+}
+
 func (o *operator) withForceHint(err error) error {
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
@@ -219,8 +226,10 @@ func (o *operator) withForceHint(err error) error {
 			fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", called))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
-		return console.Hint(err, fmt.Sprintf("juju %s --force-series runs it there all the same; juju set-environment %s=true allows that for all",
-			called, state.AllowOtherSeries))
+		return console.Hint(err,
+			fmt.Sprintf("juju %s --force runs it there all the same", called),
+			fmt.Sprintf("juju model-config %s=true allows that for all of this environment, juju model-defaults %[1]s=true for new ones",
+				state.AllowOtherSeries))
 	}
 
 	return err

@@ -114,12 +114,13 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 
 	switch step.Action {
 	case bundle.Deploy:
+		lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
 		added := state.Service{
 			Name:        service,
 			Origin:      e.Found[service].Origin,
 			Storage:     step.Storage,
-			ForceSeries: e.cmd.ForceSeries,
-			Force:       e.cmd.Force,
+			ForceSeries: lifted.Series,
+			Force:       lifted.Missing,
 		}
 
 		if step.Constraints != nil {
@@ -304,7 +305,9 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	if len(b.Ignored) > 0 {
 		o.note("warning: what has no effect of the bundle: %s", strings.Join(b.Ignored, ", "))
 	}
-	return bundle.Compare(b, found, env, bundle.Force{Series: c.ForceSeries, Missing: c.Force, Trust: c.Trust})
+	lifted := liftedBy(c.Force, c.ForceSeries)
+	lifted.Trust = c.Trust
+	return bundle.Compare(b, found, env, lifted)
 }
 
 // checkOutside refuses options and resources that are in files outside of the folder of the bundle, or

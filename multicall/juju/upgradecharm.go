@@ -20,8 +20,9 @@ type upgradeCharmCmd struct {
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
 	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
 	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
-	Force       bool     `aliases:"force-units" help:"Also units in an error state, at once, which stay in it; and a charm that needs what bijou does not have."`
-	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines."`
+	Force       bool     `help:"Also units in an error state, as --force-units; a charm for other series, as --force-series; and one that needs what bijou does not have."`
+	ForceUnits  bool     `help:"Also units in an error state, at once, which stay in it."`
+	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines, or their architecture."`
 	Retry       bool     `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
 	Base        string   `placeholder:"BASE" help:"The base of its machines (ubuntu@24.04), which they keep: another one is refused."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options, as deploy takes it, or an option, to be set with it; may be repeated, a later one wins."`
@@ -118,7 +119,7 @@ type upgrade struct {
 }
 
 // isForced reports whether units in error go over, too.
-func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.Retry }
+func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.ForceUnits || u.cmd.Retry }
 
 type upgradeTarget struct {
 	url    charm.URL
@@ -203,9 +204,10 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		}
 	}
 
+	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries)
 	spec := state.UpgradeSpec{
 		Charm: u.target.url, Origin: u.target.origin,
-		Switch: u.cmd.Switch != "", Force: u.isForced(), Needs: u.cmd.Force, Series: u.cmd.ForceSeries,
+		Switch: u.cmd.Switch != "", Force: u.isForced(), Needs: lifted.Missing, Series: lifted.Series,
 	}
 
 	for _, b := range u.skipped {
@@ -401,7 +403,7 @@ func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
 
 // lookupSeries returns "" for any.
 func (u *upgrade) lookupSeries() string {
-	if u.cmd.ForceSeries || u.service.ForceSeries {
+	if liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series || u.service.ForceSeries {
 		return ""
 	}
 	return u.service.Series

@@ -1,0 +1,125 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type modelDefaultsCmd struct {
+	Words  []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: show it only. None: show all."`
+	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Cloud  string   `hidden:"" help:"As it is: the defaults are this host's."`
+	Region string   `hidden:"" help:"As it is: the defaults are this host's."`
+	resetFlags
+}
+
+// modelDefault is one, by Juju's names.
+type modelDefault struct {
+	Default string `yaml:"default" json:"default"`
+	Host    string `yaml:"controller,omitempty" json:"controller,omitempty"`
+}
+
+// Run shows or changes the values that bootstrap begins with, all or none.
+func (c modelDefaultsCmd) Run(o *operator) error {
+	if c.Cloud+c.Region != "" {
+		o.note("bijou has no clouds: the defaults are those of all environments that this host makes")
+	}
+
+	defaults, err := o.home.Defaults()
+	if err != nil {
+		return err
+	}
+	if c.asks(c.Words) {
+		return c.show(o, defaults)
+	}
+
+	changed, err := c.change(defaults)
+	if err != nil {
+		return fmt.Errorf("cannot set defaults: %w", err)
+	}
+	if err := o.home.SetDefaults(changed); err != nil {
+		return fmt.Errorf("cannot set defaults: %w", err)
+	}
+
+	o.note("environments that are made from now on begin with %s", describeDefaults(changed))
+	return nil
+}
+
+func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
+	pairs, err := parsePairs(c.Words)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range c.Reset {
+		pairs[key] = ""
+	}
+
+	changed := map[string]string{}
+	maps.Copy(changed, defaults)
+	for key, value := range pairs {
+		key = nativeSetting(key)
+		if err := state.CheckDefault(key, value); err != nil {
+			return nil, err
+		}
+
+		changed[key] = value
+		if value == "" {
+			delete(changed, key)
+		}
+	}
+
+	return changed, nil
+}
+
+// nativeSetting takes Juju's name of a setting, too.
+func nativeSetting(key string) string {
+	if key == modelStatusInterval {
+		return state.StatusInterval
+	}
+	return key
+}
+
+func describeDefaults(defaults map[string]string) string {
+	if len(defaults) == 0 {
+		return "no defaults of this host's"
+	}
+
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		pairs = append(pairs, key+"="+defaults[key])
+	}
+	return strings.Join(pairs, " ")
+}
+
+func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
+	all := map[string]modelDefault{}
+	for _, s := range state.EnvironmentSettings() {
+		if state.CheckDefault(s.Key, "") == nil {
+			all[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
+		}
+	}
+	for key, value := range defaults { // a newer binary's are there, too
+		all[key] = modelDefault{Default: all[key].Default, Host: value}
+	}
+
+	if len(c.Words) == 1 {
+		key := nativeSetting(c.Words[0])
+		one, ok := all[key]
+		if !ok {
+			return fmt.Errorf("unknown environment setting %q: there are %s",
+				c.Words[0], strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+		}
+		all = map[string]modelDefault{key: one}
+	}
+
+	table := console.NewTable("ATTRIBUTE", "DEFAULT", "THIS HOST")
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		table.Add("", key, all[key].Default, all[key].Host)
+	}
+	return o.printTable(c.Format, all, table)
+}

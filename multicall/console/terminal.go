@@ -5,6 +5,7 @@
 package console
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -37,6 +38,18 @@ func Process() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.St
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Confirm asks a question on Err, and reads the answer in In; anything but yes is false.
+func Confirm(s Streams, question string) bool {
+	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
+	answer, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil {
+		return false
+	}
+
+	word := strings.ToLower(strings.TrimSpace(answer))
+	return word == "y" || word == "yes"
 }
 
 // CanRedraw reports whether what is written there can be redrawn in place: it is a

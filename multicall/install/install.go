@@ -3,7 +3,6 @@
 package install
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"bijou/multicall/applet"
@@ -103,12 +101,9 @@ func confirmDir(s console.Streams, question, dir string) error {
 			"--yes does not ask; --dir DIR is about another folder")
 	}
 
-	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
-	answer, err := bufio.NewReader(s.In).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errors.Join(errors.New("nothing was done"), err)
+	if !console.Confirm(s, question) {
+		return errors.New("nothing was done")
 	}
-
 	return nil
 }
 

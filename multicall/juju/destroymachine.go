@@ -10,12 +10,17 @@ type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
 	Force    bool     `help:"Take units that are on it along, whatever they do."`
 	removalFlags
+	promptFlags
 }
 
 // Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"machine", "goes, once its agent has ended and its instance is stopped", (*state.Tx).DestroyMachine, nil, false}
+		k := removalKind{
+			name:    "machine",
+			outcome: "goes, once its agent has ended and its instance is stopped",
+			check:   (*state.Tx).DestroyMachine,
+		}
 		if c.Force {
 			k.check = func(tx *state.Tx, id string) error {
 				if id == "0" {
@@ -27,6 +32,6 @@ func (c destroyMachineCmd) Run(o *operator) error {
 			k.remove = func(ctx context.Context, id string) error { return s.DestroyMachine(ctx, id, true) }
 		}
 
-		return c.removeAll(o, s, k, c.Machines)
+		return c.removeAll(o, s, c.asking(o, k), c.Machines)
 	})
 }

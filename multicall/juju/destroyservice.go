@@ -2,6 +2,7 @@ package juju
 
 import (
 	"context"
+	"slices"
 
 	"bijou/state"
 )
@@ -17,7 +18,13 @@ type destroyServiceCmd struct {
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
-		k := removalKind{"service", "goes with its relations and units, once these have run their stop hooks", exists, s.DestroyService, true}
+		k := removalKind{
+			name:        "service",
+			outcome:     "goes with its relations and units, once these have run their stop hooks",
+			check:       exists,
+			remove:      s.DestroyService,
+			awaitsHooks: true,
+		}
 		if c.Force {
 			k.outcome = "is gone, with its relations and units"
 			k.remove = s.ForceDestroyService
@@ -30,6 +37,16 @@ func (c destroyServiceCmd) Run(o *operator) error {
 					return err
 				}
 				return remove(ctx, name)
+			}
+		}
+
+		units, err := state.Read(o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
+		if err != nil {
+			return err
+		}
+		for _, u := range units {
+			if slices.Contains(c.Services, u.Service) {
+				k.alongside = append(k.alongside, u.Name)
 			}
 		}
 

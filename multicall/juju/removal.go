@@ -16,14 +16,18 @@ import (
 type removalFlags struct {
 	DryRun bool   `help:"Only say what would be done."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+}
 
-	NoPrompt bool `hidden:"" help:"As it is: it never asks."`
+// promptFlags are those of the commands that ask on a terminal, as Juju 3 does.
+type promptFlags struct {
+	NoPrompt bool `aliases:"yes" short:"y" help:"Do not ask; only a terminal is asked."`
 }
 
 // unitRemovalFlags are those of the commands that units leave by.
 type unitRemovalFlags struct {
 	DestroyStorage bool `help:"Remove their storage, too, with all that it holds; without it that stays, detached."`
 	removalFlags
+	promptFlags
 }
 
 type removalKind struct {
@@ -35,6 +39,34 @@ type removalKind struct {
 	remove func(ctx context.Context, name string) error
 	// awaitsHooks: units run their hooks before one is gone.
 	awaitsHooks bool
+	// asks: a terminal is asked first, shown which units go alongside, and these lines.
+	asks      bool
+	alongside []string
+	details   []string
+}
+
+// asking has a terminal asked, unless the flags say otherwise.
+func (p promptFlags) asking(o *operator, k removalKind) removalKind {
+	k.asks = !p.NoPrompt && console.IsTerminal(o.streams.In) && console.IsTerminal(o.streams.Err)
+	return k
+}
+
+// confirm asks if what is refused by nobody is to be done.
+func (k removalKind) confirm(o *operator, names []string) error {
+	for _, name := range names {
+		o.note("%s %s %s", k.name, name, k.outcome)
+	}
+	if len(k.alongside) > 0 {
+		o.note("  its units: %s", strings.Join(k.alongside, ", "))
+	}
+	for _, line := range k.details {
+		o.note("  %s", line)
+	}
+
+	if !console.Confirm(o.streams, "Go on") {
+		return console.Hint(errors.New("nothing was removed"), "--no-prompt does not ask")
+	}
+	return nil
 }
 
 // removeAll checks all names before it removes any.
@@ -52,13 +84,22 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	}
 
 	var err error
-	if r.DryRun || k.remove != nil {
+	asks := k.asks && !r.DryRun
+	if r.DryRun || k.remove != nil || asks {
 		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
 	} else {
 		err = s.Update(o.ctx, check)
 	}
 	if err != nil {
 		return console.Hint(err, "nothing was changed")
+	}
+
+	if asks {
+		if err := k.confirm(o, names); err != nil {
+			return err
+		}
+		k.asks = false
+		return r.removeAll(o, s, k, names)
 	}
 
 	for i, name := range names {
@@ -105,23 +146,33 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	if err != nil {
 		return err
 	}
-	if err := r.removeAll(o, s, k, names); err != nil {
+
+	k = r.asking(o, k)
+	k.details = append(k.details, r.describeStorage(all, names)...)
+	if err := r.removeAll(o, s, k, names); err != nil || k.asks {
 		return err
 	}
 
+	for _, line := range k.details {
+		o.note("%s", line)
+	}
+	return nil
+}
+
+func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (lines []string) {
 	for _, one := range all {
 		service, _, _ := strings.Cut(one.Unit, "/")
 		switch {
 		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
 		case r.DestroyStorage:
-			o.note("storage %s goes with it, and all that it holds", one.ID)
+			lines = append(lines, fmt.Sprintf("storage %s goes with it, and all that it holds", one.ID))
 		default:
-			o.note("storage %s stays on machine %s with what it holds; juju remove-storage %s removes it",
-				one.ID, one.Machine, one.ID)
+			lines = append(lines, fmt.Sprintf(
+				"storage %s stays on machine %s with what it holds; juju remove-storage %[1]s removes it", one.ID, one.Machine))
 		}
 	}
 
-	return nil
+	return lines
 }
 
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {

@@ -12,7 +12,7 @@ type removeStorageCmd struct {
 func (c removeStorageCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		remove := func(tx *state.Tx, id string) error { return tx.RemoveStorage(id, c.Force) }
-		return c.removeAll(o, s, removalKind{"storage", "goes, with all that it holds", remove, nil, false},
+		return c.removeAll(o, s, removalKind{name: "storage", outcome: "goes, with all that it holds", check: remove},
 			c.Storage)
 	})
 }

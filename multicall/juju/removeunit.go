@@ -20,16 +20,22 @@ type removeUnitCmd struct {
 // Run makes the units dying, all or none.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		k := removalKind{"unit", "leaves its relations, runs its stop hook, and goes", c.destroyUnit, nil, true}
+		k := removalKind{
+			name:        "unit",
+			outcome:     "leaves its relations, runs its stop hook, and goes",
+			check:       c.destroyUnit,
+			awaitsHooks: true,
+		}
 		if c.Force {
-			k = removalKind{"unit", "is gone", checkUnitRemovable, func(ctx context.Context, name string) error {
+			remove := func(ctx context.Context, name string) error {
 				if c.DestroyStorage {
 					if err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveUnitStorage(name) }); err != nil {
 						return err
 					}
 				}
 				return s.ForceRemoveUnit(ctx, name)
-			}, false}
+			}
+			k = removalKind{name: "unit", outcome: "is gone", check: checkUnitRemovable, remove: remove}
 		}
 
 		units, err := state.Read(o.ctx, s, c.chooseUnits)

@@ -77,6 +77,10 @@ type Failure struct {
 
 	// Interrupted: an operator has ended it, so that it is not retried by itself.
 	Interrupted bool `json:"interrupted,omitempty"`
+
+	// ClientID is that of the last attempt, by which processes that it has left running are found; empty
+	// where an older binary has recorded it.
+	ClientID string `json:"client-id,omitempty"`
 }
 
 // Identity tells one failure from the next.

@@ -295,7 +295,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		}
 
 		rs.State, rs.Failure = state.RelationError, newFailure(rs.Failure, h, r, retry, now())
-		rs.Failure.Interrupted = interrupted
+		rs.Failure.Interrupted, rs.Failure.ClientID = interrupted, op.ClientID
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 
@@ -308,6 +308,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
 		w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
 		w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
+		w.Failure.ClientID = op.ClientID
 		switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
 		case hook.ConfigChanged:
 			w.ConfigVersion = op.Version

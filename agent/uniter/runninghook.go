@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"bijou/agent/hook"
@@ -66,8 +67,35 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	if s.From == decide.FromCrash {
 		u.logUnrecordedEnd(*snap.Uniter.Op)
 	}
+	u.logLeftOver(s, snap)
 	u.spawn(ctx, r)
 	return nil
+}
+
+// logLeftOver names what a hook that is run again finds running of its last attempt. It is not ended: a
+// process in a session of its own may be a daemon that the charm means to keep.
+func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
+	left := hookexec.LeftOver(previousClient(s, snap))
+	if len(left) > 0 {
+		u.output.Write("WARNING", s.Hook.Name, fmt.Sprintf("hook %q runs again beside what its last attempt has left running: %s",
+			s.Hook.Name, strings.Join(left, ", ")))
+	}
+}
+
+// previousClient returns the client id of the attempt before; "" if there was none.
+func previousClient(s decide.RunHook, snap decide.Snapshot) string {
+	f := snap.Uniter.Workflow.Failure
+	if s.Hook.Relation != state.NoRelation {
+		f = snap.Uniter.Relations[s.Hook.Relation].Failure
+	}
+
+	switch {
+	case s.From == decide.FromCrash:
+		return snap.Uniter.Op.ClientID
+	case s.From == decide.FromFailure && f != nil:
+		return f.ClientID
+	}
+	return ""
 }
 
 // checkSocket makes the socket again that somebody who clears temporary folders has removed. If

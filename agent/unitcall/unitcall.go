@@ -52,8 +52,6 @@ const (
 	callTimeout = 30 * time.Second
 	// awayTimeout is how long an agent may be away, as while another binary takes its place.
 	awayTimeout = time.Minute
-	// cancelTimeout bounds the end of a command whose caller was told to end.
-	cancelTimeout = 5 * time.Second
 )
 
 // CheckHook returns ErrInHook if the hook of that context id still runs, whose agent serves the socket:
@@ -78,7 +76,8 @@ func isGone(err error) bool {
 }
 
 // Run has the unit run the command, and waits for its end. It returns ErrNotFound and ErrAmbiguous
-// for units, and ctx's error after it has ended the command because ctx was done.
+// for units. When ctx is done it returns an error without waiting: as on Juju the command goes on, since it may
+// be what has ended its own caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -96,15 +95,7 @@ func Run(ctx context.Context, r Request) (End, error) {
 		return End{}, fmt.Errorf("cannot run on unit %q: %w", a.unit, err)
 	}
 
-	end, err := await(ctx, a, box.Value(wire.KeyID))
-	if ctx.Err() == nil {
-		return end, err
-	}
-
-	cancelling, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
-	defer stop()
-	_, err = call(cancelling, a.socket, wire.CommandCancel, wire.KeyID, box.Value(wire.KeyID))
-	return End{}, errors.Join(ctx.Err(), err)
+	return await(ctx, a, box.Value(wire.KeyID))
 }
 
 // unitAgent is a unit's agent that has answered.
@@ -177,7 +168,8 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 		}
 	}
 
-	return End{}, ctx.Err()
+	return End{}, fmt.Errorf("no longer waiting for command %s of unit %q, which goes on: juju cancel-action %[1]s ends it",
+		id, a.unit)
 }
 
 func decodeEnd(box amp.Box) (End, error) {

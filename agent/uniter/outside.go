@@ -93,20 +93,6 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 	return end, false, nil
 }
 
-// Cancel implements [server.Outside].
-func (o outside) Cancel(ctx context.Context, id int) error {
-	err := o.Update(ctx, func(tx *state.Tx) error {
-		if _, err := o.readCommand(tx.View, id); err != nil {
-			return err
-		}
-		return tx.CancelAction(id, now())
-	})
-	if errors.Is(err, state.ErrInUse) { // it has ended
-		return nil
-	}
-	return err
-}
-
 // readCommand refuses what is not the unit's.
 func (o outside) readCommand(v *state.View, id int) (state.Action, error) {
 	a, err := v.Action(id)

@@ -18,8 +18,6 @@ type Outside interface {
 	Enqueue(ctx context.Context, c Command) (id int, err error)
 	// Await returns how the unit's command has ended; ok is false if it has not when ctx is done.
 	Await(ctx context.Context, id int) (end CommandEnd, ok bool, err error)
-	// Cancel ends the unit's command. One that has ended is no error.
-	Cancel(ctx context.Context, id int) error
 }
 
 // Identity says which unit of which environment it is.
@@ -49,7 +47,7 @@ const awaitTimeout = 5 * time.Second
 
 func isFromOutside(command string) bool {
 	switch command {
-	case wire.CommandIdentify, wire.CommandExec, wire.CommandAwait, wire.CommandCancel:
+	case wire.CommandIdentify, wire.CommandExec, wire.CommandAwait:
 		return true
 	}
 	return false
@@ -85,9 +83,6 @@ func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box)
 	id, err := strconv.Atoi(box.Value(wire.KeyID))
 	if err != nil {
 		return nil, &refusal{codeBadRequest, command + " needs the id of a command"}
-	}
-	if command == wire.CommandCancel {
-		return []pair{{wire.KeyID, strconv.Itoa(id)}}, refusalOf(s.outside.Cancel(ctx, id))
 	}
 
 	end, ok, err := s.outside.Await(ctx, id)

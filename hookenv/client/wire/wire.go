@@ -40,12 +40,10 @@ const (
 // a relation, KeyRelation, KeyRemoteUnit, KeyRemoteService and KeyForce (not empty: the remote unit may
 // be no member); its answer has KeyID. CommandAwait takes KeyID: its answer has KeyExit, KeyStderr,
 // KeyStdout, KeyDropped and KeyProblem once the command has ended, and none of them while it has not.
-// CommandCancel takes KeyID.
 const (
 	CommandIdentify = "identify"
 	CommandExec     = "exec"
 	CommandAwait    = "await"
-	CommandCancel   = "cancel"
 
 	KeyUnit          = "unit_name"
 	KeyEnvironment   = "environment"

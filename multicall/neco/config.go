@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bijou/multicall/console"
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/keys"
@@ -73,10 +74,32 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 		return err
 	}
 
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "minisign-public-key"}, key) && changesSetting(before, key, value) {
+	if value != nil {
+		if err := checkOneSource(before, key); err != nil {
+			return err
+		}
+	}
+
+	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "release-folder", "minisign-public-key"}, key) && changesSetting(before, key, value) {
 		tx.Remove(keys.Release, keys.Published, keys.CheckFailure)
 	}
 	return tx.PutOrRemove(keys.Config(key), value, value != nil)
+}
+
+// checkOneSource refuses a second place of releases. A version that knows only one of the two would
+// take releases from there.
+func checkOneSource(before record.Config, key string) error {
+	for _, pair := range [][3]string{
+		{"release-folder", "github-repository", before.GitHubRepository},
+		{"github-repository", "release-folder", before.ReleaseFolder},
+	} {
+		if other := pair[1]; key == pair[0] && pair[2] != "" {
+			err := fmt.Errorf("cannot set %s: releases come from one place, and %s is set", key, other)
+			return console.Hint(err, "neco config unset "+other)
+		}
+	}
+
+	return nil
 }
 
 // changesSetting takes nil for the default.
@@ -86,6 +109,7 @@ func changesSetting(before record.Config, key string, value *string) bool {
 		"tag-prefix":          before.TagPrefix,
 		"github-repository":   before.GitHubRepository,
 		"github-url":          before.GitHubURL,
+		"release-folder":      before.ReleaseFolder,
 		"minisign-public-key": before.MinisignKey,
 	}
 

@@ -98,9 +98,15 @@ func (o *operator) loadSnapshot() (decide.Snapshot, error) {
 func newSource(c record.Config) (*release.Source, error) {
 	source, err := release.NewSource(c)
 	if errors.Is(err, release.ErrNoRepository) {
-		err = console.Hint(err, "neco config set github-repository OWNER/NAME")
+		err = hintSource(err)
 	}
 	return source, err
+}
+
+// hintSource says how to configure where releases are.
+func hintSource(err error) error {
+	return console.Hint(err, "neco config set github-repository OWNER/NAME",
+		"of releases in a folder: neco config set release-folder https://HOST/PATH, or /PATH")
 }
 
 // update writes the audit record in the same transaction as f's changes.

@@ -73,7 +73,7 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 
 func artifactName(a *release.Artifact) string {
 	if files := a.Files(); len(files) > 0 {
-		return files[0].URL
+		return files[0].String()
 	}
 	if a == nil {
 		return ""

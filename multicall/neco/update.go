@@ -55,9 +55,8 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	switch {
 	case err != nil:
 		return err
-	case config.GitHubRepository == "":
-		return console.Hint(errors.New("it is not configured where releases are"),
-			"neco config set github-repository OWNER/NAME")
+	case !config.HasSource():
+		return hintSource(errors.New("it is not configured where releases are"))
 	case config.Env == record.EnvNone:
 		return console.Hint(errors.New("the environment is none: releases are not looked for"),
 			"neco config set env production")

@@ -14,17 +14,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
-	"time"
 
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/daemon"
 	"bijou/multicall/neco"
-	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/state/metrics"
 	"bijou/updater"
-	"bijou/updater/activity"
 	"bijou/updater/host"
 	"bijou/updater/leader"
 	"bijou/updater/record"
@@ -207,7 +204,7 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 			return err
 		}
 		defer source.Close()
-		if err := awaitSource(ctx, source); err != nil {
+		if _, err := source.Await(ctx, r.Version); err != nil {
 			return err
 		}
 
@@ -223,38 +220,13 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 		if err := host.RemoveOtherReleases(wanted.Dir, r.Version); err != nil {
 			return err
 		}
-		file, err := source.Fetch(ctx, wanted)
+		file, err := source.FetchPackage(ctx, wanted)
 		if err != nil {
 			return err
 		}
 
 		return server.InstallRelease(ctx,
 			host.Package{Form: form, File: file, Version: r.Version, Sums: r.Sums}, binary)
-	}
-}
-
-// The tries to reach the source of releases, whose faults and rate limits pass.
-const (
-	maxSourceTries = 8
-	maxSourceDelay = time.Minute // at most, unless the source says otherwise
-)
-
-func awaitSource(ctx context.Context, source *release.Source) error {
-	doing := activity.Begin(ctx, "asks where releases are")
-	defer doing.End()
-
-	for n := 1; ; n++ {
-		_, err := source.Releases(ctx)
-		if err == nil || n == maxSourceTries {
-			return err
-		}
-
-		delay := release.Delay(err, n, maxSourceDelay, time.Now())
-		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
-		doing.Say("asks where releases are, again and again: %v", err)
-		if err := backoff.Sleep(ctx, delay); err != nil {
-			return err
-		}
 	}
 }
 

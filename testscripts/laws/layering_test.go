@@ -271,7 +271,7 @@ func compositionRoot() map[string][]string {
 			"bijou/multicall/author", "bijou/multicall/author/proof", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"},
 		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process"},
 		"bijou/multicall/daemon": {"bijou/agent/pulse", "bijou/provision/local/process"},
-		"bijou/multicall/necodaemon": {"bijou/multicall/neco", "bijou/updater", "bijou/updater/activity", "bijou/updater/host", "bijou/updater/leader",
+		"bijou/multicall/necodaemon": {"bijou/multicall/neco", "bijou/updater", "bijou/updater/host", "bijou/updater/leader",
 			"bijou/updater/record", "bijou/updater/release", "bijou/updater/worker"},
 		"bijou/multicall/providers": {"bijou/agent", "bijou/multicall/juju", "bijou/provision/local", "bijou/provision/local/process",
 			"bijou/provision/nspawn", "bijou/provision/plugin", "bijou/provision/provider", "bijou/provision/ssh"},

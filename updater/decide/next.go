@@ -230,7 +230,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 // made. Where no source of releases is configured there are none to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	switch p, r := s.Published, s.Current; {
-	case s.Config.GitHubRepository == "":
+	case !s.Config.HasSource():
 		return d, ""
 	case s.Replaced() != "":
 		return d, s.Replaced()

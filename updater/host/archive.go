@@ -32,7 +32,7 @@ func unpackBeside(ctx context.Context, archive string, f release.File) error {
 
 	draft := into + ".draft"
 	if err := unpackAs(ctx, archive, draft, into); err != nil {
-		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f.URL, err), os.RemoveAll(draft))
+		return errors.Join(fmt.Errorf("cannot unpack %s: %w", f, err), os.RemoveAll(draft))
 	}
 
 	return osutil.SyncDir(releasesDir(f))

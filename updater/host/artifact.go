@@ -66,16 +66,31 @@ func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "do
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
-		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f.URL, f.SHA256)
+		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f, f.SHA256)
 	}
 
 	path = h.downloadPath(f.SHA256)
+	if f.Name != "" {
+		return path, h.downloadOfRelease(ctx, f, path)
+	}
+
 	return path, release.Download{
 		Client: h.downloadClient.Load(),
 		URL:    f.URL,
 		Path:   path,
 		SHA256: [sha256.Size]byte(raw),
 	}.Get(ctx)
+}
+
+// downloadOfRelease gets a file from where the release itself is.
+func (h *Host) downloadOfRelease(ctx context.Context, f release.File, path string) error {
+	source, err := release.NewSource(*h.config.Load())
+	if err != nil {
+		return fmt.Errorf("cannot download %s: %w", f, err)
+	}
+	defer source.Close()
+
+	return source.FetchFile(ctx, f, path)
 }
 
 func (h *Host) removeDownloads(files []release.File) {

@@ -41,7 +41,8 @@ type Host struct {
 
 	commandTimeout atomic.Int64                // of a component's command, as the configuration says
 	downloadClient atomic.Pointer[http.Client] // as the configuration says
-	directClient   *http.Client                // never through a proxy
+	config         atomic.Pointer[record.Config]
+	directClient   *http.Client // never through a proxy
 }
 
 // New creates the server's folder.
@@ -81,5 +82,6 @@ func (h *Host) Configure(c record.Config) error {
 	}
 
 	h.downloadClient.Store(client)
+	h.config.Store(&c)
 	return nil
 }

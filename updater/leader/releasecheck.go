@@ -50,10 +50,10 @@ type releaseChecker struct {
 
 // query has all that a check depends on. When it changes, the next check is due at once.
 type query struct {
-	env, prefix, repository, url, token, proxy, key string
-	trigger                                         string // changes when an operator asks for a check
-	wanted                                          string // the version that servers would take next
-	wantedKnown                                     bool   // its digests are known
+	env, prefix, repository, url, token, folder, proxy, key string
+	trigger                                                 string // changes when an operator asks for a check
+	wanted                                                  string // the version that servers would take next
+	wantedKnown                                             bool   // its digests are known
 }
 
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
@@ -61,7 +61,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	if err != nil {
 		return time.Time{}, err
 	}
-	if config.GitHubRepository == "" || config.Env == record.EnvNone && q.wanted == "" {
+	if !config.HasSource() || config.Env == record.EnvNone && q.wanted == "" {
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
@@ -87,7 +87,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
-		if config, err = updater.LoadConfig(v); err != nil || config.GitHubRepository == "" {
+		if config, err = updater.LoadConfig(v); err != nil || !config.HasSource() {
 			return err
 		}
 		s, err := decide.Load(v, c.Version)
@@ -112,6 +112,7 @@ func newQuery(c record.Config) query {
 		repository: c.GitHubRepository,
 		url:        c.GitHubURL,
 		token:      c.GitHubToken,
+		folder:     c.ReleaseFolder,
 		proxy:      c.Proxy,
 		key:        c.MinisignKey,
 	}

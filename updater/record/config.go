@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Setting is one key of the configuration.
@@ -24,7 +26,10 @@ type Setting struct {
 	check func(value string) (string, error)
 }
 
-const windowKey = "update-window"
+const (
+	windowKey = "update-window"
+	folderKey = "release-folder"
+)
 
 // Settings lists the schema, sorted by key.
 func Settings() []Setting {
@@ -41,6 +46,7 @@ func Settings() []Setting {
 		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: urlWithScheme("http", "https")},
 		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: urlWithScheme("http", "https")},
 		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: urlWithScheme("http", "https", "socks5")},
+		{Key: folderKey, Help: "folder with releases, in the place of GitHub: https://HOST/PATH, or /PATH on each boot server", check: checkFolder},
 		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
 		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: durationAtLeast(time.Second)},
 		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: checkTagPrefix},
@@ -101,6 +107,7 @@ type Config struct {
 	GitHubRepository string
 	GitHubURL        string
 	GitHubToken      string
+	ReleaseFolder    string // the URL or the path of a folder, in place of the repository
 	Proxy            string
 	MinisignKey      string
 	NotifySlack      string
@@ -138,9 +145,14 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	c.WindowFault = faults[windowKey]
 	for _, key := range slices.Sorted(maps.Keys(faults)) {
 		c.Faults = append(c.Faults, key+": "+faults[key])
-		if slices.Contains([]string{"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", "tag-prefix"}, key) {
+		if slices.Contains([]string{"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", folderKey, "tag-prefix"}, key) {
 			c.Env, c.SourceFault = EnvNone, key+" cannot be read: "+faults[key]
 		}
+	}
+
+	// A version that does not know the folder may have set the repository.
+	if c.ReleaseFolder != "" && c.GitHubRepository != "" && c.SourceFault == "" {
+		c.Env, c.SourceFault = EnvNone, folderKey+" and github-repository are both set"
 	}
 
 	return c
@@ -165,7 +177,8 @@ func newConfig(value map[string]string) (c Config) {
 	c = Config{
 		Cluster: value["cluster"], Env: value["env"], TagPrefix: value["tag-prefix"],
 		GitHubRepository: value["github-repository"], GitHubURL: value["github-url"], GitHubToken: value["github-token"],
-		Proxy: value["proxy"], MinisignKey: value["minisign-public-key"],
+		ReleaseFolder: value[folderKey],
+		Proxy:         value["proxy"], MinisignKey: value["minisign-public-key"],
 		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
 		Heartbeat: value["notify.heartbeat"], Repair: value["repair"],
 	}
@@ -179,6 +192,9 @@ func newConfig(value map[string]string) (c Config) {
 	}
 	return c
 }
+
+// HasSource reports whether the configuration says where releases come from.
+func (c Config) HasSource() bool { return c.GitHubRepository != "" || c.ReleaseFolder != "" }
 
 // The environments of a data centre.
 const (
@@ -252,6 +268,26 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 		}
 		return value, nil
 	}
+}
+
+// checkFolder accepts the URL of a folder, or its path on the host, also as a file URL.
+func checkFolder(value string) (string, error) {
+	if path := strings.TrimPrefix(value, "file://"); strings.HasPrefix(path, "/") {
+		if strings.ContainsFunc(path, unicode.IsControl) {
+			return "", errors.New("a path has no control characters")
+		}
+		return filepath.Clean(path), nil
+	}
+
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", errors.New("a folder is https://HOST/PATH, http://HOST/PATH or an absolute path")
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("the URL of a folder has no ? and no #")
+	}
+
+	return value, nil
 }
 
 func checkTagPrefix(value string) (string, error) {

@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("the default of %s: %q, %v", s.Key, stored, err)
 		}
 	}
-	want := strings.Fields(`cluster env tag-prefix check-update-interval worker-timeout github-repository github-url github-token proxy
+	want := strings.Fields(`cluster env tag-prefix check-update-interval worker-timeout github-repository github-url github-token release-folder proxy
 		max-check-age minisign-public-key notify.heartbeat notify.slack notify.webhook repair survey-interval update-window`)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -54,6 +54,14 @@ func TestCheck(t *testing.T) {
 		{"worker-timeout", "-1h", "", "at least 1m0s"},
 		{"github-repository", "cybozu-go/neco", "cybozu-go/neco", ""},
 		{"github-repository", "neco", "", "OWNER/NAME"},
+		{"release-folder", "https://releases.example.com/boot", "https://releases.example.com/boot", ""},
+		{"release-folder", "http://user:word@10.0.0.1:8080/", "http://user:word@10.0.0.1:8080/", ""},
+		{"release-folder", "/srv/releases/", "/srv/releases", ""},
+		{"release-folder", "file:///srv/releases", "/srv/releases", ""},
+		{"release-folder", "releases", "", "an absolute path"},
+		{"release-folder", "file://host/srv", "", "an absolute path"},
+		{"release-folder", "ftp://host/srv", "", "an absolute path"},
+		{"release-folder", "https://host/a?token=x", "", "no ?"},
 		{"github-url", "https://github.example.com/api/v3/", "https://github.example.com/api/v3/", ""},
 		{"github-url", "github.example.com", "", "begins with http:// or https://"},
 		{"github-token", "ghp x", "", `cannot set github-token to "(secret)": it holds a blank`},

@@ -152,7 +152,7 @@ func checkImage(image string) error {
 }
 
 func checkFile(f File) error {
-	if f.ByArch != nil && f.URL+f.SHA256 != "" {
+	if f.ByArch != nil && f.URL+f.Name+f.SHA256 != "" {
 		return errors.New("an artifact has url and sha256, or by-arch")
 	}
 
@@ -161,18 +161,38 @@ func checkFile(f File) error {
 			return fmt.Errorf("for %s: %w", arch, err)
 		}
 		if one.To != "" || one.ByArch != nil {
-			return fmt.Errorf("for %s: there are only url and sha256", arch)
+			return fmt.Errorf("for %s: there are only url or file, and sha256", arch)
 		}
 	}
 
 	if len(f.ByArch) > 0 {
 		return nil
 	}
+	if f.Name != "" {
+		return checkReleaseFile(f)
+	}
 	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
 		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
 	}
 
 	return checkSum(f.URL, f.SHA256)
+}
+
+// checkReleaseFile accepts what can be a file of a release beside those that each release has.
+func checkReleaseFile(f File) error {
+	if f.URL != "" {
+		return fmt.Errorf("a file is one of url and file; here are both, %q and %q", f.URL, f.Name)
+	}
+	if !isPlainName(f.Name) || isReserved(f.Name) {
+		return fmt.Errorf("cannot take %q for the name of a file of the release", f.Name)
+	}
+
+	return checkSum(f.Name, f.SHA256)
+}
+
+// isReserved reports whether the name is of a file that a release has in any case.
+func isReserved(name string) bool {
+	return slices.Contains([]string{SumsFile, SignatureFile, ManifestFile, IndexFile}, name)
 }
 
 func checkSum(of, sum string) error {

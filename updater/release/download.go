@@ -54,19 +54,20 @@ func (d Download) Get(ctx context.Context) error {
 }
 
 func (d Download) retryUntilDone(ctx context.Context) error {
-	if sum, _, err := osutil.DigestFile(d.Path); err == nil && sum == d.wantedSum() {
+	if d.isThere() {
 		return osutil.SyncDir(filepath.Dir(d.Path)) // who has put it there may have been killed before that
 	}
 	gap, resumed := minRetryDelay, d.partialSize() > 0
+	most := d.partialSize() // that ever was there: a file that ends early comes again and again
 
 	for n := 1; ; n++ {
-		before := d.partialSize()
 		err := d.tryOnce(ctx)
 		if err == nil {
 			if err = d.verifyAndRename(); err == nil || !resumed {
 				return err
 			}
 			resumed = false // what lay there may be of another file: once more, all of it
+			most = 0
 			continue
 		}
 
@@ -74,7 +75,8 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 			return err
 		}
 
-		if d.partialSize() > before {
+		if size := d.partialSize(); size > most {
+			most = size
 			n, gap = 0, resumeDelay
 		}
 		if n >= maxTries {
@@ -85,6 +87,12 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 		}
 		gap = max(2*gap, minRetryDelay)
 	}
+}
+
+// isThere reports whether the file stands at its path.
+func (d Download) isThere() bool {
+	sum, _, err := osutil.DigestFile(d.Path)
+	return err == nil && sum == d.wantedSum()
 }
 
 func (d Download) partialSize() int64 {
@@ -138,7 +146,13 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	if from > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 	}
-	return d.Client.Do(req)
+
+	resp, err := d.Client.Do(req)
+	if err != nil {
+		return nil, SourceError{Kind: Unreachable, Err: err}
+	}
+
+	return resp, nil
 }
 
 // checkResponse returns the offset at which the body begins, or why it is not the file's.
@@ -152,13 +166,16 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"),
 			os.Remove(d.Path+partialSuffix))
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
-		return 0, fmt.Errorf("the server answers %s", resp.Status)
+		return 0, answerError(resp)
 	default:
-		return 0, permanentError{fmt.Errorf("the server answers %s", resp.Status)}
+		failed := answerError(resp)
+		failed.Err = permanentError{failed.Err}
+		return 0, failed
 	}
 
 	if all := have + resp.ContentLength; d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
-		return 0, permanentError{fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)}
+		other := fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)
+		return 0, SourceError{Kind: NoReleases, Err: permanentError{other}}
 	}
 
 	return have, nil

@@ -2,16 +2,14 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 
 	"gopkg.in/yaml.v3"
 
-	"bijou/state/backoff"
 	"bijou/state/osutil"
 	"bijou/updater/record"
 )
@@ -31,9 +29,9 @@ func (r Release) assetName(form, arch string) (string, error) {
 	return AssetName(form, v, arch), err
 }
 
-// Fetch downloads a package of a release to the folder, and returns its path. The file has
+// FetchPackage downloads a package of a release to the folder, and returns its path. The file has
 // the sum that SHA256SUMS says, which must be signed if a public key is configured.
-func (s *Source) Fetch(ctx context.Context, w Wanted) (path string, err error) {
+func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err error) {
 	r, sums, err := s.lookupRelease(ctx, w.Version)
 	if err != nil {
 		return "", err
@@ -71,22 +69,7 @@ func (s *Source) fetchAsset(
 	}
 
 	path = filepath.Join(dir, name)
-	return path, Download{
-		Client: s.http,
-		URL:    asset.URL,
-		Header: s.requestHeader(),
-		Path:   path,
-		Size:   asset.Size,
-		SHA256: sum,
-	}.Get(ctx)
-}
-
-func (s *Source) requestHeader() http.Header {
-	h := http.Header{"Accept": {"application/octet-stream"}}
-	if s.config.GitHubToken != "" {
-		h.Set("Authorization", "Bearer "+s.config.GitHubToken)
-	}
-	return h
+	return path, s.Publisher.Fetch(ctx, asset, path, sum)
 }
 
 // verifiedSums are sums whose signature was checked if a key is configured, and the
@@ -97,7 +80,7 @@ type verifiedSums struct {
 }
 
 func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
-	data, err := s.fetchSmall(ctx, r, SumsFile)
+	data, err := s.readFile(ctx, r, SumsFile)
 	if err != nil {
 		return v, err
 	}
@@ -113,7 +96,7 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 
 		key = &k
 		if _, missing := r.Find(SignatureFile); missing == nil {
-			if sig, err = s.fetchSmall(ctx, r, SignatureFile); err != nil {
+			if sig, err = s.readFile(ctx, r, SignatureFile); err != nil {
 				return v, err
 			}
 		}
@@ -128,58 +111,38 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 	return v, nil
 }
 
-// maxSmallSize bounds the files that are read into memory, in bytes.
-const maxSmallSize = 1 << 20
+// FetchFile downloads a file of a plan's own release to the path. One that is there already is not
+// asked for.
+func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
+	raw, err := hex.DecodeString(f.SHA256)
+	if err != nil || len(raw) != sha256.Size {
+		return fmt.Errorf("cannot download %s: %q is not a SHA-256 sum", f, f.SHA256)
+	}
 
-func (s *Source) fetchSmall(ctx context.Context, r Release, name string) (data []byte, err error) {
+	sum := [sha256.Size]byte(raw)
+	if (Download{Path: path, SHA256: sum}).isThere() {
+		return osutil.SyncDir(filepath.Dir(path))
+	}
+
+	r, err := s.Await(ctx, f.Release)
+	if err != nil {
+		return err
+	}
+	asset, err := r.Find(f.Name)
+	if err != nil {
+		return err
+	}
+
+	return s.Publisher.Fetch(ctx, asset, path, sum)
+}
+
+func (s *Source) readFile(ctx context.Context, r Release, name string) ([]byte, error) {
 	asset, err := r.Find(name)
 	if err != nil {
 		return nil, err
 	}
 
-	gap := minRetryDelay
-	for n := 1; ; n++ {
-		data, err = s.fetchSmallOnce(ctx, asset)
-		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries ||
-			ctx.Err() != nil {
-			break
-		}
-		if err := backoff.Sleep(ctx, gap); err != nil {
-			return nil, err
-		}
-		gap *= 2
-	}
-
-	if err != nil {
-		return data, fmt.Errorf("cannot download %s: %w", asset.URL, err)
-	}
-
-	return data, nil
-}
-
-func (s *Source) fetchSmallOnce(ctx context.Context, a Asset) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
-	defer cancel()
-	d := Download{Client: s.http, URL: a.URL, Header: s.requestHeader(), Size: a.Size}
-	resp, err := d.sendRequest(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-
-	if _, err := d.checkResponse(resp, 0); err != nil {
-		return nil, err
-	}
-
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmallSize+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
-		return nil, fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)
-	}
-
-	return data, nil
+	return s.Read(ctx, asset)
 }
 
 // PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"runtime"
+	"strings"
 
 	"bijou/updater/record"
 )
@@ -118,8 +119,8 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	}
 
 	for _, a := range r.Assets {
-		kind := map[string]string{".deb": Deb, ".gz": Tarball, ".yaml": ManifestFile}[path.Ext(a.Name)]
-		if kind == "" || kind == ManifestFile && a.Name != ManifestFile {
+		kind := kindOfAsset(a.Name)
+		if kind == "" {
 			continue
 		}
 
@@ -150,13 +151,22 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, sums verifiedSums, err error) {
-	all, err := s.Releases(ctx)
-	if err != nil {
-		return r, sums, err
+// kindOfAsset returns what of a release has a plan in it; "" if that has none, as files of components.
+func kindOfAsset(name string) string {
+	switch {
+	case name == ManifestFile:
+		return ManifestFile
+	case strings.HasPrefix(name, "neco_") && path.Ext(name) == ".deb":
+		return Deb
+	case strings.HasPrefix(name, "bijou_") && strings.HasSuffix(name, ".tar.gz"):
+		return Tarball
 	}
 
-	r, err = Lookup(version, s.config.TagPrefix, all)
+	return ""
+}
+
+func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, sums verifiedSums, err error) {
+	r, err = s.lookup(ctx, version)
 	if err != nil {
 		return r, sums, err
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,6 +50,7 @@ func ParsePackage(s string) (p Package, ok bool) {
 // Inspection says for whom a release is inspected.
 type Inspection struct {
 	Form    string    // in which this program was installed
+	Arch    string    // for which; "": this machine's
 	Running string    // the version of this program
 	Others  []Package // in which releases come to other servers, as far as that is known
 	// Known are the digests of the release that was found to be installable. Nothing is
@@ -56,6 +58,9 @@ type Inspection struct {
 	Known record.Digests
 	Dir   string // for downloads
 }
+
+// own returns in which package the release comes to this machine.
+func (i Inspection) own() Package { return Package{i.Form, cmp.Or(i.Arch, runtime.GOARCH)} }
 
 // Inspected is what was found of a release that servers can install.
 type Inspected struct {
@@ -98,7 +103,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 	}
 
 	// Files of other servers come and go.
-	sizes, err := s.checkFiles(ctx, r, found.manifest, i)
+	sizes, err := s.checkFiles(ctx, r, sums, found.manifest, i)
 	if _, refused := errors.AsType[RefusedError](err); refused {
 		return Inspected{}, RefusedError{Why: err.Error(), Sums: sums.digest}
 	}
@@ -123,7 +128,7 @@ func (s *Source) inspectPackage(
 	sums verifiedSums,
 	i Inspection,
 ) (found inspectedPackage, err error) {
-	own := Package{i.Form, runtime.GOARCH}
+	own := i.own()
 	for _, p := range append([]Package{own}, i.Others...) {
 		if err := checkPackageThere(r, sums, p); err != nil {
 			return found, err
@@ -307,7 +312,7 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 
 // arches returns the architectures of the servers, as far as they are known.
 func (i Inspection) arches() []string {
-	all := []string{runtime.GOARCH}
+	all := []string{i.own().Arch}
 	for _, p := range i.Others {
 		all = append(all, p.Arch)
 	}
@@ -315,17 +320,18 @@ func (i Inspection) arches() []string {
 	return slices.Compact(all)
 }
 
-// checkFiles refuses a plan with files that are not there. It returns how long files are, by URL, as
-// far as their servers say.
+// checkFiles refuses a plan with files that are not there. It returns how long files are, by what
+// File.String returns, as far as their servers say.
 func (s *Source) checkFiles(
 	ctx context.Context,
 	r Release,
+	sums verifiedSums,
 	m Manifest,
 	i Inspection,
 ) (sizes map[string]int64, err error) {
 	sizes = map[string]int64{}
 	for _, a := range r.Assets {
-		sizes[a.URL] = a.Size
+		sizes[a.URL] = a.Size // a plan may name them by their addresses, too
 	}
 
 	for _, arch := range i.arches() {
@@ -336,10 +342,10 @@ func (s *Source) checkFiles(
 
 		for _, c := range own.Components {
 			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
-				if _, checked := sizes[f.URL]; checked || f.URL == "" {
+				if _, checked := sizes[f.String()]; checked || f.String() == "" {
 					continue
 				}
-				sizes[f.URL], err = s.checkFileThere(ctx, f.URL)
+				sizes[f.String()], err = s.checkFileOf(ctx, r, sums, f)
 				if err != nil {
 					return nil, fmt.Errorf("component %q: %w", c.Name, err)
 				}
@@ -348,6 +354,22 @@ func (s *Source) checkFiles(
 	}
 
 	return sizes, nil
+}
+
+func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, f File) (size int64, err error) {
+	if f.Name == "" {
+		return s.checkFileThere(ctx, f.URL)
+	}
+
+	asset, err := r.Find(f.Name)
+	if err != nil {
+		return 0, RefusedError{Why: err.Error()}
+	}
+	if sum, listed := sums.Sums[f.Name]; !listed || hex.EncodeToString(sum[:]) != f.SHA256 {
+		return 0, refuse("%s does not list %q with the sum that the plan has", SumsFile, f.Name)
+	}
+
+	return asset.Size, nil
 }
 
 // findNeeds returns how many bytes the files take that each server downloads. What one server does for
@@ -359,7 +381,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	}
 
 	packages, files := map[string]int64{}, map[string][]record.NeededFile{}
-	for _, p := range append([]Package{{i.Form, runtime.GOARCH}}, i.Others...) {
+	for _, p := range append([]Package{i.own()}, i.Others...) {
 		name, err := r.assetName(p.Form, p.Arch)
 		if err != nil {
 			return nil, err
@@ -383,7 +405,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 					into = filepath.Dir(f.To)
 				}
 
-				if size := sizes[f.URL]; size > 0 {
+				if size := sizes[f.String()]; size > 0 {
 					files[arch] = append(files[arch], record.NeededFile{
 						Component: c.Name,
 						Sum:       record.ShortDigest(f.SHA256),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -86,13 +87,24 @@ func (a *Artifact) Files() (all []File) {
 	return all
 }
 
-// File is something to download.
+// File is something to download: from a URL, or of the release that the plan belongs to.
 type File struct {
 	URL    string `yaml:"url,omitempty"`
+	Name   string `yaml:"file,omitempty"` // of a file of the release
 	SHA256 string `yaml:"sha256,omitempty"`
 	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
 	// ByArch has URL and SHA256 by architecture, in Go's words; For chooses.
 	ByArch map[string]File `yaml:"by-arch,omitempty"`
+
+	Release string `yaml:"-"` // the version of the release that has the file of that name
+}
+
+// String returns where the file is, as messages and tables show it.
+func (f File) String() string {
+	if f.Name != "" {
+		return f.Name
+	}
+	return f.URL
 }
 
 // Named is a file on each server, and the sum that it is to have.
@@ -128,6 +140,52 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 	}
 
 	return m, nil
+}
+
+// eachFile calls change for all that the plan has servers download, of every architecture.
+func (m *Manifest) eachFile(change func(f *File) error) error {
+	for _, c := range m.Components {
+		var all []*File
+		if c.Artifact != nil {
+			all = append(all, c.Artifact.Archive, c.Artifact.Deb)
+		}
+		if c.Contents != nil {
+			for i := range c.Contents.OSImages {
+				all = append(all, &c.Contents.OSImages[i].Kernel, &c.Contents.OSImages[i].Initrd)
+			}
+			for i := range c.Contents.Ignitions {
+				all = append(all, &c.Contents.Ignitions[i].File)
+			}
+		}
+
+		for _, f := range all {
+			if err := f.each(change); err != nil {
+				return fmt.Errorf("component %q: %w", c.Name, err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// each calls change for the file, or for that of each architecture. No file is none.
+func (f *File) each(change func(f *File) error) error {
+	if f == nil {
+		return nil
+	}
+	if f.ByArch == nil {
+		return change(f)
+	}
+
+	for _, arch := range slices.Sorted(maps.Keys(f.ByArch)) {
+		one := f.ByArch[arch]
+		if err := change(&one); err != nil {
+			return fmt.Errorf("for %s: %w", arch, err)
+		}
+		f.ByArch[arch] = one
+	}
+
+	return nil
 }
 
 // Contents has what one server uploads to a service for all.

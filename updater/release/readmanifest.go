@@ -22,6 +22,11 @@ import (
 // updated: that of the file, but for those that must come after others. Errors begin with
 // the file's name and the line.
 func ReadManifest(file string, data []byte) (Manifest, error) {
+	return readManifest(file, data, func(*File) error { return nil })
+}
+
+// readManifest has complete called for each file before the plan is checked.
+func readManifest(file string, data []byte, complete func(f *File) error) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
 	strict.KnownFields(true)
@@ -38,6 +43,16 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	}
 
 	r := manifestReader{file: file, root: resolveAlias(root.Content[0])}
+	err := m.eachFile(func(f *File) error {
+		if f.Name != "" {
+			f.Release = m.Version
+		}
+		return complete(f)
+	})
+	if err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", file, err)
+	}
+
 	if err := r.checkManifest(m); err != nil {
 		return Manifest{}, err
 	}

@@ -147,7 +147,7 @@ func TestToken(t *testing.T) {
 
 func fetch(t *testing.T, s *release.Source) string {
 	t.Helper()
-	path, err := s.Fetch(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Tarball, Arch: "amd64", Dir: t.TempDir()})
+	path, err := s.FetchPackage(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Tarball, Arch: "amd64", Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,13 +223,13 @@ func TestFetchRefuses(t *testing.T) {
 		{"3.0", release.Tarball, "it has: SHA256SUMS, neco_3.0_amd64.deb"},
 		{"1.11-1", release.Deb, "there is no release of version 1.11-1"},
 	} {
-		_, err := source.Fetch(t.Context(), release.Wanted{Version: tt.version, Form: tt.form, Arch: "amd64", Dir: t.TempDir()})
+		_, err := source.FetchPackage(t.Context(), release.Wanted{Version: tt.version, Form: tt.form, Arch: "amd64", Dir: t.TempDir()})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	_, signed := published(t, func(c *record.Config) { c.MinisignKey = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3" })
-	_, err := signed.Fetch(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Deb, Arch: "amd64", Dir: t.TempDir()})
+	_, err := signed.FetchPackage(t.Context(), release.Wanted{Version: "1.10-1", Form: release.Deb, Arch: "amd64", Dir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "SHA256SUMS.minisig") {
 		t.Errorf("unsigned, with a key: %v", err)
 	}

@@ -109,6 +109,16 @@ func (s *Server) Delete(tag string) {
 	s.releases = slices.DeleteFunc(s.releases, func(r Release) bool { return r.Tag == tag })
 }
 
+// Replace has the server have these releases only.
+func (s *Server) Replace(all []Release) {
+	s.mu.Lock()
+	s.releases = nil
+	s.mu.Unlock()
+	for _, r := range all {
+		s.Publish(r)
+	}
+}
+
 // Change changes the files of a release that is published, as they are, sums too.
 func (s *Server) Change(tag string, change func(files map[string][]byte)) error {
 	s.mu.Lock()

@@ -11,18 +11,19 @@ import (
 // Extras returns what neco's scripts can call beside what all scripts can.
 func Extras() script.Extras {
 	return script.Extras{Setup: setUp, Commands: map[string]script.Command{
-		"address":  address,
-		"alerts":   alerts,
-		"failing":  failing,
-		"get":      get,
-		"members":  members,
-		"necobin":  necoBin,
-		"proxy":    proxy,
-		"releases": releases,
-		"sabakan":  sabakan,
-		"scribble": scribble,
-		"shows":    shows,
-		"stored":   stored,
+		"address":   address,
+		"alerts":    alerts,
+		"failing":   failing,
+		"get":       get,
+		"members":   members,
+		"necobin":   necoBin,
+		"proxy":     proxy,
+		"releases":  releases,
+		"sabakan":   sabakan,
+		"scribble":  scribble,
+		"shows":     shows,
+		"stored":    stored,
+		"webfolder": webFolder,
 	}}
 }
 

@@ -1,0 +1,39 @@
+package neco
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"bijou/multicall/console"
+	"bijou/state/osutil"
+	"bijou/updater/release"
+)
+
+type keyCmd struct {
+	File string `arg:"" help:"Where to put the secret key. The public one goes to FILE.pub."`
+}
+
+func (c keyCmd) Run(o *operator) error {
+	for _, path := range []string{c.File, c.File + ".pub"} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			err := fmt.Errorf("cannot make a key: %s is there already", path)
+			return console.Hint(err, "releases that it has signed need it; for a second key, give another name")
+		}
+	}
+
+	key, err := release.NewSecretKey()
+	if err != nil {
+		return fmt.Errorf("cannot make a key: %w", err)
+	}
+	if err := osutil.WriteFile(c.File, []byte(key.File()), 0o600); err != nil {
+		return fmt.Errorf("cannot write the secret key: %w", err)
+	}
+	if err := osutil.WriteFile(c.File+".pub", []byte(key.PublicFile()), 0o644); err != nil {
+		return fmt.Errorf("cannot write the public key: %w", err)
+	}
+
+	o.note("keep %s to yourself; servers check releases by the public key:", c.File)
+	return o.print(key.Public() + "\n")
+}

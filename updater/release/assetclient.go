@@ -1,0 +1,86 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+
+	"bijou/state/backoff"
+)
+
+// assetClient gets the files of releases, by HTTP or what behaves like it.
+type assetClient struct {
+	client *http.Client
+	header http.Header // that the place asks for, beside what every request has
+}
+
+// maxSmallSize bounds the files that are read into memory, in bytes.
+const maxSmallSize = 1 << 20
+
+// Read returns a file of at most maxSmallSize bytes.
+func (c assetClient) Read(ctx context.Context, a Asset) (data []byte, err error) {
+	gap := minRetryDelay
+	for n := 1; ; n++ {
+		data, err = c.readOnce(ctx, a)
+		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries ||
+			ctx.Err() != nil {
+			break
+		}
+		if err := backoff.Sleep(ctx, gap); err != nil {
+			return nil, err
+		}
+		gap *= 2
+	}
+
+	if err != nil {
+		return data, fmt.Errorf("cannot download %s: %w", a.URL, err)
+	}
+
+	return data, nil
+}
+
+func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
+	defer cancel()
+	d := c.download(a)
+	resp, err := d.sendRequest(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+
+	if _, err := d.checkResponse(resp, 0); err != nil {
+		return nil, err
+	}
+
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmallSize+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
+		return nil, SourceError{Kind: NoReleases, Err: fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)}
+	}
+
+	return data, nil
+}
+
+// Fetch brings a file to the path.
+func (c assetClient) Fetch(ctx context.Context, a Asset, path string, sum [sha256.Size]byte) error {
+	d := c.download(a)
+	d.Path = path
+	d.SHA256 = sum
+	return d.Get(ctx)
+}
+
+// Close closes idle connections.
+func (c assetClient) Close() { c.client.CloseIdleConnections() }
+
+func (c assetClient) download(a Asset) Download {
+	header := http.Header{"Accept": {"application/octet-stream"}}
+	maps.Copy(header, c.header)
+	return Download{Client: c.client, URL: a.URL, Header: header, Size: a.Size}
+}

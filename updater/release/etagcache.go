@@ -1,0 +1,100 @@
+package release
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+)
+
+// maxCachedSize bounds a cached response, in bytes.
+const maxCachedSize = 8 << 20
+
+// etagCache keeps responses that carry an ETag, and returns them again when the server
+// answers 304. GitHub does not count such requests against the rate limit.
+type etagCache struct {
+	next http.RoundTripper
+
+	mu        sync.Mutex
+	responses map[string]cachedResponse // by URL
+}
+
+type cachedResponse struct {
+	etag   string
+	header http.Header
+	body   []byte
+}
+
+func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return c.next.RoundTrip(r)
+	}
+
+	key := r.URL.String()
+	c.mu.Lock()
+	known, ok := c.responses[key]
+	c.mu.Unlock()
+	if ok {
+		r = r.Clone(r.Context())
+		r.Header.Set("If-None-Match", known.etag)
+	}
+
+	resp, err := c.next.RoundTrip(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok && resp.StatusCode == http.StatusNotModified:
+		return known.revive(resp), nil
+	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "":
+		return c.store(key, resp)
+	}
+
+	return resp, nil
+}
+
+// revive keeps what the 304 says of the rate limit.
+func (a cachedResponse) revive(resp *http.Response) *http.Response {
+	resp.Body.Close()
+	header := a.header.Clone()
+	maps.Copy(header, resp.Header)
+	header.Del("Content-Length")
+
+	if link := a.header.Get("Link"); link != "" {
+		header.Set("Link", link)
+	}
+	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+	resp.Header, resp.ContentLength = header, int64(len(a.body))
+	resp.Body = io.NopCloser(bytes.NewReader(a.body))
+	return resp
+}
+
+// store does not cache a response that is too long or was cut short.
+func (c *etagCache) store(key string, resp *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	if len(body) > maxCachedSize {
+		resp.Body = readCloser{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
+		return resp, nil
+	}
+
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.responses[key] = cachedResponse{etag: resp.Header.Get("ETag"), header: resp.Header.Clone(), body: body}
+	return resp, nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// newETagClient returns a client that keeps answers. It shares the connections of the other one.
+func newETagClient(files *http.Client) *http.Client {
+	return &http.Client{Transport: &etagCache{next: files.Transport, responses: map[string]cachedResponse{}}}
+}

@@ -1,0 +1,163 @@
+package release
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"bijou/updater/record"
+)
+
+// folder is a folder with an index, behind a web server or on this host. It never asks for a list
+// of what lies there.
+type folder struct {
+	assetClient
+	at    *url.URL // without a password
+	index *http.Client
+}
+
+func newFolder(c record.Config, client *http.Client) (*folder, error) {
+	at := &url.URL{Scheme: "file", Path: c.ReleaseFolder}
+	if filepath.IsAbs(c.ReleaseFolder) {
+		client = newFileClient()
+	} else {
+		var err error
+		if at, err = url.Parse(c.ReleaseFolder); err != nil {
+			return nil, fmt.Errorf("cannot use release-folder: %w", err)
+		}
+	}
+
+	// Errors name addresses, and a password must not stand in them.
+	header := http.Header{}
+	if at.User != nil {
+		password, _ := at.User.Password()
+		credentials := base64.StdEncoding.EncodeToString([]byte(at.User.Username() + ":" + password))
+		header.Set("Authorization", "Basic "+credentials)
+		at.User = nil
+	}
+
+	return &folder{
+		assetClient: assetClient{client: client, header: header},
+		at:          at,
+		index:       newETagClient(client),
+	}, nil
+}
+
+// Releases lists the releases of the index.
+func (f *folder) Releases(ctx context.Context) ([]Release, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	x, err := f.readIndex(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the releases of %s: %w", f.name(), err)
+	}
+
+	var all []Release
+	for _, r := range x.Releases {
+		one := Release{Tag: r.Tag, PreRelease: r.PreRelease}
+		for _, file := range r.Files {
+			at := f.at.JoinPath(url.PathEscape(r.Tag), url.PathEscape(file.Name))
+			one.Assets = append(one.Assets, Asset{Name: file.Name, URL: at.String(), Size: file.Size})
+		}
+		all = append(all, one)
+	}
+
+	return all, nil
+}
+
+// name returns the folder as the configuration names it.
+func (f *folder) name() string {
+	if f.at.Scheme == "file" {
+		return f.at.Path
+	}
+	return f.at.String()
+}
+
+func (f *folder) readIndex(ctx context.Context) (x index, err error) {
+	d := f.download(Asset{Name: IndexFile, URL: f.at.JoinPath(IndexFile).String()})
+	d.Client = f.index
+	d.Header.Set("Accept", "application/json")
+	resp, err := d.sendRequest(ctx, 0)
+	if err != nil {
+		return x, err
+	}
+	defer resp.Body.Close()
+
+	if resp.StatusCode != http.StatusOK {
+		failed := answerError(resp)
+		failed.Err = f.explainAnswer(failed)
+		return x, failed
+	}
+
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
+	if err != nil {
+		return x, SourceError{Kind: Unreachable, Err: err}
+	}
+	if len(data) > maxCachedSize {
+		err := fmt.Errorf("its %s has more than %d bytes", IndexFile, maxCachedSize)
+		return x, SourceError{Kind: NoReleases, Err: err}
+	}
+
+	return parseIndex(data)
+}
+
+// explainAnswer says what can be done about the answer, where that is known.
+func (f *folder) explainAnswer(e SourceError) error {
+	isFile := f.at.Scheme == "file"
+	switch {
+	case isFile && e.Kind == Missing:
+		return fmt.Errorf("there is no %s; neco release -o writes one", filepath.Join(f.at.Path, IndexFile))
+	case isFile && e.Kind == Forbidden:
+		return fmt.Errorf("%s must not be read", filepath.Join(f.at.Path, IndexFile))
+	case e.Kind == Unauthorized:
+		return fmt.Errorf("%w; a user and password go into release-folder: https://USER:PASSWORD@HOST/", e.Err)
+	case e.Kind == Missing:
+		return fmt.Errorf("%w for %s, which must lie in that folder", e.Err, IndexFile)
+	}
+
+	return e.Err
+}
+
+// newFileClient returns a client for files of this host.
+func newFileClient() *http.Client {
+	return &http.Client{Transport: fileTransport{http.NewFileTransport(http.Dir("/"))}}
+}
+
+// fileTransport answers with files of this host, and lets go of those that a file system which hangs
+// does not hand out.
+type fileTransport struct{ next http.RoundTripper }
+
+func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answers := make(chan *http.Response, 1) // so that an answer that comes too late ends its goroutine
+	go func() {
+		resp, err := t.next.RoundTrip(r)
+		if err != nil {
+			resp = nil
+		}
+		answers <- resp
+	}()
+
+	select {
+	case resp := <-answers:
+		if resp == nil {
+			return nil, errors.New("the file cannot be read")
+		}
+
+		// It does not say how long the answer is, and does not end when nobody waits any more.
+		resp.ContentLength = -1
+		if size, err := strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64); err == nil {
+			resp.ContentLength = size
+		}
+		context.AfterFunc(r.Context(), func() { resp.Body.Close() })
+		return resp, nil
+	case <-r.Context().Done():
+		return nil, fmt.Errorf("%s does not come: %w", strings.TrimPrefix(r.URL.String(), "file://"), context.Cause(r.Context()))
+	}
+}

@@ -1,0 +1,108 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v74/github"
+
+	"bijou/updater/record"
+)
+
+// gitHub is a repository behind GitHub's API, or an Enterprise's.
+type gitHub struct {
+	assetClient
+	owner, name string
+	hasToken    bool
+	client      *github.Client
+}
+
+func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
+	owner, name, _ := strings.Cut(c.GitHubRepository, "/")
+	header := http.Header{}
+	client := github.NewClient(newETagClient(files))
+
+	if c.GitHubToken != "" {
+		header.Set("Authorization", "Bearer "+c.GitHubToken)
+		client = client.WithAuthToken(c.GitHubToken)
+	}
+
+	// A host whose name does not say that it is the API's is an Enterprise's, with the API below /api/v3/.
+	client, err := client.WithEnterpriseURLs(c.GitHubURL, c.GitHubURL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use github-url: %w", err)
+	}
+
+	return &gitHub{
+		assetClient: assetClient{client: files, header: header},
+		owner:       owner,
+		name:        name,
+		hasToken:    c.GitHubToken != "",
+		client:      client,
+	}, nil
+}
+
+// Releases lists all releases, of all pages.
+func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var all []Release
+	page := &github.ListOptions{PerPage: 100}
+
+	for {
+		found, resp, err := g.client.Repositories.ListReleases(ctx, g.owner, g.name, page)
+		if err != nil {
+			return nil, classifyGitHub(fmt.Errorf("cannot list the releases of %s/%s: %w", g.owner, g.name, err))
+		}
+
+		for _, r := range found {
+			all = append(all, g.convertRelease(r))
+		}
+		if resp.NextPage <= page.Page {
+			return all, nil
+		}
+		page.Page = resp.NextPage
+	}
+}
+
+// convertRelease takes the files' addresses at the API if there is a token, since it serves those
+// of private repositories, too; else their public addresses, which the rate limit does not count.
+func (g *gitHub) convertRelease(r *github.RepositoryRelease) Release {
+	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
+	for _, a := range r.Assets {
+		address := a.GetBrowserDownloadURL()
+		if g.hasToken && a.GetURL() != "" {
+			address = a.GetURL()
+		}
+		one.Assets = append(one.Assets, Asset{Name: a.GetName(), URL: address, Size: int64(a.GetSize())})
+	}
+
+	return one
+}
+
+// classifyGitHub says of what kind an answer of the API's is.
+func classifyGitHub(err error) error {
+	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
+		return SourceError{Kind: Limited, NotBefore: limit.Rate.Reset.Time, Err: err}
+	}
+	if abuse, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
+		return SourceError{Kind: Limited, RetryAfter: abuse.GetRetryAfter(), Err: err}
+	}
+	if answer, ok := errors.AsType[*github.ErrorResponse](err); ok && answer.Response != nil {
+		failed := answerError(answer.Response)
+		failed.Err = err
+		return failed
+	}
+
+	_, isText := errors.AsType[*json.SyntaxError](err)
+	_, isOther := errors.AsType[*json.UnmarshalTypeError](err)
+	if isText || isOther {
+		return SourceError{Kind: NoReleases, Err: err}
+	}
+
+	return SourceError{Kind: Unreachable, Err: err}
+}

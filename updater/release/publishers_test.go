@@ -1,0 +1,147 @@
+package release_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bijou/testscripts/conformance/releasetest"
+	"bijou/testscripts/fakes/github"
+	"bijou/updater/record"
+	"bijou/updater/release"
+)
+
+func TestGitHub(t *testing.T) {
+	releasetest.Run(t, func(t *testing.T) releasetest.Place {
+		server := github.New()
+		t.Cleanup(server.Close)
+		gate := releasetest.NewGate(t)
+		return releasetest.Place{
+			Config:  record.Config{GitHubRepository: github.Repository, GitHubURL: server.URL(), Proxy: gate.URL},
+			Break:   gate.Break,
+			Publish: func(_ *testing.T, all []github.Release) { server.Replace(all) },
+		}
+	})
+}
+
+// TestWebFolder runs behind Go's file server, as it could behind any other.
+func TestWebFolder(t *testing.T) {
+	releasetest.Run(t, func(t *testing.T) releasetest.Place {
+		dir := t.TempDir()
+		server := httptest.NewServer(http.StripPrefix("/boot", http.FileServer(http.Dir(dir))))
+		t.Cleanup(server.Close)
+		gate := releasetest.NewGate(t)
+		return releasetest.Place{
+			Config:  record.Config{ReleaseFolder: server.URL + "/boot", Proxy: gate.URL},
+			Break:   gate.Break,
+			Publish: func(t *testing.T, all []github.Release) { fill(t, dir, all) },
+		}
+	})
+}
+
+func TestHostFolder(t *testing.T) {
+	releasetest.Run(t, func(t *testing.T) releasetest.Place {
+		dir := filepath.Join(t.TempDir(), "a folder, 100% #1")
+		return releasetest.Place{
+			Config:  record.Config{ReleaseFolder: dir},
+			Publish: func(t *testing.T, all []github.Release) { fill(t, dir, all) },
+			Break:   func(t *testing.T, f releasetest.Fault) bool { return spoil(t, dir, f) },
+		}
+	})
+}
+
+// fill makes the releases the only ones of the folder.
+func fill(t *testing.T, dir string, all []github.Release) {
+	t.Helper()
+	var pre []string
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(os.RemoveAll(dir))
+	check(os.MkdirAll(dir, 0o755))
+	for _, r := range all {
+		check(os.Mkdir(filepath.Join(dir, r.Tag), 0o755))
+		for name, data := range r.Files {
+			check(os.WriteFile(filepath.Join(dir, r.Tag, name), data, 0o644))
+		}
+		if r.Pre {
+			pre = append(pre, r.Tag)
+		}
+	}
+	_, err := release.WriteIndex(dir, pre...)
+	check(err)
+}
+
+// spoil misbehaves as a folder of the host can. The index of before lies aside.
+func spoil(t *testing.T, dir string, f releasetest.Fault) bool {
+	t.Helper()
+	index, aside := filepath.Join(dir, release.IndexFile), filepath.Join(dir, "aside")
+	var err error
+	switch f {
+	case releasetest.Absent:
+		err = os.Rename(index, aside)
+	case releasetest.Page:
+		if err = os.Rename(index, aside); err == nil {
+			err = os.WriteFile(index, []byte(releasetest.LoginPage), 0o644)
+		}
+	case releasetest.None:
+		err = os.Rename(aside, index)
+	case releasetest.FilesAbsent:
+		err = os.RemoveAll(filepath.Join(dir, "release-1.0"))
+	case releasetest.FilesPage:
+		err = os.WriteFile(filepath.Join(dir, "release-1.0", "bijou_1.0_linux_amd64.tar.gz"), []byte(releasetest.LoginPage), 0o644)
+	case releasetest.FilesOther:
+		err = os.WriteFile(filepath.Join(dir, "release-1.0", "bijou_1.0_linux_amd64.tar.gz"), []byte(strings.Repeat("x", 1024)), 0o644)
+	default:
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// TestFolderPassword has a web server that wants a user. What is wrong is said without the password.
+func TestFolderPassword(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, nil)
+	files := http.FileServer(http.Dir(dir))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "reader" || password != "s3cret%" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+
+	for user, want := range map[string]string{
+		"reader:s3cret%25@": "",
+		"reader:wr0ng@":     "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; a user and password go into release-folder: https://USER:PASSWORD@HOST/",
+		"":                  "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; a user and password go into release-folder: https://USER:PASSWORD@HOST/",
+	} {
+		source, err := release.NewSource(record.Config{ReleaseFolder: "http://" + user + host})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer source.Close()
+		_, err = source.Releases(t.Context())
+		if got := errorText(err); got != want {
+			t.Errorf("%q: %s; want %s", user, got, want)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,143 @@
+package release
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/blake2b"
+	"golang.org/x/crypto/scrypt"
+)
+
+// SecretKey signs releases as minisign does.
+// The format: https://jedisct1.github.io/minisign/#secret-key-format
+type SecretKey struct {
+	id  [8]byte
+	key ed25519.PrivateKey
+}
+
+// ErrPassword is the error of a secret key that needs a password, or another one.
+var ErrPassword = errors.New("the secret key has a password")
+
+const (
+	secretSize  = 8 + ed25519.PrivateKeySize + blake2b.Size256 // id, key and checksum, which a password hides
+	secretStart = 2 + 2 + 2 + 32 + 8 + 8                       // algorithms, salt and limits before them
+	maxScrypt   = 1 << 31                                      // bytes that a password's key derivation may take
+)
+
+// NewSecretKey makes a key.
+func NewSecretKey() (k SecretKey, err error) {
+	if _, err := rand.Read(k.id[:]); err != nil {
+		return k, err
+	}
+	_, k.key, err = ed25519.GenerateKey(rand.Reader)
+	return k, err
+}
+
+// ParseSecretKey reads a file of minisign's. It returns [ErrPassword] if the password is missing or
+// wrong; one that is not needed is passed over.
+func ParseSecretKey(file, password string) (k SecretKey, err error) {
+	lines := strings.Split(strings.TrimSpace(file), "\n")
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
+	if err != nil || len(lines) != 2 || len(raw) != secretStart+secretSize || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
+		return k, errors.New("cannot read the secret key: it is not one of minisign's")
+	}
+
+	secret := raw[secretStart:]
+	derivation := string(raw[2:4])
+	switch {
+	case derivation == "\x00\x00":
+	case derivation != "Sc":
+		return k, errors.New("cannot read the secret key: its password is for another program than minisign")
+	case password == "":
+		return k, ErrPassword
+	default:
+		if err := unhide(secret, raw[6:secretStart], password); err != nil {
+			return k, err
+		}
+	}
+
+	k.id = [8]byte(secret)
+	k.key = ed25519.PrivateKey(secret[8 : 8+ed25519.PrivateKeySize])
+	sum := k.checksum()
+	if string(sum[:]) != string(secret[8+ed25519.PrivateKeySize:]) {
+		if derivation == "Sc" {
+			return SecretKey{}, fmt.Errorf("%w, and it is another one", ErrPassword)
+		}
+		return SecretKey{}, errors.New("cannot read the secret key: its checksum is wrong")
+	}
+
+	return k, nil
+}
+
+// unhide takes the password off the secret. It chooses scrypt's parameters as libsodium does, which
+// minisign calls.
+func unhide(secret, parameters []byte, password string) error {
+	salt := parameters[:32]
+	operations := max(binary.LittleEndian.Uint64(parameters[32:]), 32768)
+	memory := binary.LittleEndian.Uint64(parameters[40:])
+	if memory > maxScrypt || operations > maxScrypt {
+		return errors.New("cannot read the secret key: its password asks for too much memory")
+	}
+
+	const r = 8
+	most := min(operations/(r*4), memory/(r*128))
+	n := uint64(2)
+	for n <= most/2 {
+		n *= 2
+	}
+
+	p := uint64(1)
+	if operations >= memory/32 {
+		p = max(1, operations/4/n/r)
+	}
+
+	stream, err := scrypt.Key([]byte(password), salt, int(n), r, int(p), secretSize)
+	if err != nil {
+		return fmt.Errorf("cannot read the secret key: %w", err)
+	}
+	for i := range secret {
+		secret[i] ^= stream[i]
+	}
+
+	return nil
+}
+
+func (k SecretKey) checksum() [blake2b.Size256]byte {
+	return blake2b.Sum256(append(append([]byte("Ed"), k.id[:]...), k.key...))
+}
+
+// File returns the key as a file of minisign's, without a password.
+func (k SecretKey) File() string {
+	raw := make([]byte, secretStart, secretStart+secretSize)
+	copy(raw, "Ed\x00\x00B2")
+	sum := k.checksum()
+	raw = append(append(append(raw, k.id[:]...), k.key...), sum[:]...)
+	return "untrusted comment: minisign secret key " + keyName(k.id) + "\n" + base64.StdEncoding.EncodeToString(raw) + "\n"
+}
+
+// Public returns the line that minisign-public-key takes.
+func (k SecretKey) Public() string {
+	public := k.key.Public().(ed25519.PublicKey)
+	return base64.StdEncoding.EncodeToString(append(append([]byte("Ed"), k.id[:]...), public...))
+}
+
+// PublicFile returns the public key as a file of minisign's.
+func (k SecretKey) PublicFile() string {
+	return "untrusted comment: minisign public key " + keyName(k.id) + "\n" + k.Public() + "\n"
+}
+
+// Sign returns a signature file over the data. The comment, of one line, is signed along.
+func (k SecretKey) Sign(data []byte, comment string) []byte {
+	sum := blake2b.Sum512(data)
+	signed := ed25519.Sign(k.key, sum[:])
+	global := ed25519.Sign(k.key, append(signed, comment...))
+	first := append(append([]byte("ED"), k.id[:]...), signed...)
+
+	return fmt.Appendf(nil, "untrusted comment: signature of a release\n%s\ntrusted comment: %s\n%s\n",
+		base64.StdEncoding.EncodeToString(first), comment, base64.StdEncoding.EncodeToString(global))
+}

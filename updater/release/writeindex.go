@@ -1,0 +1,106 @@
+package release
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"bijou/state/osutil"
+)
+
+// WriteIndex writes the index of a folder anew, of all releases that lie in it: folders that are
+// called like a tag and have SumsFile. The tags of preReleases are pre-releases; of the others the
+// index that is there says it. It returns the tags, the newest version first.
+func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
+	path := filepath.Join(dir, IndexFile)
+	before, err := readIndexFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range before.Releases {
+		if r.PreRelease {
+			preReleases = append(preReleases, r.Tag)
+		}
+	}
+
+	x := index{Format: indexFormat, Releases: []indexRelease{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, e := range entries {
+		files, err := listRelease(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("cannot list %s: %w", e.Name(), err)
+		}
+		if files != nil && isTag(e.Name()) {
+			x.Releases = append(x.Releases, indexRelease{
+				Tag:        e.Name(),
+				PreRelease: slices.Contains(preReleases, e.Name()),
+				Files:      files,
+			})
+		}
+	}
+
+	slices.SortStableFunc(x.Releases, func(a, b indexRelease) int {
+		_, av, _ := ParseTag(a.Tag)
+		_, bv, _ := ParseTag(b.Tag)
+		return bv.Compare(av)
+	})
+	for _, r := range x.Releases {
+		tags = append(tags, r.Tag)
+	}
+
+	data, err := json.MarshalIndent(x, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+
+	return tags, osutil.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+func isTag(name string) bool {
+	_, _, err := ParseTag(name)
+	return err == nil && isPlainName(name)
+}
+
+func readIndexFile(path string) (index, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return index{}, nil
+	}
+	if err != nil {
+		return index{}, err
+	}
+
+	return parseIndex(data)
+}
+
+// listRelease returns the files of a release; nil if the folder has no SumsFile, so that it is none.
+func listRelease(dir string) (files []indexFile, err error) {
+	if _, err := os.Stat(filepath.Join(dir, SumsFile)); err != nil {
+		return nil, nil
+	}
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() && isPlainName(e.Name()) {
+			files = append(files, indexFile{Name: e.Name(), Size: info.Size()})
+		}
+	}
+
+	return files, nil
+}

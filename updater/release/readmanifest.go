@@ -1,10 +1,11 @@
 // Package release knows what a release is: versions and their one order, tags, which release an
 // environment takes, which of its files a boot server needs, whether they are what their maker
 // published, and the manifest, which says in which steps the release is brought to the boot
-// servers. A Source asks GitHub's API what is published, and gets files; all else is pure.
+// servers. A Source asks where releases are published (GitHub, or a folder with an index), and gets
+// files; a Recipe makes a release in such a folder; all else is pure.
 //
-// It runs and installs nothing. The updater's packages may import it; it imports
-// updater/record and state/osutil only.
+// It runs and installs nothing. The updater's packages may import it; of bijou it imports
+// updater/record, updater/activity, state/backoff and state/osutil only.
 package release
 
 import (

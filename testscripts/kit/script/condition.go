@@ -21,6 +21,13 @@ func answerCondition(cond string) (bool, error) {
 		}
 		return true, nil
 	}
+	if cond == "hosts" {
+		if out, err := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "sh", "-c", tryHost).CombinedOutput(); err != nil {
+			return false, need.Lacks(cond, "nobody may make hosts of namespaces here: "+string(out))
+		}
+		return true, nil
+	}
+
 	prog, ok := strings.CutPrefix(cond, "have:")
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", cond)
@@ -34,3 +41,13 @@ func answerCondition(cond string) (bool, error) {
 	}
 	return false, need.Lacks(prog, prog+" is not installed")
 }
+
+// tryHost makes what docs/boot-servers/hosts makes, once, in namespaces that end with it.
+const tryHost = `set -e
+here=$(mktemp -d)
+mkdir "$here/written" "$here/work" "$here/disk"
+trap 'umount -l "$here/disk"; rm -rf "$here"' EXIT
+mount -t overlay try -o "lowerdir=/,upperdir=$here/written,workdir=$here/work" "$here/disk"
+ip link add try type bridge
+ip netns add try
+ip netns del try`

@@ -86,9 +86,11 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runExample returns what a command prints, on stdout and stderr together, and how it ended.
+// runExample returns what a command prints, on stdout and stderr together, and how it ended. The
+// words of FOLLOW_IN, if the script sets that, stand before each command.
 func runExample(ts *testscript.TestScript, command string) (string, error) {
-	cmd := exec.Command("bash", "-c", command)
+	args := append(strings.Fields(ts.Getenv("FOLLOW_IN")), "bash", "-c", command)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "BIJOU_HOME", "BIJOU_STATE", "NO_COLOR", "LANG", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))

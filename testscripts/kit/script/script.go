@@ -71,6 +71,14 @@ func Run(t *testing.T, x Extras) {
 	})
 }
 
+// RunOnce runs scripts that concern no store, over SQLite only, and not with -short.
+func RunOnce(t *testing.T, x Extras, files ...string) {
+	if testing.Short() {
+		t.Skip("-short runs a dozen scripts, and none of these")
+	}
+	runScripts(t, x, files, func() string { return "" })
+}
+
 // runScripts runs those scripts, or all; stateURL yields a fresh place for the state of
 // each, or "" for the default.
 func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) {

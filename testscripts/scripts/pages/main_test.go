@@ -13,3 +13,8 @@ func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 func TestScripts(t *testing.T) {
 	script.Run(t, script.Extras{Commands: map[string]script.Command{"ownetcd": new(ownEtcd).run}})
 }
+
+// TestHosts follows pages that make hosts of their own.
+func TestHosts(t *testing.T) {
+	script.RunOnce(t, script.Extras{Commands: map[string]script.Command{"hostworld": hostWorld}}, "alone/boot-servers.txtar")
+}

@@ -21,6 +21,7 @@ type releaseCmd struct {
 	TagPrefix    string   `default:"release" placeholder:"PREFIX" help:"Put this before the version in the tag."`
 	PreRelease   bool     `help:"Have only fleets with env staging take it."`
 	Program      []string `placeholder:"FILE" help:"Bring this bijou, once for each architecture. Default: the one that runs."`
+	Package      []string `placeholder:"FILE" help:"Bring this Debian package of neco, with the release's plan and version, for servers that have neco as one. Once for each architecture."`
 }
 
 func (c releaseCmd) Run(o *operator) error {
@@ -88,6 +89,7 @@ func (c releaseCmd) recipe(o *operator, dir string) (r release.Recipe, err error
 		TagPrefix:  c.TagPrefix,
 		PreRelease: c.PreRelease,
 		Programs:   programs,
+		Packages:   c.Package,
 		Key:        key,
 		Running:    o.parts.Version,
 		Dir:        dir,

@@ -83,7 +83,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 	}
 
 	// What is found stands until the release or this program changes.
-	key := fmt.Sprintln(r, sums.digest, i.Form, i.Running, i.Others)
+	key := fmt.Sprintln(r, sums.digest, i.own(), i.Running, i.Others)
 	found, known := s.inspected[key]
 
 	if !known {

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -67,6 +69,10 @@ func TestInspect(t *testing.T) {
 		files[name] = []byte(data)
 		return files
 	}
+	withOwn := func(sum string) string {
+		return "version: 2.0\ncomponents:\n- {name: a, strategy: any, artifact: {archive: {file: own.tar, sha256: \"" + sum + "\", to: /x}}}\n"
+	}
+	sumOfOwn := fmt.Sprintf("%x", sha256.Sum256([]byte("own")))
 	publisher := github.NewSigner("publisher")
 	signed := func(files map[string][]byte) map[string][]byte {
 		files["SHA256SUMS"] = github.Sums(files)
@@ -90,6 +96,7 @@ func TestInspect(t *testing.T) {
 		"good, and signed":              {files: signed(packed("version: 2.0\n" + goodPlan)), key: true},
 		"a version of the same meaning": {files: packed("version: 2.00\n" + goodPlan)},
 		"a file that is there":          {files: packed(withFile("/there"))},
+		"a file of the release":         {files: with(packed(withOwn(sumOfOwn)), "own.tar", "own")},
 		"a server without heads":        {files: packed(withFile("/no-heads"))},
 
 		"an unknown strategy":                     {files: packed("version: 2.0\n" + newPlan), refused: `there is no strategy "blue-green"`},
@@ -113,6 +120,8 @@ func TestInspect(t *testing.T) {
 		"not signed":                              {files: packed("version: 2.0\n" + goodPlan), key: true, refused: "it has no SHA256SUMS.minisig"},
 		"a file that is not there":                {files: packed(withFile("/none")), refused: "/none is not there: the server answers 404"},
 		"a file that is there no more":            {files: packed(withFile("/gone")), refused: "/gone is not there: the server answers 410"},
+		"a file of the release that it lacks":     {files: packed(withOwn(sumOfOwn)), refused: `has no asset "own.tar"`},
+		"a file of the release, of another sum":   {files: with(packed(withOwn(strings.Repeat("0", 64))), "own.tar", "own"), refused: `does not list "own.tar" with the sum that the plan has`},
 		"a server of files that is ill":           {files: packed(withFile("/ill")), passes: "the server answers 503"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -27,6 +27,7 @@ type Recipe struct {
 	TagPrefix  string   // what stands before the version in the tag
 	PreRelease bool     // for staging only
 	Programs   []string // paths of this program, for one architecture each
+	Packages   []string // paths of its Debian packages, for one architecture each; dpkg-deb takes them apart
 	Key        *SecretKey
 	Running    string // the version of this program
 	Dir        string // the folder of releases, which is made if it is not there
@@ -76,23 +77,28 @@ func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 	}
 	defer os.RemoveAll(draft)
 
-	arches, err := r.write(filepath.Join(draft, tag), m.Version, text, parts)
+	packages, err := r.write(ctx, filepath.Join(draft, tag), m.Version, text, parts)
 	if err != nil {
 		return made, fmt.Errorf("cannot make the release: %w", err)
 	}
-	if err := r.inspect(ctx, draft, arches); err != nil {
+	if err := r.inspect(ctx, draft, packages); err != nil {
 		return made, err
 	}
 
 	return r.publish(draft, tag)
 }
 
-// write writes the files of the release, and returns for which architectures it is.
-func (r Recipe) write(dir, version string, manifest []byte, parts map[string]partFile) (arches []string, err error) {
+// write writes the files of the release, and returns the packages in it.
+func (r Recipe) write(
+	ctx context.Context,
+	dir, version string,
+	manifest []byte,
+	parts map[string]partFile,
+) (packages []Package, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	_, v, err := ParseTag("v-" + version)
+	v, err := ParseVersion(version)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +108,26 @@ func (r Recipe) write(dir, version string, manifest []byte, parts map[string]par
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(arches, arch) {
+		if slices.Contains(packages, Package{Tarball, arch}) {
 			return nil, fmt.Errorf("two programs are for %s", arch)
 		}
 
-		arches = append(arches, arch)
+		packages = append(packages, Package{Tarball, arch})
 		err = writeTarball(filepath.Join(dir, AssetName(Tarball, v, arch)), program, manifest)
 		if err != nil {
 			return nil, err
 		}
+	}
+
+	for _, deb := range r.Packages {
+		arch, err := repackDeb(ctx, deb, dir, v, manifest)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", deb, err)
+		}
+		if slices.Contains(packages, Package{Deb, arch}) {
+			return nil, fmt.Errorf("two packages are for %s", arch)
+		}
+		packages = append(packages, Package{Deb, arch})
 	}
 
 	for name, part := range parts {
@@ -134,11 +151,11 @@ func (r Recipe) write(dir, version string, manifest []byte, parts map[string]par
 		err = os.WriteFile(filepath.Join(dir, SignatureFile), signature, 0o644)
 	}
 
-	return arches, err
+	return packages, err
 }
 
-// inspect looks at the release as a leader does whose servers are of all its architectures.
-func (r Recipe) inspect(ctx context.Context, draft string, arches []string) error {
+// inspect looks at the release as the leaders of all servers do that its packages are for.
+func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) error {
 	if _, err := WriteIndex(draft); err != nil {
 		return err
 	}
@@ -157,21 +174,21 @@ func (r Recipe) inspect(ctx context.Context, draft string, arches []string) erro
 		return err
 	}
 
-	var others []Package
-	for _, arch := range arches[1:] {
-		others = append(others, Package{Tarball, arch})
-	}
 	downloads := filepath.Join(draft, ".downloads")
-	defer os.RemoveAll(downloads)
+	for _, p := range packages {
+		_, err := source.Inspect(ctx, all[0], Inspection{
+			Form:    p.Form,
+			Arch:    p.Arch,
+			Running: r.Running,
+			Others:  packages,
+			Dir:     downloads,
+		})
+		if err != nil {
+			return err
+		}
+	}
 
-	_, err = source.Inspect(ctx, all[0], Inspection{
-		Form:    Tarball,
-		Arch:    arches[0],
-		Running: r.Running,
-		Others:  others,
-		Dir:     downloads,
-	})
-	return err
+	return nil
 }
 
 // publish gives the release its place, and writes the index.

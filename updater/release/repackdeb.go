@@ -1,0 +1,89 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// repackDeb writes neco's package with another manifest and version into the folder of a release, and
+// returns its architecture. The same input makes the same bytes with the same dpkg-deb.
+func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte) (arch string, err error) {
+	root, err := os.MkdirTemp(filepath.Dir(dir), ".package-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(root)
+	if err := runDpkgDeb(ctx, nil, "--raw-extract", deb, root); err != nil {
+		return "", err
+	}
+
+	program := filepath.Join(root, "usr", "lib", "bijou", "bijou")
+	info, err := os.Stat(program)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("it is not a package of neco: it has no /usr/lib/bijou/bijou")
+	}
+	if err != nil {
+		return "", err
+	}
+
+	control := filepath.Join(root, "DEBIAN", "control")
+	text, err := os.ReadFile(control)
+	if err != nil {
+		return "", err
+	}
+	arch = controlField(text, "Architecture")
+	if controlField(text, "Package") != "neco" || !isPlainName(arch) {
+		return "", fmt.Errorf("it is a package %q, not neco", controlField(text, "Package"))
+	}
+
+	own := filepath.Join(filepath.Dir(program), ManifestFile)
+	for path, data := range map[string][]byte{
+		control: regexp.MustCompile(`(?m)^Version:.*$`).ReplaceAll(text, []byte("Version: "+v.String())),
+		own:     manifest,
+	} {
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return "", err
+		}
+		if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+			return "", err
+		}
+	}
+	_ = os.Remove(filepath.Join(root, "DEBIAN", "md5sums")) // of the package that it was
+
+	epoch := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(info.ModTime().Unix(), 10)
+	to := filepath.Join(dir, AssetName(Deb, v, arch))
+	return arch, runDpkgDeb(ctx, []string{epoch}, "--root-owner-group", "--build", root, to)
+}
+
+func controlField(control []byte, name string) string {
+	for line := range strings.Lines(string(control)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func runDpkgDeb(ctx context.Context, env []string, args ...string) error {
+	program, err := exec.LookPath("dpkg-deb")
+	if err != nil {
+		return errNoUnpacker
+	}
+
+	c := exec.CommandContext(ctx, program, args...)
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("dpkg-deb: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+
+	return nil
+}

@@ -39,6 +39,8 @@ type Command struct {
 	Inserts map[string]func() string
 	// Names returns the names that a value may be, for completion. It may be nil.
 	Names func(w Wanted) []string
+	// Unneeded are options that its commands accept beside their own.
+	Unneeded []Unneeded
 }
 
 // HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
@@ -97,6 +99,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		return nil, Hint(Usage(unknownCommand(parser, err)), "see: "+helpCommand(c.Name, err))
 	}
 
+	noteUnneeded(s.Err, parsed)
 	return parsed, nil
 }
 
@@ -112,6 +115,9 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	}
 
 	c.addHelp(parser.Model.Node, "")
+	if err := c.addUnneeded(parser); err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
 	return parser, nil
 }
 
@@ -127,16 +133,37 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 		return nil
 	}
 
-	commands := reflect.ValueOf(c.Commands).Elem()
-	for i := range commands.NumField() {
-		f := commands.Type().Field(i)
-		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital().ReplaceAllString(f.Name, "$1-$2")))
-		command := kong.DynamicCommand(name, f.Tag.Get("help"), "", commands.Field(i).Addr().Interface(),
-			string(f.Tag))
-		if len(args) > 0 && slices.Contains(append(strings.Split(f.Tag.Get("aliases"), ","), name), args[0]) {
+	listed := c.List()
+	for i, l := range listed {
+		f := reflect.TypeOf(c.Commands).Elem().Field(i)
+		target := reflect.ValueOf(c.Commands).Elem().Field(i).Addr().Interface()
+		command := kong.DynamicCommand(l.Name, l.Help, "", target, string(f.Tag))
+		if len(args) > 0 && l.Answers(args[0]) {
 			return []kong.Option{command}
 		}
 		all = append(all, command)
+	}
+
+	return all
+}
+
+// Listed is one of a command line's commands.
+type Listed struct {
+	Name    string
+	Aliases []string
+	Help    string // one line
+}
+
+// Answers reports whether the command goes by that name.
+func (l Listed) Answers(name string) bool { return name == l.Name || slices.Contains(l.Aliases, name) }
+
+// List returns the commands in their order.
+func (c Command) List() (all []Listed) {
+	commands := reflect.TypeOf(c.Commands).Elem()
+	for f := range commands.Fields() {
+		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital().ReplaceAllString(f.Name, "$1-$2")))
+		aliases := strings.FieldsFunc(f.Tag.Get("aliases"), func(r rune) bool { return r == ',' })
+		all = append(all, Listed{Name: name, Aliases: aliases, Help: f.Tag.Get("help")})
 	}
 
 	return all

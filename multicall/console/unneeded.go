@@ -1,0 +1,160 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Unneeded are options that commands accept and that change nothing, each with one note on stderr.
+// A command that has an option of that name itself keeps its own.
+type Unneeded struct {
+	Commands string // the commands' names, separated by spaces; "*": all
+	Options  string // without dashes, separated by spaces; one that ends in "=" takes a value
+	Why      string // why they change nothing: the second half of the note
+}
+
+// addUnneeded gives each command its unneeded options. They are in no help and not completed.
+func (c Command) addUnneeded(parser *kong.Kong) error {
+	for _, node := range parser.Model.Children {
+		var fields []reflect.StructField
+		taken := flagNames(node)
+		for _, u := range c.Unneeded {
+			if u.Commands != "*" && !slices.Contains(strings.Fields(u.Commands), node.Name) {
+				continue
+			}
+
+			for _, option := range strings.Fields(u.Options) {
+				name, takesValue := strings.CutSuffix(option, "=")
+				if taken[name] {
+					continue
+				}
+				taken[name] = true
+				fields = append(fields, unneededField(len(fields), name, takesValue, u.Why))
+			}
+		}
+
+		if len(fields) == 0 {
+			continue
+		}
+		grammar := reflect.New(reflect.StructOf(fields)).Interface()
+		options, err := kong.New(grammar, kong.NoDefaultHelp())
+		if err != nil {
+			return err
+		}
+		node.Flags = append(node.Flags, options.Model.Flags...)
+	}
+
+	return nil
+}
+
+// unneededMark is the group of unneeded options, by which a parsed one is told from the others.
+const unneededMark = "unneeded"
+
+func unneededField(n int, name string, takesValue bool, why string) reflect.StructField {
+	long := name
+	if len(name) == 1 {
+		long = unneededMark + "-" + name // no suggestion for a mistyped option
+	}
+	tag := fmt.Sprintf(`name:%q hidden:"" sep:"none" group:%q help:%q`, long, unneededMark, why)
+	if len(name) == 1 {
+		tag += fmt.Sprintf(` short:%q`, name)
+	}
+
+	field := reflect.StructField{
+		Name: fmt.Sprintf("Option%d", n),
+		Type: reflect.TypeFor[bool](),
+		Tag:  reflect.StructTag(tag),
+	}
+	if takesValue {
+		field.Type = reflect.TypeFor[[]string]()
+	}
+	return field
+}
+
+// flagNames returns the names, aliases and letters of the options that a command knows.
+func flagNames(node *kong.Node) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range slices.Concat(node.AllFlags(false)...) {
+		names[f.Name] = true
+		for _, alias := range f.Aliases {
+			names[alias] = true
+		}
+		if f.Short != 0 {
+			names[string(f.Short)] = true
+		}
+	}
+
+	return names
+}
+
+// noteUnneeded names the unneeded options among those that were given, once each.
+func noteUnneeded(w io.Writer, parsed *kong.Context) {
+	noted := map[*kong.Flag]bool{}
+	for _, at := range parsed.Path {
+		f := at.Flag
+		if f == nil || f.Group == nil || f.Group.Key != unneededMark || noted[f] {
+			continue
+		}
+
+		noted[f] = true
+		given := "--" + f.Name
+		if f.Short != 0 {
+			given = "-" + string(f.Short)
+		}
+		fmt.Fprintf(w, "note: %s changes nothing: %s\n", given, f.Help)
+	}
+}
+
+// Words returns the indexes of those args, behind the command at args[0], that are neither options
+// nor their values. It stops at two dashes, and at an option that the command does not know.
+func (c Command) Words(args []string) (indexes []int, err error) {
+	parser, err := c.newParser(args)
+	if err != nil || len(parser.Model.Children) != 1 {
+		return nil, err
+	}
+
+	takesValue := map[string]bool{}
+	for _, f := range slices.Concat(parser.Model.Children[0].AllFlags(false)...) {
+		long := append([]string{f.Name}, f.Aliases...)
+		for _, name := range long {
+			takesValue["--"+name] = !f.IsBool()
+		}
+		if f.Short != 0 {
+			takesValue["-"+string(f.Short)] = !f.IsBool()
+		}
+	}
+
+	for i := 1; i < len(args) && args[i] != "--"; i++ {
+		arg := args[i]
+		switch {
+		case len(arg) < 2 || arg[0] != '-':
+			indexes = append(indexes, i)
+		case strings.HasPrefix(arg, "--"):
+			if takesValue[arg] {
+				i++
+			}
+		default: // letters, the last of which may want a value
+			if lettersWantValue(arg[1:], takesValue) {
+				i++
+			}
+		}
+	}
+
+	return indexes, nil
+}
+
+// lettersWantValue reports whether the last of the letters behind one dash takes the next argument:
+// a letter before it that takes a value has the rest of the letters for that.
+func lettersWantValue(letters string, takesValue map[string]bool) bool {
+	for i, letter := range letters {
+		if takesValue["-"+string(letter)] {
+			return i == len(letters)-1
+		}
+	}
+	return false
+}

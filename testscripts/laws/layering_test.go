@@ -120,6 +120,14 @@ func laws() []law {
 				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/text", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
+		{"of state's packages only state/charmsource imports net/http", "it alone asks a server of somebody else's; what is durable needs none",
+			func(p pkg, imp string) bool {
+				return within(p.ImportPath, "bijou/state") && imp == "net/http" && p.ImportPath != "bijou/state/charmsource"
+			}},
+		{"only operators' commands ask a store of charms", "an agent has all that it needs in the environment, and its host may have no way out",
+			func(p pkg, imp string) bool {
+				return imp == "bijou/state/charmsource" && !within(p.ImportPath, "bijou/multicall/juju") && !isForTests(p)
+			}},
 		{"testscripts is imported by itself and by tests only", "what is for tests is not shipped",
 			func(p pkg, imp string) bool {
 				return within(imp, "bijou/testscripts") && !within(p.ImportPath, "bijou/testscripts")
@@ -194,6 +202,8 @@ func TestLawsCanFail(t *testing.T) {
 		"only packages of state import stores":                                            {"bijou/agent", "bijou/state/store"},
 		"the key-value layer is imported by state, the updater and what makes them only":  {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                           {"bijou/state/charm", "bijou/state"},
+		"of state's packages only state/charmsource imports net/http":                     {"bijou/state/osutil", "net/http"},
+		"only operators' commands ask a store of charms":                                  {"bijou/agent", "bijou/state/charmsource"},
 		"testscripts is imported by itself and by tests only":                             {"bijou/multicall", "bijou/testscripts/kit/applets"},
 		"testscripts/kit/await and need import nothing of bijou":                          {"bijou/testscripts/kit/await", "bijou/testscripts/kit/need"},
 		"go-plugin only in provision/plugin":                                              {"bijou/provision", "github.com/hashicorp/go-plugin"},

@@ -1,0 +1,195 @@
+package charmsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"bijou/state/osutil"
+)
+
+const (
+	silenceTimeout = 30 * time.Second // after which a download that brings nothing is given up
+	maxRedirects   = 5
+	partSuffix     = ".part"
+)
+
+// Fetch is Source.Fetch. What is not whole yet stands beside path, with ".part" at the end of its name.
+func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot download %s: %w", f.What, err)
+		}
+	}()
+
+	if err := c.checkFile(f); err != nil {
+		return "", err
+	}
+	part, err := osutil.TryLockFile(path+partSuffix, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, osutil.ErrLocked) {
+		return "", fmt.Errorf("another download writes %s", path)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer part.Close()
+
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
+		sha384, err = c.download(ctx, f, part)
+		return err
+	})
+	if err == nil {
+		err = part.Chmod(0o644)
+	}
+	if err == nil {
+		err = part.Sync()
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(part.Name()))
+	}
+
+	return sha384, osutil.SyncDir(filepath.Dir(path))
+}
+
+// checkFile refuses what must not be asked for, or could not be verified.
+func (c *Charmhub) checkFile(f File) error {
+	at, err := url.Parse(f.URL)
+	switch {
+	case f.URL == "" || f.SHA256 == "":
+		return awayf("its answer has no URL or no sum of it")
+	case err != nil || at.Host == "":
+		return awayf("its answer has the URL %q", f.URL)
+	case at.Scheme != c.base.Scheme && at.Scheme != "https":
+		return awayf("it wants %s asked, which is not encrypted", f.URL)
+	case !isNear(at.Hostname(), c.base.Hostname()):
+		return awayf("%s wants a different host asked, %s", c.base.Host, at.Host)
+	}
+	return nil
+}
+
+// isNear reports whether a store may name that host for its files.
+func isNear(host, store string) bool {
+	isOwn := func(name string) bool {
+		return strings.HasSuffix(name, ".charmhub.io") || strings.HasSuffix(name, ".snapcraft.io") ||
+			strings.HasSuffix(name, ".snapcraftcontent.com")
+	}
+	isLocal := func(name string) bool {
+		address := net.ParseIP(name)
+		return name == "localhost" || address != nil && address.IsLoopback()
+	}
+	return strings.EqualFold(host, store) || isOwn(host) || isLocal(host) && isLocal(store)
+}
+
+// checkRedirect follows to any host, over nothing less safe, and takes along no header that was set.
+func (c *Charmhub) checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return errors.New("it is redirected again and again")
+	}
+	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return fmt.Errorf("it is redirected to %s, which is not encrypted", req.URL.Redacted())
+	}
+
+	req.Header = http.Header{"User-Agent": {c.agent}}
+	return nil
+}
+
+// download writes all of a file, and returns its SHA-384.
+func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 string, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("User-Agent", c.agent)
+
+	resp, err := c.files.Do(req)
+	if err != nil {
+		return "", c.away(err)
+	}
+	defer resp.Body.Close()
+	if err := checkBusy(resp); err != nil {
+		return "", err
+	}
+
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return "", fmt.Errorf("the file is no longer there: %w", ErrNotFound)
+	case resp.StatusCode != http.StatusOK:
+		return "", awayf("%s answers %q", resp.Request.URL.Host, resp.Status)
+	case resp.ContentLength >= 0 && resp.ContentLength != f.Size:
+		return "", fmt.Errorf("it has %d bytes, not %d as the store says", resp.ContentLength, f.Size)
+	}
+
+	silent := time.AfterFunc(silenceTimeout, func() { cancel(fmt.Errorf("nothing came for %s", silenceTimeout)) })
+	defer silent.Stop()
+	body := &reportingReader{from: resp.Body, file: f, silent: silent, report: c.progress}
+
+	sha384, err = c.writeVerified(f, body, to)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return "", cause
+	}
+	return sha384, err
+}
+
+// writeVerified returns an error unless all that was read is the file.
+func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, error) {
+	if err := to.Truncate(0); err != nil {
+		return "", err
+	}
+	if _, err := to.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+
+	short, long := sha256.New(), sha512.New384()
+	n, err := io.Copy(io.MultiWriter(to, short, long), io.LimitReader(body, f.Size+1))
+	sum256, sum384 := hex.EncodeToString(short.Sum(nil)), hex.EncodeToString(long.Sum(nil))
+	switch {
+	case err != nil:
+		return "", c.away(err)
+	case n > f.Size:
+		return "", fmt.Errorf("it goes on after %d bytes, which is its size as the store says", f.Size)
+	case n < f.Size:
+		return "", cutOffError{fmt.Errorf("it ends after %d of %d bytes", n, f.Size)}
+	case !strings.EqualFold(sum256, f.SHA256):
+		return "", fmt.Errorf("its SHA-256 is %s, not %s as the store says", sum256, f.SHA256)
+	case f.SHA384 != "" && !strings.EqualFold(sum384, f.SHA384):
+		return "", fmt.Errorf("its SHA-384 is %s, not %s as the store says", sum384, f.SHA384)
+	}
+	return sum384, nil
+}
+
+// reportingReader reports how far a download is.
+type reportingReader struct {
+	from   io.Reader
+	file   File
+	silent *time.Timer
+	report func(what string, done, total int)
+	done   int64
+}
+
+func (r *reportingReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if n > 0 {
+		r.silent.Reset(silenceTimeout)
+	}
+	r.done += int64(n)
+
+	const unit = 1 << 10
+	r.report("KiB of "+r.file.What+" downloaded", int(r.done/unit), int((r.file.Size+unit-1)/unit))
+	return n, err
+}

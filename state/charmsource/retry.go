@@ -1,0 +1,111 @@
+package charmsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	maxTries      = 3
+	busyDelay     = 10 * time.Second // before a retry, where the store does not say when to come again
+	cutOffDelay   = 3 * time.Second  // after a connection that was cut
+	maxRetryAfter = 10 * time.Minute
+)
+
+// busyError is of a store that wants to be asked later.
+type busyError struct {
+	host   string
+	status string
+	after  time.Duration // from now; negative: it does not say
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("%s answers %q", e.host, e.status)
+}
+
+func (e *busyError) Unwrap() error { return ErrAway }
+
+// checkBusy returns a *busyError for an answer that a retry may better.
+func checkBusy(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return &busyError{resp.Request.URL.Host, resp.Status, retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	}
+	return nil
+}
+
+// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+func retryAfter(text string, now time.Time) time.Duration {
+	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 0 {
+		return time.Duration(min(n, 1<<30)) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return -1
+}
+
+// cutOffError is of a connection that ended before the answer did.
+type cutOffError struct{ error }
+
+func (e cutOffError) Unwrap() error { return e.error }
+
+// away returns why there was no answer, in one line that names the host once.
+func (c *Charmhub) away(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return cutOffError{awayf("%s closed the connection before it had answered", c.base.Host)}
+	case errors.Is(err, context.DeadlineExceeded):
+		return awayf("%s did not answer within %s", c.base.Host, c.timeout)
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return awayf("cannot reach %s: %w", c.base.Host, err)
+}
+
+// retry calls f up to maxTries times, as long as its error is one that passes.
+func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
+	for n := 1; ; n++ {
+		err := f(ctx)
+		delay, passes := retryDelay(err)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !passes || n == maxTries:
+			return err
+		case delay > maxRetryAfter:
+			return fmt.Errorf("%w, and wants to be asked again at %s", err,
+				time.Now().Add(delay).Format("15:04:05 on 2006-01-02"))
+		}
+
+		c.notify(fmt.Sprintf("%v: retry in %s", err, delay.Round(time.Second)))
+		if err := c.sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+func retryDelay(err error) (delay time.Duration, passes bool) {
+	if busy, ok := errors.AsType[*busyError](err); ok {
+		if busy.after < 0 {
+			return busyDelay, true
+		}
+		return busy.after, true
+	}
+	_, cut := errors.AsType[cutOffError](err)
+	return cutOffDelay, cut
+}

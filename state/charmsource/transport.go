@@ -1,0 +1,342 @@
+package charmsource
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// refreshFields are those that Juju asks for.
+func refreshFields() []string {
+	return []string{
+		"actions-yaml", "bases", "config-yaml", "download", "id", "license", "metadata-yaml", "name", "publisher",
+		"resources", "revision", "summary", "type", "version",
+	}
+}
+
+func findFields() []string {
+	return []string{
+		"result.publisher.display-name", "result.summary", "result.store-url",
+		"default-release.revision.bases.architecture", "default-release.revision.bases.name",
+		"default-release.revision.bases.channel", "default-release.revision.version",
+	}
+}
+
+func infoFields() []string {
+	return []string{
+		"result.categories.featured", "result.categories.name", "result.contains-charms.name", "result.description",
+		"result.license", "result.publisher.display-name", "result.store-url", "result.summary", "result.title", "result.used-by",
+		"default-release.revision.download.size", "default-release.revision.config-yaml",
+		"default-release.revision.metadata-yaml", "default-release.revision.bases.architecture",
+		"default-release.revision.bases.name", "default-release.revision.bases.channel",
+		"default-release.revision.revision", "default-release.revision.version",
+		"default-release.channel.name", "default-release.channel.base", "default-release.channel.released-at",
+		"default-release.channel.risk", "default-release.channel.track",
+		"channel-map.revision.download.size", "channel-map.revision.created-at",
+		"channel-map.revision.bases.architecture", "channel-map.revision.bases.name", "channel-map.revision.bases.channel",
+		"channel-map.revision.revision", "channel-map.revision.version",
+		"channel-map.channel.name", "channel-map.channel.base.architecture", "channel-map.channel.base.name",
+		"channel-map.channel.base.channel", "channel-map.channel.released-at", "channel-map.channel.risk",
+		"channel-map.channel.track",
+	}
+}
+
+// baseJSON is a base. In a request "NA" stands for one that is not known.
+type baseJSON struct {
+	Architecture string `json:"architecture"`
+	Name         string `json:"name"`
+	Channel      string `json:"channel"`
+}
+
+const notKnown = "NA"
+
+func (b baseJSON) base() Base {
+	version, _, _ := strings.Cut(b.Channel, "/")
+	return Base{Name: b.Name, Version: version, Arch: b.Architecture}
+}
+
+func basesOf(all []baseJSON) []Base {
+	bases := []Base{}
+	for _, b := range all {
+		bases = append(bases, b.base())
+	}
+	return bases
+}
+
+func newBaseJSON(b Base, arch string) *baseJSON {
+	if b.Name == "" {
+		return &baseJSON{arch, notKnown, notKnown}
+	}
+	return &baseJSON{arch, b.Name, b.Version}
+}
+
+type refreshRequest struct {
+	Context []contextJSON `json:"context"` // empty, but there
+	Actions []actionJSON  `json:"actions"`
+	Fields  []string      `json:"fields"`
+}
+
+type contextJSON struct {
+	Key      string    `json:"instance-key"`
+	ID       string    `json:"id"`
+	Revision int       `json:"revision"`
+	Base     *baseJSON `json:"base"`
+	Tracking string    `json:"tracking-channel"`
+}
+
+type actionJSON struct {
+	Action   string    `json:"action"`
+	Key      string    `json:"instance-key"`
+	ID       string    `json:"id,omitempty"`
+	Name     string    `json:"name,omitempty"`
+	Channel  string    `json:"channel,omitempty"`
+	Revision int       `json:"revision,omitempty"`
+	Base     *baseJSON `json:"base"` // null, where a revision is asked for
+}
+
+func (r *refreshRequest) add(w Wish, key string) {
+	a := actionJSON{Action: "install", Key: key, Name: w.Name}
+	if w.Name == "" {
+		a.ID = w.ID
+	}
+
+	channel := cmp.Or(w.Channel, DefaultChannel)
+	switch {
+	case w.Have > 0:
+		a.Action, a.Name, a.ID = "refresh", "", w.ID
+		r.Context = append(r.Context, contextJSON{key, w.ID, w.Have, newBaseJSON(w.Base, w.Arch), channel})
+	case w.Revision > 0:
+		a.Revision = w.Revision
+	default:
+		a.Channel, a.Base = channel, newBaseJSON(w.Base, w.Arch)
+	}
+	r.Actions = append(r.Actions, a)
+}
+
+type refreshAnswer struct {
+	Errors  errorList    `json:"error-list"`
+	Results []resultJSON `json:"results"`
+}
+
+type resultJSON struct {
+	Key     string       `json:"instance-key"`
+	ID      string       `json:"id"`
+	Name    string       `json:"name"`
+	Channel string       `json:"effective-channel"`
+	Result  string       `json:"result"`
+	Error   *errorJSON   `json:"error"`
+	Charm   *releaseJSON `json:"charm"`
+}
+
+type releaseJSON struct {
+	Type      string         `json:"type"`
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Revision  int            `json:"revision"`
+	Version   string         `json:"version"`
+	Bases     []baseJSON     `json:"bases"`
+	Download  fileJSON       `json:"download"`
+	Metadata  string         `json:"metadata-yaml"`
+	Config    string         `json:"config-yaml"`
+	Actions   string         `json:"actions-yaml"`
+	Resources []resourceJSON `json:"resources"`
+}
+
+// release looks at the error first: beside one there may be parts of a charm.
+func (r resultJSON) release(w Wish) (Release, error) {
+	name := cmp.Or(w.Name, r.Name, w.ID)
+	if r.Error != nil && r.Error.Code != "" {
+		return Release{}, r.Error.explain(name, w)
+	}
+	c := r.Charm
+	if c == nil || r.Result == "error" {
+		return Release{}, awayf("its answer has no charm %q", name)
+	}
+
+	release := Release{
+		Type: cmp.Or(c.Type, TypeCharm), ID: cmp.Or(c.ID, r.ID), Name: cmp.Or(c.Name, r.Name, w.Name),
+		Revision: c.Revision, Version: c.Version, Bases: basesOf(c.Bases), Base: w.Base,
+		Metadata: c.Metadata, Config: c.Config, Actions: c.Actions,
+	}
+	if w.Revision == 0 {
+		release.Channel = cmp.Or(r.Channel, w.Channel, DefaultChannel)
+	} else {
+		release.Base = Base{}
+	}
+	release.File = c.Download.file(fmt.Sprintf("%s %s, revision %d", release.Type, release.Name, release.Revision))
+	for _, resource := range c.Resources {
+		release.Resources = append(release.Resources, resource.resource(release.Name))
+	}
+
+	switch {
+	case release.ID == "" || release.Name == "":
+		return Release{}, awayf("its answer for %q has no id or name", name)
+	case w.Revision > 0 && release.Revision != w.Revision:
+		return Release{}, awayf("its answer for revision %d of %q has revision %d", w.Revision, name, release.Revision)
+	}
+	return release, nil
+}
+
+// fileJSON has both spellings of the sums' keys.
+type fileJSON struct {
+	Size      int64  `json:"size"`
+	URL       string `json:"url"`
+	SHA256    string `json:"hash-sha-256"`
+	SHA384    string `json:"hash-sha-384"`
+	OldSHA256 string `json:"hash-sha256"`
+	OldSHA384 string `json:"hash-sha384"`
+}
+
+func (f fileJSON) file(what string) File {
+	return File{
+		What: what, URL: f.URL, Size: f.Size,
+		SHA256: cmp.Or(f.SHA256, f.OldSHA256), SHA384: cmp.Or(f.SHA384, f.OldSHA384),
+	}
+}
+
+type resourceJSON struct {
+	Name        string   `json:"name"`
+	Type        string   `json:"type"`
+	Filename    string   `json:"filename"`
+	Description string   `json:"description"`
+	Revision    int      `json:"revision"`
+	Created     string   `json:"created-at"`
+	Download    fileJSON `json:"download"`
+}
+
+func (r resourceJSON) resource(charm string) Resource {
+	return Resource{
+		Name: r.Name, Type: cmp.Or(r.Type, TypeFile), Filename: r.Filename, Description: r.Description,
+		Revision: r.Revision, Created: r.Created,
+		File: r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charm, r.Revision)),
+	}
+}
+
+// packageJSON is an entry of find, or all of info.
+type packageJSON struct {
+	Type   string `json:"type"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Result struct {
+		Title       string `json:"title"`
+		Summary     string `json:"summary"`
+		Description string `json:"description"`
+		License     string `json:"license"`
+		StoreURL    string `json:"store-url"`
+		Publisher   struct {
+			Display string `json:"display-name"`
+		} `json:"publisher"`
+		Categories []struct {
+			Name string `json:"name"`
+		} `json:"categories"`
+		UsedBy []string `json:"used-by"`
+		Charms []struct {
+			Name string `json:"name"`
+		} `json:"contains-charms"`
+	} `json:"result"`
+	Default  channelJSON   `json:"default-release"`
+	Channels []channelJSON `json:"channel-map"`
+}
+
+type channelJSON struct {
+	Channel struct {
+		Name     string   `json:"name"`
+		Track    string   `json:"track"`
+		Risk     string   `json:"risk"`
+		Released string   `json:"released-at"`
+		Base     baseJSON `json:"base"`
+	} `json:"channel"`
+	Revision releaseJSON `json:"revision"`
+}
+
+func (p packageJSON) found() Found {
+	return Found{
+		Type: cmp.Or(p.Type, TypeCharm), ID: p.ID, Name: p.Name, Publisher: p.Result.Publisher.Display, Summary: p.Result.Summary,
+		Version: p.Default.Revision.Version, Bases: basesOf(p.Default.Revision.Bases), URL: p.Result.StoreURL,
+	}
+}
+
+func (p packageJSON) info() Info {
+	info := Info{
+		Found: p.found(), Title: p.Result.Title, Description: p.Result.Description, License: p.Result.License, UsedBy: p.Result.UsedBy,
+		Metadata: p.Default.Revision.Metadata, Config: p.Default.Revision.Config,
+	}
+	for _, c := range p.Result.Categories {
+		info.Tags = append(info.Tags, c.Name)
+	}
+	for _, c := range p.Result.Charms {
+		info.Charms = append(info.Charms, c.Name)
+	}
+
+	for _, c := range p.Channels {
+		track, risk, branch := splitChannel(c.Channel.Name)
+		info.Channels = append(info.Channels, ChannelRelease{
+			Track: cmp.Or(c.Channel.Track, track), Risk: cmp.Or(c.Channel.Risk, risk), Branch: branch,
+			Released: c.Channel.Released, Base: c.Channel.Base.base(),
+			Revision: c.Revision.Revision, Version: c.Revision.Version, Size: c.Revision.Download.Size,
+			Bases: basesOf(c.Revision.Bases),
+		})
+	}
+	return info
+}
+
+func splitChannel(name string) (track, risk, branch string) {
+	parts := append(strings.SplitN(WholeChannel(name), "/", 3), "", "")
+	return parts[0], parts[1], parts[2]
+}
+
+type errorJSON struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Extra   struct {
+		Releases []struct {
+			Channel string   `json:"channel"`
+			Base    baseJSON `json:"base"`
+		} `json:"releases"`
+		Default []baseJSON `json:"default-bases"`
+	} `json:"extra"`
+}
+
+// explain says an error of one question in words of its own: those of the store have keys of the request.
+func (e errorJSON) explain(name string, w Wish) error {
+	switch e.Code {
+	case "name-not-found", "id-not-found":
+		return fmt.Errorf("charm %q: %w", name, ErrNotFound)
+	case "revision-not-found", "invalid-charm-base", "invalid-charm-platform", "missing-charm-base", "channel-not-found":
+		none := &NoReleaseError{Name: name, Wish: w, Default: basesOf(e.Extra.Default)}
+		for _, r := range e.Extra.Releases {
+			none.Offers = append(none.Offers, Offer{r.Channel, r.Base.base()})
+		}
+		return none
+	case "invalid-channel":
+		return fmt.Errorf("charm %q cannot have a channel %q", name, w.Channel)
+	case "refresh-bundle-not-supported":
+		return fmt.Errorf("%q is a bundle, which is deployed again instead", name)
+	}
+	return errorList{e}.explain()
+}
+
+type errorList []errorJSON
+
+// explain says what a request was refused for.
+func (l errorList) explain() error {
+	has := func(codes ...string) bool {
+		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })
+	}
+
+	switch {
+	case has("not-found", "name-not-found", "id-not-found", "resource-not-found", "invalid-charm-resource"):
+		return ErrNotFound
+	case has("rate-limit-exceeded"):
+		return awayf("it was asked too often; try again later")
+	case has("remote-service-unavailable", "api-error", "endpoint-disabled"):
+		return awayf("it has trouble of its own (%s); try again later", l[0].Code)
+	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
+		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
+		return fmt.Errorf("the store does not give it to everybody (%s)", l[0].Code)
+	case has("invalid-unbound-empty-search"):
+		return fmt.Errorf("no words to search for given")
+	}
+	return awayf("it did not understand the request (%s)", l[0].Code)
+}

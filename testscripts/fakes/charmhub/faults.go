@@ -1,0 +1,108 @@
+package charmhub
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// Fault is how the server misbehaves.
+type Fault string
+
+// The faults.
+const (
+	None         Fault = "none"
+	Throttled    Fault = "throttled"     // 429, come again in a second
+	Unavailable  Fault = "unavailable"   // 503 and a web page, come again in a second
+	Unexplained  Fault = "unexplained"   // 503 and a web page
+	Closed       Fault = "closed"        // 429, come again in an hour
+	Hangup       Fault = "hangup"        // connections are closed without a byte
+	WrongURL     Fault = "wrong-url"     // 404 in plain text
+	Nonsense     Fault = "nonsense"      // a web page, with 200
+	Cut          Fault = "cut"           // files end half-way
+	WrongSum     Fault = "wrong-sum"     // files have another sum than is said
+	WrongSize    Fault = "wrong-size"    // files are a byte shorter than is said
+	UnknownField Fault = "unknown-field" // answers have fields that nobody knows
+	NullCharm    Fault = "null-charm"    // answers have no charm, and no error
+	OtherHost    Fault = "other-host"    // files are on another host
+	Slow         Fault = "slow"          // files come piece by piece
+	Stopped      Fault = "stopped"       // files stop half-way until Release
+	OldHashes    Fault = "old-hashes"    // the sums' keys are those of 2020
+)
+
+// Faults lists them.
+func Faults() []Fault {
+	return []Fault{None, Throttled, Unavailable, Unexplained, Closed, Hangup, WrongURL, Nonsense, Cut, WrongSum, WrongSize,
+		UnknownField, NullCharm, OtherHost, Slow, Stopped, OldHashes}
+}
+
+// Misbehave has the server do so from now on, or for so many requests; negative: for all.
+func (s *Server) Misbehave(f Fault, times int) error {
+	if !slices.Contains(Faults(), f) {
+		return fmt.Errorf("there is no fault %q; there are %v", f, Faults())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault, s.left = f, times
+	return nil
+}
+
+// Release lets downloads go on that the fault Stopped has stopped, once and for all.
+func (s *Server) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.gate:
+	default:
+		close(s.gate)
+	}
+}
+
+// applies reports whether the fault is on, and counts it. The caller holds the lock.
+func (s *Server) applies(f Fault) bool {
+	if s.fault != f || s.left == 0 {
+		return false
+	}
+	s.left--
+	return true
+}
+
+// spoil answers a request as the fault has it.
+func (s *Server) spoil(w http.ResponseWriter) bool {
+	const page = "<!DOCTYPE html><html><body><h1>Service Unavailable</h1></body></html>\n"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	h := w.Header()
+	switch {
+	case s.applies(Throttled):
+		h.Set("Retry-After", "1")
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"error-list": [{"code": "rate-limit-exceeded", "message": "slow down"}]}`)
+	case s.applies(Closed):
+		h.Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	case s.applies(Unavailable):
+		h.Set("Retry-After", "1")
+		h.Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, page)
+	case s.applies(Unexplained):
+		h.Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, page)
+	case s.applies(Hangup):
+		panic(http.ErrAbortHandler)
+	case s.applies(WrongURL):
+		h.Set("Content-Type", "text/plain")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "404 page not found\n")
+	case s.applies(Nonsense):
+		h.Set("Content-Type", "text/html")
+		fmt.Fprint(w, page)
+	default:
+		return false
+	}
+	return true
+}

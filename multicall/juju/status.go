@@ -34,9 +34,6 @@ type statusCmd struct {
 	Secrets     bool      `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
 	Watch       watchFlag `short:"w" help:"Show it again whenever it changes, until interrupted; --watch 1s also looks every second."`
 	colourFlags `embed:""`
-
-	RetryCount int           `hidden:"" help:"Juju's; the state is read once."`
-	RetryDelay time.Duration `hidden:"" help:"Juju's; the state is read once."`
 }
 
 // Run prints the status of one moment, and with --watch again after each change.

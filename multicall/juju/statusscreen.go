@@ -78,12 +78,6 @@ func applicationTable(s status.Status) *console.Table {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]
 		word := applicationWord(sv)
-		url, err := charm.ParseURL(sv.Charm)
-		source := sv.Charm
-		if err == nil {
-			source = fmt.Sprintf("%s-%d", url.Name, url.Revision)
-		}
-
 		exposed, message := "", ""
 		if sv.Exposed {
 			exposed = "yes"
@@ -93,7 +87,7 @@ func applicationTable(s status.Status) *console.Table {
 		}
 
 		addRow(t, word, reason{text: message}, name, status.WithLife(word, sv.Life),
-			strconv.Itoa(len(sv.Units)), source, text.FirstLine(sv.Version), exposed)
+			strconv.Itoa(len(sv.Units)), sv.Charm[strings.LastIndexByte(sv.Charm, '/')+1:], text.FirstLine(sv.Version), exposed)
 	}
 
 	return t

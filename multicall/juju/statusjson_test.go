@@ -46,8 +46,9 @@ func TestJujuKeys(t *testing.T) {
 func ownKeys(document any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(document)) {
 		if len(f.Index) == 1 && !f.Anonymous && f.IsExported() {
-			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			keys = append(keys, key)
+			if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "-" {
+				keys = append(keys, key)
+			}
 		}
 	}
 	return keys

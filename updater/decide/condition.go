@@ -321,27 +321,9 @@ func withdrawnTrouble(w record.Withdrawn) Trouble {
 	}
 }
 
-// MissedAlert returns the words of the report of a release that cannot be had.
-func MissedAlert(f record.CheckFailure) string {
-	t := missedTrouble(f)
-	return withHint(t.Why, t.Hint)
-}
-
-// OutageAlert returns the words of the report of an outage.
-func OutageAlert(f record.CheckFailure) string {
-	t := outageTrouble(f)
-	return withHint(t.Why, t.Hint)
-}
-
 // RefusedAlert returns the words of the report of a refused release.
 func RefusedAlert(r record.Refusal) string {
 	t := refusedTrouble(r)
-	return withHint(t.Why, t.Hint)
-}
-
-// WithdrawnAlert returns the words of the report of a release that is published no more.
-func WithdrawnAlert(w record.Withdrawn) string {
-	t := withdrawnTrouble(w)
 	return withHint(t.Why, t.Hint)
 }
 

@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"reflect"
@@ -161,16 +160,13 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
 
-	o := outage{err: err, at: c.lastCheck.UTC(), again: c.nextCheck(config).UTC(), maxAge: config.MaxCheckAge}
-	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
-		if err := f.putFailure(tx, o); err != nil {
-			return err
-		}
+	look := decide.Look{Missed: f.missed, At: c.lastCheck.UTC(), Again: c.nextCheck(config).UTC(), MaxAge: config.MaxCheckAge}
+	if err != nil {
+		look.Failure = record.Shorten(osutil.Explain(err), record.MaxText)
+	}
 
-		if !f.listed {
-			return nil
-		}
-		if err := f.putWithdrawn(tx, c.lastCheck.UTC()); err != nil {
+	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
+		if err := f.putLook(tx, look); err != nil || !f.listed {
 			return err
 		}
 		if err := f.putRefusals(tx, c.lastCheck.UTC()); err != nil {
@@ -518,109 +514,20 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putWithdrawn alerts once for each version that is withdrawn.
-func (f checkResult) putWithdrawn(tx *keyspace.Tx, at time.Time) error {
-	was, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)
-	if err != nil || f.withdrawn == nil && was == nil {
+// putLook records how the look has ended, and what it has found to be published no more.
+func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
+	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
+	if err != nil {
 		return err
 	}
-	if f.withdrawn == nil {
-		tx.Remove(keys.Withdrawn)
-		return nil
+	if err := updater.Apply(tx, decide.NoteLook(was, l)); err != nil || !f.listed {
+		return err
 	}
 
-	w := *f.withdrawn
-	if w.At = at; was != nil && was.Version == w.Version {
-		w.At = was.At
-	}
-	if was != nil && *was == w {
-		return nil
-	}
-
-	if was == nil || was.Version != w.Version {
-		a := record.Alert{
-			ID:      fmt.Sprintf("withdrawn-%s-%d", w.Version, at.UnixNano()),
-			Kind:    record.AlertNoReleases,
-			Version: w.Version,
-			Message: decide.WithdrawnAlert(w),
-			At:      at,
-		}
-		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
-			return err
-		}
-	}
-
-	return tx.Put(keys.Withdrawn, w)
-}
-
-// outage is how the last look for releases ended.
-type outage struct {
-	err    error // nil: well
-	at     time.Time
-	again  time.Time     // when the next look is
-	maxAge time.Duration // for how long looks may fail
-}
-
-// putFailure alerts once for each release that cannot be had, and once when looks have failed for too
-// long, and when that is over. What was reported is in the record, which is written together with the
-// alerts.
-func (f checkResult) putFailure(tx *keyspace.Tx, o outage) error {
-	was, err := keyspace.LoadOrZero[record.CheckFailure](tx.View, keys.CheckFailure)
+	withdrawn, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)
 	if err != nil {
 		return err
 	}
 
-	if o.err == nil {
-		tx.Remove(keys.CheckFailure)
-		if !was.Told {
-			return nil
-		}
-		return putAlert(tx, record.AlertNoReleases, "", o.at, fmt.Sprintf(
-			"releases can be looked for again, after %s", o.at.Sub(was.Since).Truncate(time.Second)))
-	}
-
-	failure := record.CheckFailure{
-		Message: record.Shorten(osutil.Explain(o.err), record.MaxText),
-		At:      o.at,
-		Refused: was.Refused,
-		Since:   was.Since,
-		Tries:   was.Tries + 1,
-		Again:   o.again,
-		Told:    was.Told,
-	}
-
-	if failure.Since.IsZero() {
-		failure.Since = was.At // a former version has written it
-	}
-	if failure.Since.IsZero() || failure.Since.After(o.at) {
-		failure.Since = o.at
-	}
-
-	if f.missed != "" && f.missed != failure.Refused {
-		failure.Refused = f.missed
-		if err := putAlert(tx, record.AlertRefused, f.missed, o.at, decide.MissedAlert(failure)); err != nil {
-			return err
-		}
-	}
-
-	if failure.IsOverdue(o.maxAge) && !failure.Told {
-		failure.Told = true
-		if err := putAlert(tx, record.AlertNoReleases, "", o.at, decide.OutageAlert(failure)); err != nil {
-			return err
-		}
-	}
-
-	return tx.Put(keys.CheckFailure, failure)
-}
-
-// putAlert puts an alert whose ID is of its kind and time.
-func putAlert(tx *keyspace.Tx, kind, version string, at time.Time, message string) error {
-	a := record.Alert{
-		ID:      fmt.Sprintf("%s-%d", kind, at.UnixNano()),
-		Kind:    kind,
-		Version: version,
-		Message: message,
-		At:      at,
-	}
-	return tx.Put(keys.Alert(a.ID), a)
+	return updater.Apply(tx, decide.NoteWithdrawn(withdrawn, f.withdrawn, l.At))
 }

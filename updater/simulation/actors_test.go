@@ -91,6 +91,7 @@ func (w *world) lead(h *host) {
 	}
 	s := w.store.snapshot(h.updater.version)
 	s.Present, s.Inventories = w.present, w.inventories(s.Current)
+	w.mutateSnapshot(&s)
 	now := w.leaderTime(h, s.Current)
 	w.memory.Update(&s, w.present, now)
 	a := decide.Next(s, now)

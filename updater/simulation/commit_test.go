@@ -13,6 +13,7 @@ import (
 // commit writes to the store, holds the rules against it, and wakes who watches.
 func (w *world) commit(changes []updater.Change) {
 	before := get[record.Request](w.store, keys.Current)
+	changes = w.mutate(changes)
 	for _, c := range changes {
 		w.checkChange(before, c)
 	}
@@ -70,6 +71,11 @@ func (w *world) checkChange(r *record.Request, c updater.Change) {
 				w.violate("request and attempt %s have %d reports", id, w.reports[id])
 			}
 		}
+		if v.Kind == record.AlertNoReleases {
+			w.checkOutageAlert(v)
+		}
+	case record.Degraded:
+		w.checkTold(v)
 	case record.Turn:
 		if r == nil || r.ID != v.Request || r.Stop || r.Ended() {
 			w.violate("server %d takes a turn for request %d, which does not run", v.Server, v.Request)
@@ -79,6 +85,9 @@ func (w *world) checkChange(r *record.Request, c updater.Change) {
 			w.violate("server %d reports contents of %s, which nobody waits for", v.Server, v.Version)
 		}
 	case record.Request:
+		if r == nil || r.ID != v.ID {
+			w.forgetTold()
+		}
 		if p := get[record.Pause](w.store, keys.Pause); p != nil && p.Until == nil && (r == nil || r.ID != v.ID) {
 			w.violate("request %d starts in a pause", v.ID)
 		}

@@ -28,6 +28,9 @@ func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	all := map[int]record.Inventory{}
 	for _, h := range w.servers {
 		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.IsFor(*r) || !h.status.Finished {
+			if w.registered(h.lrn) && h.inventory.Request != 0 {
+				all[h.lrn] = h.inventory // what it has written last
+			}
 			continue
 		}
 		i := record.Inventory{Request: r.ID, Differs: map[string][]string{}}
@@ -36,6 +39,8 @@ func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 				i.Differs[name] = []string{"it is " + m.version}
 			}
 		}
+		w.addHealth(h, &i)
+		h.inventory = i
 		all[h.lrn] = i
 	}
 	return all

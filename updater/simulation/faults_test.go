@@ -38,6 +38,7 @@ func (w *world) housekeep() {
 	}
 	w.inspect()
 	w.checkStop()
+	w.checkHealth()
 	w.after(time.Second, w.housekeep)
 }
 
@@ -60,7 +61,7 @@ func (w *world) mischief() {
 	}
 	h := w.servers[w.r.IntN(len(w.servers))]
 	deeds := []func(*host){
-		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump, w.drift, w.drift,
+		w.killWorker, w.killWorker, w.killUpdater, w.killUpdater, w.partition, w.partition, w.powerCut, w.bury, w.hang, w.jump, w.drift, w.drift, w.sicken, w.sicken, w.sicken, w.breakSource,
 		w.command, w.command, w.command, w.command, w.command, w.command,
 	}
 	deeds[w.r.IntN(len(deeds))](h)

@@ -90,7 +90,7 @@ func (w *world) ask(s decide.Snapshot) {
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config()
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
-	changes := []updater.Change{updater.Put(keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
+	changes := []updater.Change{updater.Put(keys.Config("all"), record.Config{Env: env, WorkerTimeout: timeout, SurveyInterval: simSurvey, MaxCheckAge: simMaxCheckAge, GitHubRepository: simRepository(w.blind), Repair: []string{record.RepairAsk, record.RepairAuto}[w.r.IntN(2)]})}
 	known := w.store.values[keys.Release]
 	if env != was.Env {
 		changes = append(changes, updater.Remove(keys.Release))

@@ -56,7 +56,7 @@ func expected() []string {
 		"worker killed", "updater killed", "partition", "server died", "install failed", "no hand-over", "step failed", "member did not come up",
 		"command recover", "command retry", "command stop", "command pause", "command resume", "command downgrade", "command update", "command config",
 		"server added", "server unregistered that lives", "processes hung", "clock set", "power cut", "journal not written", "journal lost", "files replaced", "replaced files refused",
-		"component drifted", "command repair", "repaired", "components repaired",
+		"component drifted", "component ill", "ill for long", "ill reported", "what was ill is well", "source of releases away", "outage for long", "outage reported", "command repair", "repaired", "components repaired",
 	}
 	if need.LongRun() {
 		all = append(all, "server registered again", "turn of a stale request", "result of a stale request", "stopped since nothing moved")

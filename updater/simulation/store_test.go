@@ -87,6 +87,7 @@ func (s *simStore) snapshot(own string) decide.Snapshot {
 		Repair: get[record.Repair](s, keys.Repair), Published: get[record.Published](s, keys.Published), Pause: get[record.Pause](s, keys.Pause), Recovery: get[record.Recovery](s, keys.Recovery), Current: get[record.Request](s, keys.Current),
 		Workers: byServer[record.Status](s, keys.Workers), Contents: below[record.Contents](s, keys.AllContents),
 	}
+	snap.CheckFailure = get[record.CheckFailure](s, keys.CheckFailure)
 	if v := get[string](s, keys.Release); v != nil {
 		snap.Release = *v
 	}

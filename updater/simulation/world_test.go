@@ -33,6 +33,13 @@ type world struct {
 	builds map[string]build // what tags have, but for the first build of each
 	blind  bool             // nobody knows digests
 
+	mutation    string    // which promise the product breaks; "": none
+	sourceDown  time.Time // until when no releases can be looked for
+	outageTold  bool      // it was reported that they cannot
+	lookedBy    *host     // who has looked in vain since then, without another one, and without its clock set
+	lookedSkew  time.Duration
+	lookedSince time.Time
+
 	once        map[string]lock // who does contents
 	ran         map[string]string
 	reached     map[[2]int]int // how far servers have come, by request and server
@@ -56,8 +63,10 @@ type host struct {
 	installed build // on the disk
 	byHand    bool  // by somebody else than its worker
 	form      string
-	dead      bool // for good
-	cut       bool // from the store
+	inventory record.Inventory // as its worker has written it last
+	former    bool             // its worker does not look at what is ill
+	dead      bool             // for good
+	cut       bool             // from the store
 	cutSince  time.Time
 	connected time.Time     // since when it has reached the store
 	hung      time.Time     // until when its processes hang
@@ -94,10 +103,13 @@ type process struct {
 
 // member is a component on one server.
 type member struct {
-	version  string
-	up       bool
-	updating bool // down because of an update
-	given    bool // up: its server was unregistered meanwhile, and its turn is nobody's
+	version   string
+	up        bool
+	updating  bool      // down because of an update
+	ill       bool      // down, and not by an update
+	told      bool      // that was reported
+	seenSince time.Time // since when the leader can know that
+	given     bool      // up: its server was unregistered meanwhile, and its turn is nobody's
 }
 
 // lock is held by a server until it dies or is cut off for a lease's length.
@@ -189,6 +201,7 @@ func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	}
 	w.publish()
 	w.after(time.Second, w.housekeep)
+	w.after(time.Second, w.lookForReleases)
 	w.after(w.between(time.Second, 20*time.Second), w.mischief)
 	return w
 }
@@ -201,7 +214,7 @@ func (w *world) addServer(lrn int) {
 		}
 	}
 	w.faults["server added"]++
-	h := &host{lrn: lrn, installed: build{version: "1.0-0"}, byHand: true, form: []string{release.Deb, release.Tarball}[w.r.IntN(2)], members: map[string]*member{}, connected: w.now, skew: w.anySkew()}
+	h := &host{lrn: lrn, installed: build{version: "1.0-0"}, byHand: true, form: []string{release.Deb, release.Tarball}[w.r.IntN(2)], former: w.r.IntN(4) == 0, members: map[string]*member{}, connected: w.now, skew: w.anySkew()}
 	for _, c := range w.manifest.Components {
 		if c.Strategy == release.LeaderOnce {
 			continue

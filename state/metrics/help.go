@@ -20,6 +20,8 @@ func help() map[string]string {
 		"neco_updater_degraded":             "How many things are not as the last update left them, while none runs.",
 		"neco_updater_leader":               "1 while this updater leads.",
 		"neco_updater_missing_servers":      "Boot servers of the update whose worker is not alive.",
+		"neco_updater_no_releases":          "1 if releases could not be looked for in a long time.",
+		"neco_updater_withdrawn_release":    "1 if servers have a release that is newer than all that are published.",
 		"neco_updater_refused_releases":     "Releases that are newer than the last update's, and cannot be installed.",
 		"neco_updater_running":              "1 while an update runs.",
 		"neco_updater_servers":              "Boot servers that are registered.",

@@ -202,6 +202,8 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	fleet.Set(float64(len(last.Missing)), "neco_updater_missing_servers")
 	fleet.Set(float64(s.Degraded.Count()), "neco_updater_degraded")
 	fleet.Set(float64(len(s.Refusals())), "neco_updater_refused_releases")
+	fleet.Set(metrics.BoolValue(s.Outage() != nil), "neco_updater_no_releases")
+	fleet.Set(metrics.BoolValue(s.WithdrawnRelease() != nil), "neco_updater_withdrawn_release")
 
 	noRoom := s.NoRoom(time.Now())
 	lacking := 0

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"bijou/state/childenv"
 )
 
 // repackDeb writes neco's package with another manifest and version into the folder of a release, and
@@ -79,7 +81,7 @@ func runDpkgDeb(ctx context.Context, env []string, args ...string) error {
 	}
 
 	c := exec.CommandContext(ctx, program, args...)
-	c.Env = append(os.Environ(), env...)
+	c.Env = append(childenv.New(os.Environ(), childenv.Program), env...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("dpkg-deb: %w: %s", err, strings.TrimSpace(string(out)))

@@ -2,12 +2,33 @@ package install
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/testscripts/kit/terminal"
 )
+
+// What charms call is linked where Juju has it, and nothing else without --dir.
+func TestJujudPlaces(t *testing.T) {
+	var got []string
+	note := func(_ console.Streams, dir string, names []string) error {
+		for _, name := range names {
+			got = append(got, filepath.Join(dir, name))
+		}
+		return nil
+	}
+
+	err := places{Jujud: true}.visit(&applet.Call{Applets: []string{"juju"}}, "", nil, note)
+	want := []string{"/var/lib/juju/tools/machine-0/jujud", "/usr/bin/juju-exec", "/usr/bin/juju-run"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
 
 // On a terminal it asks, and takes only a yes.
 func TestInstallAsks(t *testing.T) {

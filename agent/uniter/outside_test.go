@@ -1,0 +1,62 @@
+package uniter
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bijou/agent/hook"
+	"bijou/hookenv/server"
+	"bijou/state"
+)
+
+func TestFindRelation(t *testing.T) {
+	in := state.MemberState{State: hook.In}
+	records := state.Uniter{
+		Relations: map[int]state.RelationState{
+			1: {State: state.RelationUp, Name: "db", RemoteService: "mysql"},
+			2: {State: state.RelationError, Name: "web", RemoteService: "proxy"},
+			3: {State: state.RelationUp, Name: "web", RemoteService: "cache"},
+			4: {State: "departed", Name: "old", RemoteService: "gone"},
+		},
+		Members: map[int]map[string]state.MemberState{
+			1: {"mysql/10": in, "mysql/2": in, "mysql": {}, "mysql/3": {}},
+			2: {"proxy/0": in},
+		},
+	}
+
+	for _, tc := range []struct {
+		name string
+		in   server.Command
+		want *state.ActionRelation
+		err  string
+	}{
+		{"by number", server.Command{Relation: "2"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"by the classic id", server.Command{Relation: "relation-2"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"by name and unit", server.Command{Relation: "db", RemoteUnit: "mysql/2"}, &state.ActionRelation{ID: 1, Name: "db", RemoteUnit: "mysql/2", RemoteService: "mysql"}, ""},
+		{"by id and application", server.Command{Relation: "web:2", RemoteService: "proxy"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"nobody, by force", server.Command{Relation: "3", Force: true}, &state.ActionRelation{ID: 3, Name: "web", RemoteService: "cache"}, ""},
+		{"somebody else, by force", server.Command{Relation: "3", RemoteUnit: "cache/9", Force: true}, &state.ActionRelation{ID: 3, Name: "web", RemoteUnit: "cache/9", RemoteService: "cache"}, ""},
+		{"several relations", server.Command{Relation: "web"}, nil, "give an id, one of 2 3"},
+		{"several units", server.Command{Relation: "db"}, nil, `ambiguous remote unit in relation "db": give one of mysql/2, mysql/10`},
+		{"nobody", server.Command{Relation: "3"}, nil, "no remote unit is in"},
+		{"not a member", server.Command{Relation: "db", RemoteUnit: "mysql/3"}, nil, "is not in relation"},
+		{"another application", server.Command{Relation: "db", RemoteService: "proxy"}, nil, `"mysql" is`},
+		{"left", server.Command{Relation: "old"}, nil, "not found"},
+		{"unknown", server.Command{Relation: "db:2"}, nil, "not found"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := findRelation(records, tc.in)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("error %v, want %q", err, tc.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

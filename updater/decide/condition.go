@@ -226,6 +226,16 @@ func (s Snapshot) twinTroubles() (all []Trouble) {
 
 // releaseTroubles are reasons for which servers do not get a release, or have one that they should not.
 func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
+	if key, _, ok := strings.Cut(s.Config.SourceFault, " "); ok {
+		all = append(all, Trouble{Why: "no updates: " + s.Config.SourceFault, Hint: "to remove it: neco config unset " + key})
+	}
+	if s.Config.WindowFault != "" {
+		all = append(all, Trouble{
+			Why:  "the update window cannot be read, so that it never opens: " + s.Config.WindowFault,
+			Hint: "to remove it: neco config unset update-window",
+		})
+	}
+
 	for _, r := range s.Refusals() {
 		all = append(all, refusedTrouble(r))
 	}

@@ -44,9 +44,19 @@ func TestCondition(t *testing.T) {
 		"seldom":                      {wellKept(failure(48, 2)), true, "up to date: 1.1"},
 		"by a former version":         {wellKept(func(s *Snapshot) { asks(s); s.CheckFailure = &record.CheckFailure{Message: "x", At: t0()} }), true, "up to date: 1.1"},
 		"no releases are taken":       {wellKept(func(s *Snapshot) { failure(24, 3)(s); s.Config.Env = record.EnvNone }), true, "up to date: the environment is none: no updates"},
-		"a release by mistake":        {wellKept(withdrawn), true, "degraded: servers have 1.1, which is published no more, and newer than all that are: the newest is 1.0; publish a newer one, or go back: neco update --to 1.0 --allow-downgrade"},
-		"another one was, before":     {wellKept(func(s *Snapshot) { s.Withdrawn = &record.Withdrawn{Version: "9999.1.1-1", Newest: "1.0"} }), true, "up to date: 1.1"},
-		"a component is ill":          {withFindings(func(s *Snapshot) { dated(s); ill(s) }), true, "degraded: server 2, cke: cke.service does not run; to put that right: neco repair"},
+		"where releases are cannot be read": {wellKept(func(s *Snapshot) {
+			s.Config.Env, s.Config.SourceFault = record.EnvNone, "proxy cannot be read: it is no URL"
+		}), true, "degraded: no updates: proxy cannot be read: it is no URL; to remove it: neco config unset proxy"},
+		"the window cannot be read": {wellKept(func(s *Snapshot) { s.Config.WindowFault = "it is no cron line" }), true,
+			"degraded: the update window cannot be read, so that it never opens: it is no cron line; to remove it: neco config unset update-window"},
+		"a release cannot be had": {wellKept(func(s *Snapshot) {
+			asks(s)
+			s.Config.GitHubRepository = "bijou/boot"
+			s.Release, s.CheckFailure = "1.2", &record.CheckFailure{Message: "503", Refused: "1.2", At: t0(), Since: t0(), Tries: 1}
+		}), true, "degraded: release 1.2 is not taken: 503; once that is put right: neco update --now"},
+		"a release by mistake":    {wellKept(withdrawn), true, "degraded: servers have 1.1, which is published no more, and newer than all that are: the newest is 1.0; publish a newer one, or go back: neco update --to 1.0 --allow-downgrade"},
+		"another one was, before": {wellKept(func(s *Snapshot) { s.Withdrawn = &record.Withdrawn{Version: "9999.1.1-1", Newest: "1.0"} }), true, "up to date: 1.1"},
+		"a component is ill":      {withFindings(func(s *Snapshot) { dated(s); ill(s) }), true, "degraded: server 2, cke: cke.service does not run; to put that right: neco repair"},
 		"a former worker has carried that over": {
 			withFindings(func(s *Snapshot) { ill(s); dated(s) }), true, "up to date: 1.1",
 		},

@@ -68,13 +68,10 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	if colour := wordColour(word); coloured && colour != "" {
 		shown = console.Paint(colour, shown)
 	}
-	writeField(b, "Status", shown+sinceText(unitSince(u.view)))
-
-	why := u.view.WorkloadInfo().Message
-	writeField(b, "Why", text.Escape(unitReason(u.view, why).text))
-	if u.WaitsFor != why {
-		writeField(b, "Waits for", text.Escape(u.WaitsFor))
-	}
+	why, since := screenReason(u.view)
+	writeField(b, "Status", shown+sinceText(since))
+	writeField(b, "Why", text.Escape(why.text))
+	writeField(b, "Waits for", text.Escape(u.WaitsFor))
 	for i, command := range u.ToDo {
 		label := "To do"
 		if i > 0 {

@@ -127,11 +127,24 @@ func newUnitTable(s status.Status, now time.Time) *console.Table {
 		if u.Leader {
 			shown += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		addRow(t, words[name], unitReason(u, u.WorkloadInfo().Message), shown, status.WithLife(words[name], u.Life), agent,
-			formatAgo(unitSince(u), now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
+		why, since := screenReason(u)
+		addRow(t, words[name], why, shown, status.WithLife(words[name], u.Life), agent,
+			formatAgo(since, now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
 	}
 
 	return t
+}
+
+// screenReason is why a unit has its word, and since when; one that a hook of a relation has failed in says which.
+func screenReason(u status.Unit) (why reason, since time.Time) {
+	id, r := u.RelationInError()
+	if _, failed := u.WaitReason(); !failed || id == "" || u.Trouble != nil || u.Info != nil {
+		return unitReason(u, u.WorkloadInfo().Message), unitSince(u)
+	}
+
+	why = relationUnitReason(r)
+	why.text = id + ": " + why.text
+	return why, r.Since
 }
 
 func newRunningTable(s status.Status, now time.Time) *console.Table {

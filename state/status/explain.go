@@ -42,7 +42,7 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 
 // explain says what the unit waits for, and what the operator can do about it.
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
-	relation, r := view.relationInError()
+	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
 
 	switch {

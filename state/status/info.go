@@ -94,7 +94,7 @@ func (s Service) StatusInfo() Info {
 // WaitReason reports as failed a unit that only an operator, or a later retry, can move: not one
 // that has been answered, or whose hook runs again.
 func (u Unit) WaitReason() (why string, failed bool) {
-	id, r := u.relationInError()
+	id, r := u.RelationInError()
 	runsAgain := u.Running != nil && u.Running.Relation == id
 	if id != "" && r.Resolved == "" && !runsAgain {
 		return id + ": " + r.Message, true
@@ -114,9 +114,9 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	return WithLife(u.State, u.Life), false
 }
 
-// relationInError returns the first relation in error, those without an answer before others; an
+// RelationInError returns the first relation in error, those without an answer before others; an
 // empty id: there is none.
-func (u Unit) relationInError() (id string, r RelationUnit) {
+func (u Unit) RelationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations
 		for _, key := range slices.Sorted(maps.Keys(group)) {

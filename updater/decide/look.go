@@ -12,6 +12,7 @@ import (
 // Look is how a look for releases has ended.
 type Look struct {
 	Failure string // why it failed; "": it did not
+	Kind    string // of what kind that is, as record.CheckFailure has it
 	Missed  string // the version that servers would take, which cannot be had; "": none
 	At      time.Time
 	Again   time.Time     // when the next one is
@@ -32,6 +33,7 @@ func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 	}
 	f := record.CheckFailure{
 		Message: l.Failure,
+		Kind:    l.Kind,
 		At:      l.At,
 		Refused: before.Refused,
 		Since:   before.Since,

@@ -162,7 +162,9 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 
 	look := decide.Look{Missed: f.missed, At: c.lastCheck.UTC(), Again: c.nextCheck(config).UTC(), MaxAge: config.MaxCheckAge}
 	if err != nil {
+		ofSource, _ := errors.AsType[release.SourceError](err)
 		look.Failure = record.Shorten(osutil.Explain(err), record.MaxText)
+		look.Kind = string(ofSource.Kind)
 	}
 
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {

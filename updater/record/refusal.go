@@ -6,6 +6,8 @@ import "time"
 type CheckFailure struct {
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
+	// Kind is what the source did, in one word of package release; "": it is no matter of the source.
+	Kind string `json:"kind,omitempty"`
 	// Refused is the release that is not taken because of that, once it was told.
 	Refused string `json:"refused,omitempty"`
 	// Since is when the first of the looks failed of which none has succeeded, Tries is their number,

@@ -84,6 +84,7 @@ func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	d := f.download(Asset{Name: IndexFile, URL: f.at.JoinPath(IndexFile).String()})
 	d.Client = f.index
 	d.Header.Set("Accept", "application/json")
+	d.Header.Set("Cache-Control", "no-cache") // a cache on the way asks the server
 	resp, err := d.sendRequest(ctx, 0)
 	if err != nil {
 		return x, err

@@ -1,12 +1,15 @@
 package release_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bijou/testscripts/conformance/releasetest"
 	"bijou/testscripts/fakes/github"
@@ -137,6 +140,35 @@ func TestFolderPassword(t *testing.T) {
 			t.Errorf("%q: %s; want %s", user, got, want)
 		}
 	}
+}
+
+// TestAwait waits for a release that comes to this server later than to others.
+func TestAwait(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, nil)
+	source, err := release.NewSource(record.Config{ReleaseFolder: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+
+	came := make(chan bool)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		defer close(came)
+		if _, err := source.Await(ctx, "1.0"); err != nil {
+			t.Error(err)
+		}
+	}()
+	tag := filepath.Join(dir, "release-1.0")
+	if err := errors.Join(os.Mkdir(tag, 0o755), os.WriteFile(filepath.Join(tag, release.SumsFile), []byte("sums\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := release.WriteIndex(dir); err != nil {
+		t.Fatal(err)
+	}
+	<-came
 }
 
 func errorText(err error) string {

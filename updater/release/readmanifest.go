@@ -4,8 +4,8 @@
 // servers. A Source asks where releases are published (GitHub, or a folder with an index), and gets
 // files; a Recipe makes a release in such a folder; all else is pure.
 //
-// It runs and installs nothing. The updater's packages may import it; of bijou it imports
-// updater/record, updater/activity, state/backoff and state/osutil only.
+// It installs nothing, and runs dpkg-deb only, which takes packages apart. The updater's packages may
+// import it; of bijou it imports updater/record, updater/activity and leaves of state only.
 package release
 
 import (

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"bijou/state/charm"
 	"bijou/state/keys"
@@ -21,12 +22,28 @@ import (
 type Config struct {
 	Values  map[string]any // string, int64, float64 or bool
 	Version int64
+	History []ConfigChange // the last changes, the oldest first
 }
+
+// ConfigChange says who changed options of a service, and when; not to what, since an option may be a
+// password.
+type ConfigChange struct {
+	At      time.Time `json:"at"`
+	By      string    `json:"by"` // USER@HOST
+	Options []string  `json:"options"`
+}
+
+// maxConfigHistory is how many changes are remembered, of at most that many options each.
+const (
+	maxConfigHistory  = 20
+	maxHistoryOptions = 20
+)
 
 // configDoc keeps whole floats apart from ints: 2.0 is a float, 2 an int.
 type configDoc struct {
 	Version int64                      `json:"version"`
 	Values  map[string]json.RawMessage `json:"values"`
+	History []ConfigChange             `json:"history,omitempty"`
 }
 
 // Config reads the options that the operator has set. ErrNotFound if there is no such service.
@@ -40,7 +57,7 @@ func (v *View) Config(service string) (Config, error) {
 		return Config{Values: map[string]any{}}, err
 	}
 
-	c := Config{Values: make(map[string]any, len(doc.Values)), Version: doc.Version}
+	c := Config{Values: make(map[string]any, len(doc.Values)), Version: doc.Version, History: doc.History}
 	for name, raw := range doc.Values {
 		if c.Values[name], err = decodeOption(string(raw)); err != nil {
 			return Config{}, err
@@ -131,6 +148,21 @@ func checkConfigSize(service string, c Config, written int) error {
 		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
+// NoteConfigChange remembers who has changed options in this transaction, in place of the oldest such
+// note. It makes no new version.
+func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
+	doc, ok, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
+	if err != nil || !ok {
+		return err
+	}
+
+	change.At = change.At.UTC()
+	change.Options = change.Options[:min(len(change.Options), maxHistoryOptions)]
+	history := append(slices.Clone(doc.History), change)
+	doc.History = history[max(0, len(history)-maxConfigHistory):]
+	return tx.keys.Put(keys.Config(service), doc)
+}
+
 // CheckSecretOption wants the URI of a secret that is there and, unless the service is new,
 // that it was granted.
 func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
@@ -167,7 +199,7 @@ func convertOption(c *charm.Config, name string, value any) (any, error) {
 }
 
 func (c Config) nextDoc() configDoc {
-	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}}
+	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}, History: c.History}
 	for name, value := range c.Values {
 		if value == nil {
 			continue

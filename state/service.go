@@ -30,6 +30,9 @@ type Service struct {
 	Trusted     bool          `json:"trusted,omitempty"`      // with the cloud's credential
 	Life        Life          `json:"life"`
 
+	// Kept are the charms that the service has left and can go back to, the last first.
+	Kept []KeptCharm `json:"kept,omitempty"`
+
 	ResourcesVersion int64 `json:"resources-version,omitempty"` // one higher with each that is given
 
 	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's

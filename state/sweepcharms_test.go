@@ -109,3 +109,67 @@ func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestKeptCharms has a service leave charms with which units were active, and others: five stay, and the
+// others go with what nobody runs.
+func TestKeptCharms(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		charms := []state.Charm{statetest.AddCharm(t, st, revision10(0))}
+		statetest.AddServiceOf(t, st, charms[0], "mysql", 1)
+		run := func(c state.Charm, status string) {
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				if err := tx.SetUnitCharm("mysql/0", c.URL.String()); err != nil {
+					return err
+				}
+				err := tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) {
+					*now = state.Workflow{Charm: c.URL.String(), State: "started"}
+				})
+				if err != nil {
+					return err
+				}
+				return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: status})
+			})
+		}
+		kept := func() string {
+			var all []string
+			for _, k := range statetest.Read(t, st, func(v *state.View) ([]state.KeptCharm, error) { return v.KeptCharms("mysql") }) {
+				all = append(all, k.Charm[strings.LastIndex(k.Charm, "-")+1:])
+			}
+			return strings.Join(all, " ")
+		}
+		run(charms[0], "active")
+		for n := 1; n <= 8; n++ {
+			charms = append(charms, statetest.AddCharm(t, st, revision10(n)))
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return tx.UpgradeService("mysql", state.UpgradeSpec{Charm: charms[n].URL, At: time.Now()})
+			})
+			run(charms[n], map[bool]string{true: "active", false: "blocked"}[n != 3])
+		}
+		if diff := cmp.Diff("17 16 15 14 12", kept()); diff != "" {
+			t.Error(diff)
+		}
+		if err := sweep.Charms(t.Context(), st, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("12 14 15 16 17 18", revisions(t, st)); diff != "" {
+			t.Error(diff)
+		}
+
+		// An older binary has removed one.
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			tx.Keys().Remove("charms/" + charms[7].URL.String())
+			return nil
+		})
+		if diff := cmp.Diff("16 15 14 12", kept()); diff != "" {
+			t.Error(diff)
+		}
+
+		// It goes back, and what it goes back to is no longer one to go back to.
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return tx.UpgradeService("mysql", state.UpgradeSpec{Charm: charms[6].URL, At: time.Now()})
+		})
+		if diff := cmp.Diff("18 15 14 12", kept()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

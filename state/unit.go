@@ -48,7 +48,10 @@ type Unit struct {
 	// Interrupt is the id of the run that an operator has asked to be ended.
 	Interrupt string `json:"interrupt,omitempty"`
 
-	Status   WorkloadStatus  `json:"status,omitzero"`
+	Status WorkloadStatus `json:"status,omitzero"`
+	// ActiveWith is the URL of the charm with which the unit has said last that it is active.
+	ActiveWith string `json:"active-with,omitempty"`
+
 	Workload WorkloadVersion `json:"workload,omitzero"`
 }
 
@@ -65,6 +68,9 @@ type WorkloadStatus struct {
 	Data    map[string]any `json:"data,omitempty"`
 	Since   time.Time      `json:"since,omitzero"`
 }
+
+// workloadActive is the status of a unit whose workload does what it should.
+const workloadActive = "active"
 
 // Identity tells one version from the next.
 func (w WorkloadVersion) Identity() any { return w.Version }
@@ -153,7 +159,12 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 // SetUnitStatus sets a unit's workload status, with its message truncated.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	w.Message = Truncate(w.Message, maxMessageBytes)
-	return tx.changeUnit(name, func(u *Unit) { u.Status = w })
+	return tx.changeUnit(name, func(u *Unit) {
+		u.Status = w
+		if w.Status == workloadActive {
+			u.ActiveWith = u.Charm
+		}
+	})
 }
 
 // SetWorkloadVersion records which version of its workload a unit runs since a time. The

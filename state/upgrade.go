@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"bijou/state/charm"
 	"bijou/state/keys"
@@ -41,6 +42,8 @@ type UpgradeSpec struct {
 	Needs  bool     // from now on also charms that need what bijou does not have
 	Series bool     // from now on also charms that do not support the service's series
 	Skip   []string // units that stay with what they have: those of UpgradeSkips
+
+	At time.Time // noted beside the charm that the service leaves
 }
 
 // UpgradeService points a service at another charm and marks its units, which follow
@@ -77,6 +80,8 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 			return err
 		}
 		mark.Before = earlier.Before
+	} else if err := tx.keep(&s, mark.Charm, spec.At); err != nil {
+		return err
 	}
 
 	s.Charm, s.Origin = spec.Charm.String(), spec.Origin

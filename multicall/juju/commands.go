@@ -26,6 +26,7 @@ type commands struct {
 	AddRelation     addRelationCmd     `cmd:"" aliases:"relate,integrate" help:"Relate two services."`
 	DestroyRelation destroyRelationCmd `cmd:"" aliases:"remove-relation" help:"End a relation."`
 	UpgradeCharm    upgradeCharmCmd    `cmd:"" aliases:"refresh" help:"Let a service go over to a newer charm."`
+	Rollback        rollbackCmd        `cmd:"" help:"Let a service go back to the charm that it ran before."`
 	RemoveUnit      removeUnitCmd      `cmd:"" aliases:"destroy-unit" help:"Remove units."`
 	DestroyService  destroyServiceCmd  `cmd:"" aliases:"remove-service,remove-application" help:"Remove services with their units and relations."`
 	AddMachine      addMachineCmd      `cmd:"" help:"Add machines without units."`

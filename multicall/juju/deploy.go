@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -255,6 +256,12 @@ func (d *deployment) addService(url charm.URL) error {
 		s, err := tx.AddService(d.service, d.config)
 		if err != nil {
 			return err
+		}
+
+		if len(d.config) > 0 {
+			if err := noteOptions(tx, s.Name, slices.Sorted(maps.Keys(d.config))); err != nil {
+				return err
+			}
 		}
 
 		d.storage = s.Storage

@@ -162,7 +162,7 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string) error 
 	}
 
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
-		if _, err := tx.SetConfig(step.What, step.Options); err != nil {
+		if _, err := setOptions(tx, step.What, step.Options); err != nil {
 			return err
 		}
 

@@ -14,6 +14,7 @@ type configCmd struct {
 	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
 	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
 	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it, or what get has printed; - is stdin, and what is given by name wins."`
+	History bool     `help:"Show who has set which options lately, and when; not to what."`
 	resetFlags
 	waitFlags
 }
@@ -35,6 +36,9 @@ type setting struct {
 
 // Run prints every option, or the value of one, or does what set and unset do.
 func (c configCmd) Run(o *operator) error {
+	if c.History {
+		return c.showHistory(o)
+	}
 	if c.asks(c.Words) && len(c.File) == 0 {
 		return c.show(o)
 	}

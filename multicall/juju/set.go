@@ -57,7 +57,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 	return o.openChosen(func(s *state.State) error {
 		var changed []string
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
-			changed, err = tx.SetConfig(service, changes)
+			changed, err = setOptions(tx, service, changes)
 			return err
 		})
 

@@ -7,6 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/number"
 	"bijou/state/status"
 )
@@ -18,7 +19,15 @@ type showApplicationCmd struct {
 
 // Run prints what status --format json has of the services, all or none.
 func (c showApplicationCmd) Run(o *operator) error {
+	kept := map[string][]state.KeptCharm{}
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
+		for _, name := range c.Services {
+			of, err := v.KeptCharms(name)
+			if state.IgnoreNotFound(err) != nil {
+				return status.Status{}, err
+			}
+			kept[name] = of
+		}
 		return status.Read(v, status.Options{Now: time.Now(), Globs: c.Services})
 	})
 	if err != nil {
@@ -26,12 +35,12 @@ func (c showApplicationCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(s.Damage)
-	shown := map[string]jujuApplication{}
+	shown := map[string]shownApplication{}
 	for _, name := range c.Services {
 		if _, there := s.Services[name]; !there {
 			return console.Hint(fmt.Errorf("service %q not found", name), "juju status lists them")
 		}
-		shown[name] = newJujuStatus(s).Applications[name]
+		shown[name] = shownApplication{newJujuStatus(s).Applications[name], newKeptCharms(kept[name])}
 	}
 
 	var plain any // with JSON's keys in YAML, too
@@ -44,4 +53,24 @@ func (c showApplicationCmd) Run(o *operator) error {
 	}
 
 	return o.encode(c.Format, number.ForPrinting(plain))
+}
+
+// shownApplication has, beside what status has, which charms the service can go back to.
+type shownApplication struct {
+	jujuApplication
+	Kept []keptCharm `json:"kept-charms,omitempty"`
+}
+
+type keptCharm struct {
+	Charm    string    `json:"charm"`
+	Revision int       `json:"charm-rev"`
+	Until    time.Time `json:"until,omitzero"`
+}
+
+func newKeptCharms(kept []state.KeptCharm) (shown []keptCharm) {
+	for _, k := range kept {
+		url, _ := charm.ParseURL(k.Charm) // what it cannot parse it shows as it is
+		shown = append(shown, keptCharm{charm.ShortURL(k.Charm), url.Revision, k.Until})
+	}
+	return shown
 }

@@ -19,7 +19,7 @@ type upgradeCharmCmd struct {
 	Service     string   `arg:"" help:"The service."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
 	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
-	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too; default: the greatest."`
+	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too, which juju show-application lists; default: the greatest."`
 	Force       bool     `help:"Also units in an error state, as --force-units; a charm for other series, as --force-series; and one that needs what bijou does not have."`
 	ForceUnits  bool     `help:"Also units in an error state, at once, which stay in it."`
 	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines, or their architecture."`
@@ -29,6 +29,8 @@ type upgradeCharmCmd struct {
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
 	DryRun      bool     `help:"Only say what would be done."`
 	waitFlags
+
+	back *state.KeptCharm // the charm that the service goes back to; nil: what the flags say
 }
 
 // Run finds the charm, stores it, and points the service at it.
@@ -126,6 +128,7 @@ type upgradeTarget struct {
 	origin state.Origin
 	found  charm.Found // its files; empty path: the environment has it already
 	bumped bool        // url has a revision that the folder does not say yet
+	kept   bool        // the environment has it, of whatever name
 }
 
 func (u *upgrade) run() error {
@@ -207,7 +210,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries)
 	spec := state.UpgradeSpec{
 		Charm: u.target.url, Origin: u.target.origin,
-		Switch: u.cmd.Switch != "", Force: u.isForced(), Needs: lifted.Missing, Series: lifted.Series,
+		Switch: u.cmd.Switch != "" || u.target.kept, At: time.Now(), Force: u.isForced(), Needs: lifted.Missing, Series: lifted.Series,
 	}
 
 	for _, b := range u.skipped {
@@ -263,7 +266,7 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	}
 
 	if len(u.options) > 0 {
-		_, err = tx.SetConfig(u.service.Name, u.options)
+		_, err = setOptions(tx, u.service.Name, u.options)
 	}
 
 	return err
@@ -345,17 +348,25 @@ func (u *upgrade) printPlan() {
 // greatest revision where the charm came from.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
-	if c.Revision != nil {
-		url := charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: *c.Revision}
-		_, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
-			return v.Charm(url.String())
+	kept := c.back
+	if kept == nil && c.Revision != nil {
+		var err error
+		kept, err = state.Read(u.o.ctx, u.state, func(v *state.View) (*state.KeptCharm, error) {
+			return findKept(v, u.service, *c.Revision)
 		})
-		if err == nil || state.IgnoreNotFound(err) != nil {
-			return upgradeTarget{url: url, origin: u.service.Origin}, err
+		if err != nil {
+			return upgradeTarget{}, err
 		}
+	}
+	if kept != nil {
+		url, err := charm.ParseURL(kept.Charm)
+		return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
 	}
 
 	found, origin, err := u.findCharm(scratch)
+	if err != nil && c.Revision != nil {
+		return upgradeTarget{}, u.o.withKeptHint(u.state, u.service.Name, err)
+	}
 	if err != nil {
 		return upgradeTarget{}, err
 	}
@@ -364,8 +375,9 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
-		return t, fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d",
+		err := fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d",
 			cmp.Or(found.Archive, found.Path), found.Revision, found.Meta.Name, *c.Revision)
+		return t, u.o.withKeptHint(u.state, u.service.Name, err)
 	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
 		return t, nil
 	}

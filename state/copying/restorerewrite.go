@@ -122,6 +122,7 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 			u.Charm = ""
 			u.Status = state.WorkloadStatus{}
 			u.Workload = state.WorkloadVersion{}
+			u.ActiveWith = ""
 			u.Resolved, u.ResolvedRelations = state.Unresolved, nil
 		})
 	}

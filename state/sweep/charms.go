@@ -17,8 +17,8 @@ import (
 // to: whoever has just stored the same one commits its reference in that time.
 const charmGrace = keyspace.MinBlobGrace
 
-// Charms removes the charms that no service runs or has run before that, and no unit
-// runs or goes over to, if their archives were not touched for a minute before now. It
+// Charms removes the charms that no service runs, has run before that or keeps to go back to, and no
+// unit runs or goes over to, if their archives were not touched for a minute before now. It
 // removes no more at a time than one transaction bears.
 func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	var sums map[string]bool
@@ -72,6 +72,14 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	return unused, nil
 }
 
+// charmNames are the charms that any of these records names: that rule alone says which archives stay.
+type charmNames struct {
+	Charm     string // of a service, an upgrade mark, a unit, a workflow
+	Before    string // of an upgrade mark
+	Deploying string // of a workflow
+	Kept      []struct{ Charm string }
+}
+
 // addUsedCharms adds those that services, their upgrade marks, units and agents name.
 func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
@@ -82,7 +90,7 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 			continue
 		}
 
-		record, err := keyspace.Decode[struct{ Charm, Before, Deploying string }](kv)
+		record, err := keyspace.Decode[charmNames](kv)
 		if err != nil {
 			return err
 		}
@@ -90,6 +98,9 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 		used[record.Charm] = true
 		used[record.Before] = true
 		used[record.Deploying] = true
+		for _, kept := range record.Kept {
+			used[kept.Charm] = true
+		}
 	}
 
 	return nil

@@ -1,0 +1,70 @@
+package juju
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// findKept returns the charm of that revision that the environment has for the service: one that the
+// service keeps, of its charm's name before others, else one that somebody else runs. nil: there is none.
+func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
+	current, err := charm.ParseURL(s.Charm)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := v.KeptCharms(s.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	var other *state.KeptCharm
+	for _, k := range kept {
+		url, err := charm.ParseURL(k.Charm)
+		switch {
+		case err != nil:
+			return nil, err
+		case url.Revision == revision && url.Name == current.Name:
+			return &k, nil
+		case url.Revision == revision && other == nil:
+			other = &k
+		}
+	}
+
+	same := charm.URL{Series: current.Series, Name: current.Name, Revision: revision}
+	_, err = v.Charm(same.String())
+	if err != nil {
+		return other, state.IgnoreNotFound(err)
+	}
+	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
+}
+
+// withKeptHint adds which charms there are to go back to.
+func (o *operator) withKeptHint(s state.Writer, service string, refused error) error {
+	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
+		return v.KeptCharms(service)
+	})
+	if err != nil || len(kept) == 0 {
+		return refused
+	}
+
+	return console.Hint(refused, fmt.Sprintf("kept of before are %s: juju rollback %s goes back to the first",
+		describeKept(kept), service))
+}
+
+func describeKept(kept []state.KeptCharm) string {
+	var texts []string
+	for _, k := range kept {
+		text := k.Charm
+		if !k.Until.IsZero() {
+			text += " (until " + k.Until.Local().Format(time.DateTime) + ")"
+		}
+		texts = append(texts, text)
+	}
+
+	return strings.Join(texts, ", ")
+}

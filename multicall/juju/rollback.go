@@ -1,0 +1,31 @@
+package juju
+
+import (
+	"fmt"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type rollbackCmd struct {
+	Service string `arg:"" help:"The service."`
+	DryRun  bool   `help:"Only say what would be done."`
+	waitFlags
+}
+
+// Run has the service go back to the charm that it ran before this one and that a unit was active with.
+// Units in error go, too, and what has failed runs again, of that charm.
+func (c rollbackCmd) Run(o *operator) error {
+	kept, err := readChosen(o, func(v *state.View) ([]state.KeptCharm, error) { return v.KeptCharms(c.Service) })
+	if err != nil {
+		return fmt.Errorf("cannot roll back service %q: %w", c.Service, err)
+	}
+	if len(kept) == 0 {
+		return console.Hint(
+			fmt.Errorf("cannot roll back service %q: no charm is kept that a unit of it was active with before", c.Service),
+			"juju upgrade-charm "+c.Service+" --switch CHARM, or --revision N, goes over to any charm",
+		)
+	}
+
+	return upgradeCharmCmd{Service: c.Service, Retry: true, DryRun: c.DryRun, waitFlags: c.waitFlags, back: &kept[0]}.Run(o)
+}

@@ -1,0 +1,103 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// MaxKeptCharms is how many charms a service keeps beside the one that it runs.
+const MaxKeptCharms = 5
+
+// KeptCharm is a charm that a service has left after a unit was active with it. Its archive stays, for
+// an operator who goes back.
+type KeptCharm struct {
+	Charm  string    `json:"charm"` // the URL
+	Origin Origin    `json:"origin"`
+	Until  time.Time `json:"until,omitzero"` // when the service left it
+}
+
+// Identity tells one from the next.
+func (k KeptCharm) Identity() any { return k.Charm }
+
+// KeptCharms lists the charms that a service can go back to, the one that it left last first. One that
+// is no longer there, since an older binary has removed it, is left out. ErrNotFound.
+func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
+	s, err := v.Service(service)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, k := range s.Kept {
+		there, err := v.keys.HasUnguarded(keys.Charm(k.Charm))
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			kept = append(kept, k)
+		}
+	}
+
+	return kept, nil
+}
+
+// keep adds the charm that the service leaves to those that it keeps, if a unit was active with it, and
+// takes the one that it goes over to away.
+func (tx *Tx) keep(s *Service, next string, at time.Time) error {
+	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
+		return k.Charm == s.Charm || k.Charm == next
+	})
+
+	was, err := tx.wasActive(*s)
+	if err != nil {
+		return err
+	}
+	if was {
+		kept = slices.Insert(kept, 0, KeptCharm{Charm: s.Charm, Origin: s.Origin, Until: at.UTC()})
+	}
+
+	s.Kept = kept[:min(len(kept), MaxKeptCharms)]
+	return nil
+}
+
+// wasActive reports whether a unit was active with the service's charm: it has said so, or has started
+// where the charm says nothing of that.
+func (tx *Tx) wasActive(s Service) (bool, error) {
+	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(s.Name))
+	if err != nil {
+		return false, err
+	}
+	units, err := DecodeUnits(kvs)
+	if err != nil {
+		return false, err
+	}
+
+	for _, u := range units {
+		if u.ActiveWith == s.Charm {
+			return true, nil
+		}
+		if u.Charm != s.Charm || u.Status.Status != workloadActive && u.Status.Status != "" {
+			continue
+		}
+
+		// The status may be from before the unit got the charm, whose own hook has failed.
+		kvs, err := tx.keys.ListUnguarded(keys.Workflow(u.Name))
+		if err != nil {
+			return false, err
+		}
+		if len(kvs) == 0 {
+			continue
+		}
+		w, err := keyspace.Decode[Workflow](kvs[0])
+		if err != nil {
+			return false, err
+		}
+		if w.Failure == nil && w.State == UnitStarted && w.Charm == s.Charm {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}

@@ -58,6 +58,7 @@ func jujuParts() juju.Parts {
 		SweepTools:  agents.SweepTools,
 		RemoveFiles: removeAgentFiles,
 		OpenFleet:   openFleet,
+		OtherJuju:   otherJuju,
 	}
 }
 
@@ -145,12 +146,24 @@ func findAgents(dir string) []process.Identity {
 	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)
 }
 
+func otherJuju() string {
+	path, _ := applet.FindOther("juju")
+	return path
+}
+
 // services implements juju.Services.
 type services struct{}
 
 func (services) Of(pid int) string { return systemd.ServiceOf(pid) }
 
 func (services) Stop(service string) error { return systemd.Stop(service) }
+
+func (services) AtBoot(e home.Environment) (service string, starts bool) {
+	if !systemd.IsRunning() {
+		return "", false
+	}
+	return systemd.MachineUnitName(e), systemd.Manages(e)
+}
 
 // strayTimeout is how long a process that a hook has left may take to end.
 const strayTimeout = 5 * time.Second

@@ -3,6 +3,7 @@
 package applet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -76,6 +77,29 @@ func IsSameFile(a, b string) bool {
 	fa, errA := os.Stat(a)
 	fb, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// FindOther looks on PATH for a program of that name that is another one; "" if there is none. first
+// reports whether a shell finds it before this one's.
+func FindOther(name string) (path string, first bool) {
+	own, err := ExecutablePath()
+	if err != nil {
+		return "", false
+	}
+
+	first = true
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		found, err := exec.LookPath(filepath.Join(cmp.Or(dir, "."), name))
+		switch to, _ := os.Readlink(found); {
+		case err != nil:
+		case IsSameFile(found, own), IsBijouName(filepath.Base(to)):
+			first = false
+		default:
+			return found, first
+		}
+	}
+
+	return "", false
 }
 
 // IsBijouName reports whether a file of that name is taken for this program, of whatever version.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"bijou/multicall/applet"
@@ -73,11 +74,21 @@ func (p places) visit(
 // Command is the command line of `bijou install`.
 type Command struct {
 	places
-	Force bool `help:"Replace files of other programs, too."`
+	Force   bool     `help:"Replace files of other programs, too."`
+	Without []string `placeholder:"NAME,..." help:"Make no links of these names, as juju beside Canonical's; bijou NAME calls them."`
 }
 
-// Run makes links or unit files, and prints one line for each.
+// Run makes links or unit files. Of the links it prints how many there are, whose juju a shell finds, and
+// what comes next; of each unit file a line.
 func (i Command) Run(c *applet.Call) error {
+	for _, name := range i.Without {
+		if !slices.Contains(c.Applets, name) {
+			return console.Usage(fmt.Errorf("--without %s: there is no such name", name))
+		}
+	}
+
+	leftOut := func(name string) bool { return slices.Contains(i.Without, name) }
+	c.Applets = slices.DeleteFunc(slices.Clone(c.Applets), leftOut)
 	return i.visit(c, fmt.Sprintf("Link %d names in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
 }
 
@@ -128,24 +139,86 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	}
 	defer hintIfNotOnPath(s, dir)
 
+	outcomes := map[string]int{}
 	var refused []error
 	for _, name := range names {
-		link := filepath.Join(dir, name)
-		done, err := i.makeLink(target, link)
-		switch {
-		case err != nil:
+		done, err := i.makeLink(target, filepath.Join(dir, name))
+		if err != nil {
 			refused = append(refused, err)
-		case done != "":
-			fmt.Fprintf(s.Out, "%s: %s\n", link, done)
+			continue
 		}
+		outcomes[done]++
 	}
 
 	if len(refused) > 0 {
 		return console.Hint(errors.Join(refused...), "--force replaces these files")
 	}
+	if err := i.removeLeftOut(target, dir); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(s.Out, "%s: %d names lead to %s%s\n", dir, len(names), target, describeOutcomes(outcomes))
+	if dir != jujudDir && dir != jujuExecDir {
+		i.printJuju(s, dir)
+		fmt.Fprintln(s.Out, "next: bijou quickstart shows it all on this host; bijou juju bootstrap makes an environment")
+	}
+	return nil
+}
+
+// removeLeftOut takes links away that an earlier call has made: or else a shell would find them.
+func (i Command) removeLeftOut(target, dir string) error {
+	for _, name := range i.Without {
+		link := filepath.Join(dir, name)
+		to, err := os.Readlink(link)
+		if err != nil || to != target {
+			continue
+		}
+		if err := os.Remove(link); err != nil {
+			return fmt.Errorf("cannot remove the link %q: %w", link, err)
+		}
+	}
 
 	return nil
 }
+
+func describeOutcomes(outcomes map[string]int) string {
+	var texts []string
+	for _, done := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
+		if n := outcomes[done]; n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", n, done))
+		}
+	}
+
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
+}
+
+// printJuju tells bijou's juju from Canonical's.
+func (i Command) printJuju(s console.Streams, dir string) {
+	other, first := applet.FindOther("juju")
+	switch {
+	case slices.Contains(i.Without, "juju") && other != "":
+		fmt.Fprintf(s.Out, "juju stays %s, which is not bijou's; bijou's is: bijou juju\n", other)
+	case slices.Contains(i.Without, "juju"):
+		fmt.Fprintln(s.Out, "juju is left out; bijou's is: bijou juju")
+	case other != "" && first:
+		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's; a shell finds %s first: call bijou juju, or --without juju\n", dir, other)
+	case other != "":
+		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's, which is %s: --without juju leaves that the name\n", dir, other)
+	default:
+		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's\n", dir)
+	}
+}
+
+// What becomes of a link.
+const (
+	linked        = "new"
+	linkedAnew    = "linked anew"
+	linkReplaced  = "in place of other files"
+	linkedAlready = "there already"
+)
 
 func (i Command) makeLink(target, link string) (done string, err error) {
 	if applet.IsSameFile(target, link) {
@@ -154,13 +227,13 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 
 	switch ours, err := isBijouLink(link); {
 	case errors.Is(err, fs.ErrNotExist):
-		return "linked", home.Symlink(target, link)
+		return linked, home.Symlink(target, link)
 	case err != nil:
 		return "", fmt.Errorf("cannot look at %q: %w", link, err)
 	case ours:
-		return "linked anew", home.Symlink(target, link)
+		return linkedAnew, home.Symlink(target, link)
 	case i.Force:
-		return "replaced", home.Symlink(target, link)
+		return linkReplaced, home.Symlink(target, link)
 	}
 
 	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
@@ -169,13 +242,13 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 // updateLink leaves the binary itself alone, and renews a link that reaches it by other words.
 func (i Command) updateLink(target, link string) (done string, err error) {
 	switch to, err := os.Readlink(link); {
-	case err != nil:
-		return "", nil
+	case err != nil: // the binary itself
+		return linkedAlready, nil
 	case to == target:
-		return "linked already", nil
+		return linkedAlready, nil
 	}
 
-	return "linked anew", home.Symlink(target, link)
+	return linkedAnew, home.Symlink(target, link)
 }
 
 // isBijouLink reports whether some bijou made the link: its target is called like a bijou

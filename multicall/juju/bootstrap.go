@@ -205,6 +205,7 @@ func (b *bootstrap) run() error {
 		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
 	}
 
+	b.o.noteReboot(b.env)
 	return nil
 }
 

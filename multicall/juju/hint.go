@@ -17,7 +17,7 @@ func withHint(err error) error {
 
 	switch {
 	case errors.Is(err, home.ErrNoEnvironment):
-		return console.Hint(err, "juju bootstrap makes one; juju environments lists those there are")
+		return console.Hint(err, noEnvironmentHint)
 	case errors.Is(err, home.ErrBusy):
 		return console.Hint(err, "wait until it has finished, then look at: juju environments")
 	case errors.Is(err, context.Canceled):
@@ -38,6 +38,24 @@ func withHint(err error) error {
 	}
 
 	return err
+}
+
+const noEnvironmentHint = "juju bootstrap makes one; juju environments lists those there are"
+
+// withHint also tells an operator who has no environment at all where controllers of Canonical's are.
+func (o *operator) withHint(err error) error {
+	if !errors.Is(err, home.ErrNoEnvironment) {
+		return withHint(err)
+	}
+	if names, _ := o.home.Names(); len(names) > 0 {
+		return withHint(err)
+	}
+
+	real := "its own client, in ~/.local/share/juju"
+	if path := o.parts.OtherJuju(); path != "" {
+		real = path
+	}
+	return console.Hint(err, noEnvironmentHint, "this juju is bijou's; controllers of Canonical's are known to "+real)
 }
 
 // hintReplaced says the two ways on from a store that was replaced under its agents.

@@ -83,7 +83,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
 		err = o.awaitAffected(c.flags())
 	}
-	return withHint(o.listKnown(err))
+	return o.withHint(o.listKnown(err))
 }
 
 // cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so that no

@@ -31,6 +31,8 @@ type Parts struct {
 	RemoveFiles func(e home.Environment) error
 	// OpenFleet opens what a page shows of boot servers; nil: there are none.
 	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
+	// OtherJuju returns a juju on PATH that is another program; "" if there is none.
+	OtherJuju func() string
 	// Fault, unless it is nil, is called at named points, for tests.
 	Fault func(point string)
 }
@@ -66,6 +68,9 @@ type Services interface {
 	Of(pid int) string
 	// Stop has systemd end that service, and returns when it has.
 	Stop(service string) error
+	// AtBoot returns the service that the environment's background process is or would be, and
+	// whether systemd starts it at boot; "" if there is no systemd here.
+	AtBoot(e home.Environment) (service string, starts bool)
 }
 
 // Hooks are commands that run as hooks do, and what is left of them.

@@ -43,7 +43,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	w := &testEnv{t: t, home: home.Home{Dir: os.Getenv("BIJOU_HOME")}, backgrounds: map[string]*background{}}
 	w.parts = Parts{
 		Version: "9", Applets: []string{"bijou", "juju"}, HookTools: []string{"relation-get"},
-		Processes: testAgents{w}, Claims: testAgents{w}, Owed: testAgents{w}.Owed, SweepTools: testAgents{w}.SweepTools, RemoveFiles: testAgents{w}.RemoveFiles, Services: noServices{}, Hooks: testHooks{w: w}, Providers: testProviders{},
+		Processes: testAgents{w}, Claims: testAgents{w}, Owed: testAgents{w}.Owed, SweepTools: testAgents{w}.SweepTools, RemoveFiles: testAgents{w}.RemoveFiles, Services: noServices{}, OtherJuju: func() string { return "" }, Hooks: testHooks{w: w}, Providers: testProviders{},
 	}
 	t.Cleanup(func() {
 		for dir := range w.backgrounds {
@@ -118,6 +118,8 @@ func (w testAgents) Halt(ctx context.Context, dir string, _ time.Duration) error
 type noServices struct{ Services }
 
 func (noServices) Of(int) string { return "" }
+
+func (noServices) AtBoot(home.Environment) (service string, starts bool) { return "", false }
 
 // testHooks notes whose strays are to be ended.
 type testHooks struct {

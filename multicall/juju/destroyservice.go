@@ -2,7 +2,6 @@ package juju
 
 import (
 	"context"
-	"slices"
 
 	"bijou/state"
 )
@@ -37,16 +36,6 @@ func (c destroyServiceCmd) Run(o *operator) error {
 					return err
 				}
 				return remove(ctx, name)
-			}
-		}
-
-		units, err := state.Read(o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
-		if err != nil {
-			return err
-		}
-		for _, u := range units {
-			if slices.Contains(c.Services, u.Service) {
-				k.alongside = append(k.alongside, u.Name)
 			}
 		}
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/status"
 )
 
@@ -140,15 +142,21 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 }
 
 // removeUnits is removeAll for units, and for services with all of theirs. It says what becomes of
-// their storage.
+// their storage, and of their machines.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	all, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
 
+	units, err := state.Read(o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
+	if err != nil {
+		return err
+	}
+
 	k = r.asking(o, k)
-	k.details = append(k.details, r.describeStorage(all, names)...)
+	k.details = slices.Concat(r.describeStorage(all, names), describeMachines(units, names))
+	k.alongside = unitsOf(units, names)
 	if err := r.removeAll(o, s, k, names); err != nil || k.asks {
 		return err
 	}
@@ -172,6 +180,41 @@ func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (
 		}
 	}
 
+	return lines
+}
+
+// unitsOf names the units of services that go.
+func unitsOf(units []state.Unit, services []string) (names []string) {
+	for _, u := range units {
+		if slices.Contains(services, u.Service) {
+			names = append(names, u.Name)
+		}
+	}
+	return names
+}
+
+// describeMachines says which machines are left without units: Juju removes these, and bijou does not.
+// Machine 0 stays anyway.
+func describeMachines(units []state.Unit, names []string) (lines []string) {
+	left := map[string]bool{}
+	for _, u := range units {
+		goes := slices.ContainsFunc([]string{u.Name, u.Service, u.Principal}, func(name string) bool {
+			return slices.Contains(names, name)
+		})
+		if principal, _, err := charm.ParseUnit(u.Principal); err == nil && slices.Contains(names, principal) {
+			goes = true
+		}
+
+		if was, seen := left[u.Machine]; u.Machine != "" && u.Machine != "0" {
+			left[u.Machine] = goes && (was || !seen)
+		}
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		if left[id] {
+			lines = append(lines, fmt.Sprintf("machine %s stays, without units; juju remove-machine %[1]s removes it", id))
+		}
+	}
 	return lines
 }
 

@@ -13,6 +13,7 @@ import (
 	"bijou/agent"
 	"bijou/agent/do"
 	"bijou/hookenv/hookapi"
+	"bijou/hookenv/tools"
 	"bijou/multicall/agents"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
@@ -48,6 +49,10 @@ func jujuParts() juju.Parts {
 		Version:   applet.Version,
 		Applets:   appletNames(),
 		HookTools: hookToolNames(),
+
+		ToolSummary: tools.Summary,
+		ToolHelp:    toolHelp,
+
 		Processes: processes{},
 		Claims:    claims{},
 		Services:  services{},
@@ -60,6 +65,11 @@ func jujuParts() juju.Parts {
 		OpenFleet:   openFleet,
 		OtherJuju:   otherJuju,
 	}
+}
+
+func toolHelp(name string) string {
+	r, _ := tools.RunWithoutHook([]string{name, "--help"})
+	return string(r.Stdout)
 }
 
 func openFleet(ctx context.Context, s console.Streams) (*dashboard.Fleet, error) {

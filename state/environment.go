@@ -161,7 +161,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 func (e Environment) UnknownSettings() []string {
 	known := settingNames()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Config)), func(key string) bool {
-		return slices.Contains(known, key) || e.isProviderSetting(key)
+		return slices.Contains(known, key) || e.isProviderSetting(key) || IsJujuSetting(key)
 	})
 }
 
@@ -203,7 +203,7 @@ func (e Environment) validate() error {
 
 // checkSetting leaves the values of a provider's own keys to the provider.
 func (e Environment) checkSetting(key, value string) error {
-	if e.isProviderSetting(key) {
+	if e.isProviderSetting(key) || IsJujuSetting(key) {
 		return nil
 	}
 

@@ -144,7 +144,7 @@ func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.addServiceStorage(s, u); err != nil {
+	if err := tx.addServiceStorage(s, u, nil); err != nil {
 		return err
 	}
 

@@ -24,6 +24,9 @@ const PlaceNew = "new"
 type Placement struct {
 	Machine string
 	Place   string // the machine's number in the bundle that adds the unit; empty: none
+	// Storage are ids of storage that no unit has, which the unit gets in place of new ones. Without a
+	// machine the unit goes to theirs.
+	Storage []string
 }
 
 // placeUnit returns the id of a new unit's machine, which it adds where none fits.
@@ -92,6 +95,13 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	if err != nil {
 		return Unit{}, err
 	}
+	if p.Machine == "" && len(p.Storage) > 0 {
+		first, err := tx.Storage(p.Storage[0])
+		if err != nil {
+			return Unit{}, err
+		}
+		p.Machine = first.Machine
+	}
 
 	u := Unit{
 		Service:     service,
@@ -107,7 +117,16 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 		return Unit{}, err
 	}
 
-	return u, tx.addServiceStorage(s, u)
+	if err := tx.addServiceStorage(s, u, p.Storage); err != nil {
+		return Unit{}, err
+	}
+	for _, id := range p.Storage {
+		if err := tx.AttachStorage(u.Name, id); err != nil {
+			return Unit{}, err
+		}
+	}
+
+	return u, nil
 }
 
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {

@@ -146,13 +146,25 @@ func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
 
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
-// addServiceStorage gives a new unit what each of its service gets.
-func (tx *Tx) addServiceStorage(s Service, u Unit) error {
+// addServiceStorage gives a new unit what each of its service gets, less what is attached to it.
+func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
-		if _, err := tx.AddStorage(u.Name, name, s.Storage[name]); err != nil {
+		d := s.Storage[name]
+		d.Count = max(d.Count, 1)
+		for _, id := range attached {
+			if path.Dir(id) == name {
+				d.Count--
+			}
+		}
+
+		if d.Count <= 0 {
+			continue
+		}
+		if _, err := tx.AddStorage(u.Name, name, d); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

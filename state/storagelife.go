@@ -232,6 +232,22 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	return tx.DetachStorage(id)
 }
 
+// ForgetStorage removes the record of a storage that no unit has, and leaves its folder as it is. Memory that
+// it would leave behind is refused, with ErrInUse as is a storage that a unit has. ErrNotFound.
+func (tx *Tx) ForgetStorage(id string) error {
+	s, err := tx.Storage(id)
+	switch {
+	case err != nil:
+		return err
+	case s.Unit != "":
+		return refuse(ErrInUse, "cannot forget storage %q: unit %q has it; detach it first", id, s.Unit)
+	case s.Pool == charm.PoolTmpFS:
+		return refuse(ErrInUse, "cannot forget storage %q: it is memory, which would stay taken", id)
+	}
+
+	return tx.EndStorage(id)
+}
+
 // RemoveUnitStorage has the storage that a unit has removed once it has given it back, as it does
 // when it leaves.
 func (tx *Tx) RemoveUnitStorage(unit string) error {

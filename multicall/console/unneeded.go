@@ -15,7 +15,7 @@ import (
 type Unneeded struct {
 	Commands string // the commands' names, separated by spaces; "*": all
 	Options  string // without dashes, separated by spaces; one that ends in "=" takes a value
-	Why      string // why they change nothing: the second half of the note
+	Why      string // why they change nothing: the second half of the note; "": they say what happens anyway, without a note
 }
 
 // addUnneeded gives each command its unneeded options. They are in no help and not completed.
@@ -102,6 +102,9 @@ func noteUnneeded(w io.Writer, parsed *kong.Context) {
 		}
 
 		noted[f] = true
+		if f.Help == "" {
+			continue
+		}
 		given := "--" + f.Name
 		if f.Short != 0 {
 			given = "-" + string(f.Short)

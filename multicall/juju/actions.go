@@ -15,6 +15,7 @@ import (
 type actionsCmd struct {
 	Service string `arg:"" help:"The service."`
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
+	Schema  bool   `help:"Show the schemas of the parameters: as --format yaml does."`
 }
 
 type actionInfo struct {
@@ -33,6 +34,10 @@ type paramInfo struct {
 
 // Run prints the actions of the service's charm.
 func (c actionsCmd) Run(o *operator) error {
+	if c.Schema && c.Format == "tabular" {
+		c.Format = "yaml"
+	}
+
 	actions, err := readChosen(o, func(v *state.View) (map[string]charm.Action, error) {
 		ch, err := charmOf(v, c.Service)
 		return ch.Actions, err
@@ -48,11 +53,15 @@ func (c actionsCmd) Run(o *operator) error {
 	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
 		a := actions[name]
-		docs[name] = actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
+		docs[name] = newActionInfo(a)
 		t.Add("", name, paramNames(a.Params), text.FirstLine(a.Description))
 	}
 
 	return o.printTable(c.Format, docs, t)
+}
+
+func newActionInfo(a charm.Action) actionInfo {
+	return actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
 }
 
 func paramInfos(s charm.Schema) map[string]paramInfo {

@@ -32,6 +32,12 @@ func (c addMachineCmd) Run(o *operator) error {
 		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
 	}
 
+	if isContainer(c.Placement) {
+		return console.Hint(
+			console.Usage(fmt.Errorf("cannot add machine %q: containers are machines of the provider nspawn", c.Placement)),
+			"a model of containers: juju bootstrap nspawn")
+	}
+
 	spec, err := c.machineSpec()
 	if err != nil {
 		return err
@@ -45,7 +51,7 @@ func (c addMachineCmd) Run(o *operator) error {
 		if errors.Is(err, state.ErrOtherProvider) {
 			return console.Hint(
 				err,
-				"juju get-environment provider says whose machines it has; juju bootstrap --provider NAME makes an environment of another",
+				"juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX makes an environment of hosts",
 			)
 		}
 

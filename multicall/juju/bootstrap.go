@@ -28,15 +28,17 @@ const defaultEnvironment = "default"
 const defaultSeries = "noble"
 
 type bootstrapCmd struct {
-	First         string            `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model wants the name first."`
-	Second        string            `arg:"" optional:"" name:"name" help:"The same as -e."`
-	Provider      string            `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
-	State         string            `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
-	DefaultSeries string            `placeholder:"SERIES" help:"The series of charms that support it, or name none; default: the one that the provider has, or noble."`
-	Config        map[string]string `placeholder:"KEY=VALUE" mapsep:"none" help:"A value of the environment, as set-environment takes it; may be repeated."`
-	Constraints   []string          `sep:"none" placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
-	Controller    string            `short:"c" hidden:"" enum:",bijou" default:"" help:"The one that juju show-model names."`
-	NoSwitch      bool              `help:"Commands without -e go on to use the environment that they do now."`
+	First         string   `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model wants the name first."`
+	Second        string   `arg:"" optional:"" name:"name" help:"The same as -e."`
+	Provider      string   `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
+	State         string   `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
+	DefaultSeries string   `placeholder:"SERIES" help:"The series of charms that support it, or name none; default: the one that the provider has, or noble."`
+	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"A value of the environment, as set-environment takes it, or a YAML file of such; may be repeated."`
+	Constraints   []string `sep:"none" placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
+	Controller    string   `short:"c" hidden:"" enum:",bijou" default:"" help:"The one that juju show-model names."`
+	NoSwitch      bool     `help:"Commands without -e go on to use the environment that they do now."`
+
+	config map[string]string // what Config says, by the environment's keys
 }
 
 // Run makes the environment and starts its background process. If that fails, it removes
@@ -46,10 +48,19 @@ func (c bootstrapCmd) Run(o *operator) error {
 		c.First, c.Second = c.Second, c.First
 	}
 	c.Provider, o.name = cmp.Or(c.First, c.Provider), cmp.Or(environmentName(c.Second), o.name)
+	if err := c.checkCloud(o); err != nil {
+		return err
+	}
+
 	asked, err := parseConstraints(c.Constraints...)
 	if err != nil {
 		return err
 	}
+	if c.config, err = readSettings(c.Config); err != nil {
+		return err
+	}
+	c.config = nativeSettings(c.config)
+	o.noteJujuSettings(c.config)
 
 	e, err := c.newEnvironment(o)
 	if err != nil {
@@ -77,6 +88,25 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 	if err := b.run(); err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
+	}
+
+	return nil
+}
+
+// checkCloud takes Juju's name of this host for the provider local, and refuses its clouds.
+func (c *bootstrapCmd) checkCloud(o *operator) error {
+	nspawn := "containers of this host: juju bootstrap nspawn"
+	cloud, _, _ := strings.Cut(c.Provider, "/") // from its region
+	switch cloud {
+	case "localhost":
+		c.Provider = state.ProviderLocal
+		o.note("note: localhost is the provider local, whose units run on this host; %s", nspawn)
+	case "lxd", "lxc", "docker":
+		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q", cloud)), nspawn)
+	case "manual", "maas", "aws", "azure", "gce", "google", "openstack", "vsphere", "oracle", "equinix",
+		"k8s", "kubernetes", "microk8s", "aks", "eks", "gke":
+		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q: no cloud and no cluster makes machines", cloud)),
+			"hosts that are there are reached by ssh: juju bootstrap ssh --state etcd://HOST:PORT/PREFIX")
 	}
 
 	return nil
@@ -313,13 +343,13 @@ func (b *bootstrap) undo() error {
 // not reach the state.
 func (b *bootstrap) checkProvider() error {
 	if b.restore == nil { // a backup has what an environment had, and a newer binary may have set it
-		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.Config); err != nil {
+		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.config); err != nil {
 			return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 		}
 	}
 
 	var err error
-	b.provider, err = b.o.parts.Providers.Inspect(b.o.ctx, b.env, b.cmd.Config)
+	b.provider, err = b.o.parts.Providers.Inspect(b.o.ctx, b.env, b.cmd.config)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
 	}
@@ -350,7 +380,7 @@ func (b *bootstrap) checkProvider() error {
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)
-	maps.Copy(config, b.cmd.Config)
+	maps.Copy(config, b.cmd.config)
 	if b.provider.SHA256 != "" {
 		config[state.ProviderSHA256] = b.provider.SHA256
 	}

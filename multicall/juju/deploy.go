@@ -111,9 +111,9 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	if err != nil {
 		return nil, err
 	}
-	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "") {
+	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "" || len(c.AttachStorage) > 0) {
 		return nil, fmt.Errorf(
-			"cannot deploy %q with -n or --to: it is a subordinate, its units come with those of the service that it is related to",
+			"cannot deploy %q with -n, --to or --attach-storage: it is a subordinate, its units come with those of the service that it is related to",
 			c.Charm,
 		)
 	}

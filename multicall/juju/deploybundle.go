@@ -33,7 +33,7 @@ func (c deployCmd) refuseBundleFlags() error {
 // deployBundle shows what is to be done, and does it step by step.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
-		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage) > 0 || c.NumUnits != 1 {
+		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0 || c.NumUnits != 1 {
 		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format only: what else there is stands in it, or in an overlay"))
 	}
 

@@ -2,7 +2,9 @@ package juju
 
 import (
 	"context"
+	"errors"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
@@ -11,10 +13,17 @@ type destroyMachineCmd struct {
 	Force    bool     `help:"Take units that are on it along, whatever they do."`
 	removalFlags
 	promptFlags
+
+	KeepInstance bool `hidden:"" help:"Refused: a setting says which instances stay."`
 }
 
 // Run makes the machines dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
+	if c.KeepInstance {
+		return console.Hint(console.Usage(errors.New("cannot keep the instance of one machine: a setting says which stay")),
+			"juju model-config "+state.HarvestMode+"="+string(state.HarvestNone))
+	}
+
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{
 			name:    "machine",

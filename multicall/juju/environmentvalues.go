@@ -3,6 +3,7 @@ package juju
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/state"
@@ -36,8 +37,10 @@ func environmentValues(e state.Environment) map[string]any {
 	for key, value := range e.ProviderConfig() {
 		values[e.Provider+"."+key] = value
 	}
-	for _, key := range e.UnknownSettings() {
-		values[key] = e.Config[key]
+	for key, value := range e.Config {
+		if state.IsJujuSetting(key) || slices.Contains(e.UnknownSettings(), key) {
+			values[key] = value
+		}
 	}
 
 	if sum := e.Config[state.ProviderSHA256]; sum != "" {

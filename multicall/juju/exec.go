@@ -3,7 +3,6 @@ package juju
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -61,16 +60,22 @@ func (c execCmd) runOnMachine(o *operator) error {
 type execCmd struct {
 	Units   []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
 	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
-	Service []string      `aliases:"application" placeholder:"SERVICE" help:"All units of a service; several with commas."`
+	Service []string      `short:"a" aliases:"application,app" placeholder:"SERVICE" help:"All units of a service; several with commas."`
 	All     bool          `help:"All units of the environment."`
 	Machine string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
-	Timeout time.Duration `aliases:"wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
+	Timeout time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
 	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+
+	Background bool `help:"Only queue it, and print the ids: juju show-operation ID shows what comes of it."`
+	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"With a terminal, or stdin: by juju ssh, outside of the unit's turn."`
+	Terminal   bool `short:"t" name:"tty" hidden:"" help:"The same."`
 }
 
 // Run queues the command on all units, waits for its end, and prints what came of it.
 func (c execCmd) Run(o *operator) error {
 	switch {
+	case len(o.command) > 0 && c.wantsShell(o):
+		return c.openShell(o)
 	case len(o.command) == 0:
 		return console.Hint(console.Usage(errors.New("it is not said what to run")),
 			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
@@ -82,7 +87,7 @@ func (c execCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		to, err := c.findTargets(o.ctx, s)
+		to, err := c.findTargets(o, s)
 		if err != nil {
 			if c.Format == "json" {
 				err = taskError(err, false)
@@ -93,6 +98,9 @@ func (c execCmd) Run(o *operator) error {
 		actions, err := enqueueCommand(o, s, to.units, o.command)
 		if err != nil {
 			return err
+		}
+		if c.Background {
+			return actionRequest{}.reportQueued(o, s, actions)
 		}
 
 		w := newActionWaiter(o, s, actions)
@@ -105,6 +113,48 @@ func (c execCmd) Run(o *operator) error {
 	})
 }
 
+// wantsShell reports whether the command is one that somebody talks to: with -i or -t, or a bare shell
+// on a terminal.
+func (c execCmd) wantsShell(o *operator) bool {
+	shells := []string{"sh", "bash", "dash", "ash", "zsh", "fish", "/bin/sh", "/bin/bash"}
+	bare := len(o.command) == 1 && slices.Contains(shells, o.command[0])
+	return c.In || c.Terminal || bare && console.IsTerminal(o.streams.In)
+}
+
+// openShell goes the way of juju ssh: a command in the unit's turn has no stdin.
+func (c execCmd) openShell(o *operator) error {
+	where := slices.Concat(c.Units, c.Unit)
+	if c.Machine != "" {
+		where = append(where, c.Machine)
+	}
+
+	switch {
+	case len(where) != 1 || len(c.Service) > 0 || c.All:
+		return console.Hint(console.Usage(errors.New("cannot open a shell: no single unit or machine given")),
+			"juju ssh UNIT "+quoteShellWords(o.command))
+	case c.Machine == "" && !isUnitWord(where[0]):
+		return hintUnit(where[0], quoteShellWords(o.command))
+	}
+
+	o.note("note: %s runs as by juju ssh %s, outside of the unit's turn and without hook tools",
+		o.command[0], where[0])
+	line := o.command
+	if len(line) > 1 {
+		line = []string{quoteShellWords(line)}
+	}
+	return sshCmd{Target: where[0], Command: line}.Run(o)
+}
+
+// hintUnit refuses the name of an application, or of anything else, in place of a unit.
+func hintUnit(name, command string) error {
+	if names := readNames([]string{name}); len(names.apps) > 0 {
+		name = names.apps[0] // of kubectl's deployment/NAME
+	}
+	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
+		fmt.Sprintf("on all units of an application: juju exec --application %s -- %s", quoteShellWords([]string{name}), command),
+		fmt.Sprintf("on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
+}
+
 // runTargets are the units to run on, sorted and without repetitions, and why others that
 // were asked for are not among them.
 type runTargets struct {
@@ -112,13 +162,16 @@ type runTargets struct {
 	down  []error
 }
 
-func (c execCmd) findTargets(ctx context.Context, s *state.State) (to runTargets, err error) {
+func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
+	if i := slices.IndexFunc(names, func(name string) bool { return !isUnitWord(name) }); i >= 0 {
+		return to, hintUnit(names[i], quoteShellWords(o.command))
+	}
 
-	err = s.View(ctx, func(v *state.View) (err error) {
+	err = s.View(o.ctx, func(v *state.View) (err error) {
 		var units []string
 		for _, word := range names {
 			unit, err := findUnitName(v, word)

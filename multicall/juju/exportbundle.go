@@ -19,6 +19,8 @@ import (
 type exportBundleCmd struct {
 	Filename string `placeholder:"FILE" help:"Write the bundle there; default: print it."`
 	Charms   string `placeholder:"DIR" help:"Write it as DIR/bundle.yaml, with its charms and resources below DIR; default: it names the files that they were taken from."`
+
+	IncludeCharmDefaults bool `help:"Write options that nobody has set, too, with the charms' values."`
 }
 
 // Run writes the bundle, and tells what it does not have.
@@ -31,6 +33,10 @@ func (c exportBundleCmd) Run(o *operator) error {
 		env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
 		if err != nil {
 			return fmt.Errorf("cannot export the environment: %w", err)
+		}
+
+		if c.IncludeCharmDefaults {
+			includeDefaults(env)
 		}
 
 		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
@@ -68,6 +74,15 @@ func (c exportBundleCmd) Run(o *operator) error {
 
 		return writeOutput(o, file, encoded)
 	})
+}
+
+// includeDefaults adds to each service's options the charm's values of those that nobody has set.
+func includeDefaults(env bundle.Environment) {
+	for name, s := range env.Services {
+		s.Options = s.Charm.Config.Effective(s.Options)
+		maps.DeleteFunc(s.Options, func(_ string, value any) bool { return value == nil })
+		env.Services[name] = s
+	}
 }
 
 // writeFiles writes the charms and resources, and names them in the bundle.

@@ -1,7 +1,9 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/state"
@@ -48,6 +50,9 @@ func (c configCmd) Run(o *operator) error {
 func (c configCmd) show(o *operator) error {
 	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
 		s, err := v.Service(c.Service)
+		if errors.Is(err, state.ErrNotFound) && isKind(c.Service) {
+			return doc, console.Hint(err, hintKind(c.Service, c.Words))
+		}
 		if err != nil {
 			return doc, err
 		}
@@ -105,4 +110,13 @@ func settingSource(isSet bool) string {
 		return "user"
 	}
 	return "default"
+}
+
+// hintKind returns what juju has for kubectl's get of a kind.
+func hintKind(kind string, names []string) string {
+	listed := missing{instead: []string{"juju show-unit UNIT", "juju show-application APP", "juju status"}}
+	if strings.HasPrefix(kind, "no") {
+		listed.instead = []string{"juju show-machine MACHINE", "juju machines"}
+	}
+	return listed.advise(readNames(names))
 }

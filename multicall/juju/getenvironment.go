@@ -31,6 +31,10 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	}
 
 	value, ok := values[c.Key]
+	if !ok && state.IsJujuSetting(c.Key) {
+		o.note("%s is not set; it would change nothing here", c.Key)
+		return nil
+	}
 	if !ok {
 		return fmt.Errorf("unknown environment setting %q: there are %s",
 			c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))

@@ -33,7 +33,7 @@ var ErrCannotQuiesce = errors.New("its agent is of an older binary, which cannot
 
 // Main runs one juju command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
-	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
+	return console.Report(s.Err, run(ctx, s, parts, inOwnWords(args)))
 }
 
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
@@ -41,21 +41,16 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		return err
 	}
 
-	args, tail := cutCommand(args)
+	args, tail, err := cutCommand(args)
+	if err != nil {
+		return err
+	}
+
+	c := ownCommand()
 	var g grammar
-	names := func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
-	parsed, err := console.Parse(
-		s,
-		console.Command{
-			Name:     "juju",
-			Grammar:  &g,
-			Commands: &commands{},
-			Help:     helpFiles,
-			Inserts:  helpInserts(),
-			Names:    names,
-		},
-		args,
-	)
+	c.Grammar = &g
+	c.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
+	parsed, err := console.Parse(s, c, args)
 	if err != nil {
 		return err
 	}
@@ -86,28 +81,66 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	return o.withHint(o.listKnown(err))
 }
 
-// cutCommand takes the command of `juju run ... -- COMMAND` off the arguments, so that no
-// word of it is taken for a flag of juju's.
-func cutCommand(args []string) (own, command []string) {
-	i := slices.Index(args, "--")
-	if i < 0 || args[0] == console.CompleteOption {
-		return args, nil
+// ownCommand returns juju's command line, into whose commands one parse writes.
+func ownCommand() console.Command {
+	return console.Command{
+		Name:     "juju",
+		Grammar:  &grammar{},
+		Commands: &commands{},
+		Help:     helpFiles,
+		Inserts:  helpInserts(),
+		Unneeded: unneeded(),
+	}
+}
+
+// isCommand reports whether juju has a command that goes by that name.
+func isCommand(name string) bool {
+	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
+}
+
+// cutCommand takes the command of `juju exec` and `juju run` off the arguments, so that no word of it is
+// taken for an option of juju's: what stands behind two dashes, or for exec without them, from the first
+// word on that is not a unit.
+func cutCommand(args []string) (own, command []string, err error) {
+	at := commandAt(args)
+	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
+		return args, nil, nil
 	}
 
-	words := args[:i]
-	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		n := 1
-		if slices.Contains([]string{"-e", "--environment", "-m", "--model"}, words[0]) {
-			n = min(2, len(words))
+	if args[at] == "exec" {
+		if own, command, err = cutBareCommand(args, at); len(command) > 0 || err != nil {
+			return own, command, err
 		}
-		words = words[n:]
+	}
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i], args[i+1:], nil
 	}
 
-	if len(words) == 0 || words[0] != "run" && words[0] != "exec" {
-		return args, nil
+	return args, nil, nil
+}
+
+// cutBareCommand is cutCommand for a command without dashes; there is none if it finds only units.
+func cutBareCommand(args []string, at int) (own, command []string, err error) {
+	words, err := ownCommand().Words(args[at:])
+	if len(words) > 0 && !slices.ContainsFunc(args[at:], namesUnits) {
+		words = words[1:] // a unit stands there, whatever the word is
 	}
 
-	return args[:i], args[i+1:]
+	for _, i := range words {
+		if !isUnitWord(args[at+i]) {
+			return args[:at+i], args[at+i:], err
+		}
+	}
+
+	return args, nil, err
+}
+
+// namesUnits reports whether the word is an option of juju exec's that says where a command runs.
+func namesUnits(word string) bool {
+	option, _, _ := strings.Cut(word, "=")
+	return slices.Contains([]string{
+		"-u", "--unit", "-a", "--app", "--application", "--service", "--all", "--machine",
+	}, option)
 }
 
 //go:embed help

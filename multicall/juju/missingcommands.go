@@ -1,43 +1,395 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"bijou/multicall/console"
+	"bijou/multicall/home"
 )
 
-// missing are commands of Juju's or another tool's, and what there is instead.
-type missing struct{ commands, what, instead string }
+// missing are commands that Juju or another tool has and bijou has not.
+type missing struct {
+	commands string // separated by spaces
+	why      string // one clause
+	// instead are hints, with APP, UNIT, MACHINE, FILE and MODEL for names that the user may have given.
+	// The first one is shown that asks for names and has got all of them; otherwise the last one if it
+	// asks for none, or all.
+	instead []string
+	// of is for commands that bijou has itself: the row applies only with names behind the command, or
+	// only without any.
+	of rowOf
+}
+
+type rowOf int
+
+const (
+	anyCall rowOf = iota
+	callsWithNames
+	bareCalls
+)
+
+const (
+	noUsers       = "a model belongs to the owner of its directory, so that there are no users and no controllers"
+	noClouds      = "a model's provider makes its machines, so that there are no clouds, regions or credentials to list"
+	noCredentials = "a model has one credential at most, which it gives to trusted applications"
+	noContainers  = "a charm installs what it runs, so that there are no images and no containers"
+	neverActs     = "another tool's word never removes or restarts anything"
+)
 
 func missingCommands() []missing {
 	return []missing{
-		{"offer offers find-offers show-offer remove-offer consume suspend-relation resume-relation remove-saas", "offers to other models", "deploy both services in one environment: juju integrate A B"},
-		{"spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", "spaces", "all machines reach one another"},
-		{"clouds add-cloud show-cloud update-cloud remove-cloud regions add-k8s remove-k8s", "clouds", "juju bootstrap --provider NAME says who makes machines"},
-		{"controllers show-controller destroy-controller kill-controller register unregister login logout whoami users add-user", "controllers and users", "an environment is whoever's its folder is: juju models"},
-		{"enable-ha", "controllers", "an etcd of three members keeps the state, whichever of them dies: juju migrate-state etcd://HOST:2379,HOST:2379,HOST:2379/bijou/NAME"},
-		{"add-ssh-key remove-ssh-key ssh-keys import-ssh-key", "keys of operators", "whoever may read the environment's folder gets in: juju ssh UNIT"},
-		{"find info download", "charm store", "give a charm's folder or archive: juju deploy ./mysql.charm"},
-		{"storage-pools create-storage-pool update-storage-pool remove-storage-pool", "storage pools of operators'", "juju deploy --storage NAME=POOL, of the pools rootfs, tmpfs and host:/FOLDER"},
-		{"wait-for", "queries to wait for", "juju wait [SERVICE...] --for idle, active or gone"},
-		{"create-backup", "backups of controllers", "juju backup FILE writes an environment's state to a file"},
-		{"scale-application", "number that a service is to have", "juju add-unit SERVICE -n N, or juju remove-unit SERVICE --num-units N"},
-		{"up", "such command", "juju bootstrap makes an environment, juju deploy CHARM a service"},
+		// Juju's.
+		{commands: "offer offers find-offers show-offer remove-offer consume suspend-relation resume-relation remove-saas", why: "nothing is offered to other models",
+			instead: []string{"deploy both applications in one model: juju integrate A B"}},
+		{commands: "spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", why: "there are no spaces, and all machines reach one another",
+			instead: []string{"addresses are in: juju show-machine MACHINE", "addresses are in: juju machines"}},
+		{commands: "clouds add-cloud show-cloud update-cloud remove-cloud regions add-k8s remove-k8s update-k8s update-public-clouds default-region set-default-region", why: noClouds,
+			instead: []string{"choose the provider with: juju bootstrap --provider NAME"}},
+		{commands: "auth controllers show-controller destroy-controller kill-controller register unregister login logout whoami users add-user show-user remove-user enable-user disable-user change-user-password", why: noUsers,
+			instead: []string{"juju models"}},
+		{commands: "grant revoke grant-cloud revoke-cloud", why: noUsers,
+			instead: []string{"a secret is granted to an application with: juju grant-secret --help"}},
+		{commands: "enable-ha", why: "a model's state is as available as its store",
+			instead: []string{"an etcd of three members keeps it, whichever of them dies: juju migrate-state etcd://HOST:2379,HOST:2379,HOST:2379/bijou/NAME"}},
+		{commands: "controller-config", why: "there is no controller, and a model has all settings",
+			instead: []string{"juju model-config"}},
+		{commands: "enable-destroy-controller disable-command enable-command disabled-commands", why: "no command can be disabled",
+			instead: []string{"removals ask on a terminal and show what they would do with: juju remove-application APP --dry-run"}},
+		{commands: "import-ssh-key", why: "it fetches nothing from the network",
+			instead: []string{"give the key itself: juju add-ssh-key KEY"}},
+		{commands: "find info download search", why: "there is no charm store",
+			instead: []string{"give a charm's directory or archive: juju deploy ./mysql.charm"}},
+		{commands: "charm-resources", why: "a charm's file says which resources it has",
+			instead: []string{"juju resources APP"}},
+		{commands: "storage-pools create-storage-pool update-storage-pool remove-storage-pool", why: "the pools are rootfs, tmpfs and host:/DIRECTORY, and nobody makes others",
+			instead: []string{"name one at: juju deploy FILE --storage NAME=POOL", "name one at: juju deploy CHARM --storage NAME=POOL"}},
+		{commands: "import-filesystem", why: "storage is a directory, which a pool of the host's can name",
+			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
+		{commands: "wait-for", why: "it waits for states, not for queries",
+			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}},
+		{commands: "backups list-backups download-backup", why: "no controller keeps backups: each is a file where it was written",
+			instead: []string{"juju backup FILE"}},
+		{commands: "restore-backup", why: "a backup is a file, of which a model is made",
+			instead: []string{"juju restore FILE"}},
+		{commands: "migrate", why: "there is no controller to migrate a model to",
+			instead: []string{"its state moves to another store with: juju migrate-state URL"}},
+		{commands: "credentials show-credential show-credentials add-credential autoload-credentials update-credential update-credentials remove-credential default-credential set-default-credential set-default-credentials", why: noCredentials,
+			instead: []string{"juju set-credential --help"}},
+		{commands: "secret-backends add-secret-backend show-secret-backend update-secret-backend remove-secret-backend model-secret-backend", why: "secrets are sealed in the model's state, and nowhere else",
+			instead: []string{"seal them with a new key: juju rotate-secret-key"}},
+		{commands: "firewall-rules set-firewall-rule", why: "it changes no firewall",
+			instead: []string{"an application is marked as reachable from outside: juju expose --help"}},
+		{commands: "payloads", why: "charms register no payloads",
+			instead: []string{"juju show-unit UNIT", "juju status"}},
+		{commands: "set-meter-status metrics collect-metrics", why: "nothing is metered",
+			instead: []string{"juju show-unit UNIT", "juju status"}},
+		{commands: "agree agreements budget plans set-plan sla wallets create-wallet set-wallet show-wallet", why: "nothing is sold",
+			instead: []string{"juju status"}},
+		{commands: "cached-images remove-cached-images", why: noContainers,
+			instead: []string{"juju machines"}},
+		{commands: "set-application-base set-series upgrade-series upgrade-machine", why: "an application and its machines keep the base that they began with",
+			instead: []string{"deploy a second one beside it: juju deploy CHARM NAME --base BASE"}},
+		{commands: "sync-agent-binary sync-agent-binaries sync-tools", why: "there is one binary, which a model copies when it goes over to it",
+			instead: []string{"juju upgrade-juju"}},
+		{commands: "dump-model dump-db", why: "a model is written as a bundle, or as a backup with all of its state",
+			instead: []string{"juju export-bundle"}},
+		{commands: "debug-code", why: "it stops at no line of a charm's code",
+			instead: []string{"run the hooks by hand: juju debug-hooks UNIT"}},
+		{commands: "gui upgrade-gui upgrade-dashboard", why: "the page is part of the binary",
+			instead: []string{"juju dashboard"}},
+		{commands: "completion", why: "it completes for all of its names at once",
+			instead: []string{"source <(bijou completion bash)"}},
+
+		// Compose's and kubectl's. Those that remove or restart anything never act.
+		{commands: "down", why: neverActs,
+			instead: []string{"juju destroy-model MODEL"}},
+		{commands: "rm delete kill", why: neverActs,
+			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
+		{commands: "stop", why: "it ends a model's background process, and an application has none of its own", of: callsWithNames,
+			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP..."}},
+		{commands: "start", why: "it starts a model's background process, and a charm starts what it runs", of: callsWithNames,
+			instead: []string{"run what has failed again: juju resolved --retry UNIT", "its units are in: juju status APP"}},
+		{commands: "restart reload", why: neverActs + ", and a charm restarts what it runs",
+			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
+		{commands: "up apply create", why: "there is no file of wanted states, other than a bundle",
+			instead: []string{"juju deploy FILE", "juju bootstrap makes a model, juju deploy CHARM an application"}},
+		{commands: "pull", why: noContainers,
+			instead: []string{"take a newer charm: juju refresh APP"}},
+		{commands: "images image push commit save load import", why: noContainers,
+			instead: []string{"applications and their charms are in: juju status"}},
+		{commands: "build", why: noContainers,
+			instead: []string{"a charm is deployed from its directory: juju deploy FILE", "a charm is deployed from its directory: juju deploy ./CHARM"}},
+		{commands: "rollout:restart", why: neverActs + ", and a charm restarts what it runs",
+			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
+		{commands: "rollout:undo", why: neverActs,
+			instead: []string{"give the former charm: juju refresh APP --path DIRECTORY"}},
+		{commands: "rollout rollout:status rollout:history rollout:pause rollout:resume", why: "units take a new charm one after another by themselves",
+			instead: []string{"see how far they are: juju status APP", "see how far they are: juju status"}},
+		{commands: "config get", why: "options belong to an application", of: bareCalls,
+			instead: []string{"juju config APP; of the whole model: juju export-bundle"}},
+		{commands: "top stats", why: "it measures no CPU and no memory",
+			instead: []string{"ask the machine: juju ssh UNIT top -b -n 1", "ask the machine: juju exec --application APP -- top -b -n 1", "ask the machine: juju exec --all -- top -b -n 1"}},
+		{commands: "watch", why: "status itself does that",
+			instead: []string{"juju status --watch APP", "juju status --watch UNIT", "juju status --watch"}},
+		{commands: "events", why: "a unit keeps its last hooks, and what they wrote",
+			instead: []string{"juju hook-history UNIT", "juju debug-log --include 'APP/*'", "juju debug-log"}},
+		{commands: "diff", why: "only a bundle can be compared with a model",
+			instead: []string{"juju diff-bundle FILE"}},
+		{commands: "explain api-resources", why: "it has no resources to explain",
+			instead: []string{"why a unit is as it is: juju show-unit UNIT", "juju documentation"}},
+		{commands: "port-forward proxy", why: "a unit's ports are those of its machine",
+			instead: []string{"juju show-unit UNIT", "they and its address are in: juju status APP", "they and its address are in: juju status"}},
+		{commands: "port ports", why: "status has each unit's ports",
+			instead: []string{"juju status UNIT", "juju status APP", "juju status"}},
+		{commands: "label annotate", why: "nothing has labels",
+			instead: []string{"juju show-application APP", "juju status"}},
+		{commands: "cordon uncordon drain taint", why: "units go to a machine only where somebody puts them",
+			instead: []string{"what runs there: juju show-machine MACHINE", "what runs where: juju machines"}},
+		{commands: "attach", why: "a unit has no console",
+			instead: []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"}},
+		{commands: "pause unpause", why: "a unit that runs cannot be paused",
+			instead: []string{"end what its hook does: juju interrupt UNIT", "juju stop ends a model's background process, juju start goes on"}},
+		{commands: "edit patch replace", why: "nothing is edited in place",
+			instead: []string{"juju config APP OPTION=VALUE"}},
+		{commands: "autoscale", why: "nothing scales by itself",
+			instead: []string{"juju scale APP=N"}},
+		{commands: "volume volumes", why: "volumes are storage here",
+			instead: []string{"juju storage"}},
+		{commands: "network networks", why: "there are no networks to choose, and all machines reach one another",
+			instead: []string{"juju machines"}},
+		{commands: "units apps applications services pods nodes containers", why: "status lists them",
+			instead: []string{"juju status APP", "juju status"}},
+		{commands: "cluster-info namespaces contexts context", why: "models stand in place of these",
+			instead: []string{"juju models"}},
+		{commands: "journalctl", why: "it has a log of its own",
+			instead: []string{"juju debug-log --include UNIT", "juju debug-log"}},
+		{commands: "enable disable", why: "a model comes back after a reboot if systemd starts it",
+			instead: []string{"bijou install --help"}},
 	}
 }
 
-// refuseMissing tells whoever knows Juju, or another tool, what there is instead.
-func refuseMissing(args []string) error {
-	for _, m := range missingCommands() {
-		if len(args) > 0 && slices.Contains(strings.Fields(m.commands), args[0]) {
-			return console.Hint(
-				console.Usage(fmt.Errorf("there is no command %q: bijou has no %s", args[0], m.what)),
-				m.instead,
-			)
+// findMissing returns the row of a command, or of two words as kubectl's rollout restart.
+func findMissing(words []string) (m missing, command string, ok bool) {
+	if len(words) > 1 {
+		if m, ok = missingRow(words[0] + ":" + words[1]); ok {
+			return m, words[0] + " " + words[1], true
 		}
 	}
 
-	return nil
+	m, ok = missingRow(words[0])
+	return m, words[0], ok
+}
+
+func missingRow(name string) (missing, bool) {
+	for _, m := range missingCommands() {
+		if slices.Contains(strings.Fields(m.commands), name) {
+			return m, true
+		}
+	}
+	return missing{}, false
+}
+
+// refuseMissing shows users of Juju, compose or kubectl what bijou has instead of their command.
+func refuseMissing(args []string) error {
+	at := commandAt(args)
+	if at == len(args) {
+		return nil
+	}
+
+	m, command, ok := findMissing(args[at:])
+	if !ok {
+		return nil
+	}
+
+	words := args[at+1+strings.Count(command, " "):]
+	names := readNames(words)
+	switch m.of {
+	case anyCall:
+		if isCommand(args[at]) {
+			return nil
+		}
+	case bareCalls:
+		if len(words) > 0 {
+			return nil
+		}
+	case callsWithNames: // values of options are no names
+		indexes, err := ownCommand().Words(args[at:])
+		if err != nil || len(indexes) == 0 {
+			return err
+		}
+
+		words = nil
+		for _, i := range indexes {
+			words = append(words, args[at+i])
+		}
+		names = readNames(words)
+	}
+
+	names.model = modelGiven(args)
+	names.current = cmp.Or(names.model, os.Getenv("JUJU_ENV"))
+	if h, err := home.Find(); err == nil && names.current == "" {
+		names.current = h.Current()
+	}
+
+	err := fmt.Errorf("bijou has no command %q: %s", command, m.why)
+	switch m.of {
+	case callsWithNames:
+		err = fmt.Errorf("juju %s takes no name: %s", command, m.why)
+	case bareCalls:
+		err = fmt.Errorf("no application given: %s", m.why)
+	}
+	return console.Hint(console.Usage(err), m.advise(names))
+}
+
+// advise returns the hint that says what to type, with the names that the user gave.
+func (m missing) advise(names givenNames) string {
+	var all []string
+	lead, _, _ := strings.Cut(m.instead[0], ": ")
+	for i, hint := range m.instead {
+		filled, asks, complete := names.fill(hint)
+		if asks && complete {
+			return filled
+		}
+		if i > 0 { // the same words lead to both
+			filled = strings.TrimPrefix(filled, lead+": ")
+		}
+		all = append(all, filled)
+	}
+
+	last := m.instead[len(m.instead)-1]
+	if filled, asks, _ := names.fill(last); !asks {
+		return filled
+	}
+
+	return strings.Join(all, ", or ")
+}
+
+// givenNames are the names in a command line of another tool's.
+type givenNames struct {
+	apps, units, machines, files []string
+	model                        string // that an option names
+	current                      string // the one that the command would be of; "" if there is none
+}
+
+// readNames sorts words by what they can name. It leaves out options, KEY=VALUE, and kubectl's kinds.
+func readNames(words []string) (n givenNames) {
+	for i := 0; i < len(words) && words[i] != "--"; i++ {
+		word := words[i]
+		kind, name, ofKind := strings.Cut(word, "/")
+		switch {
+		case otherValue(word), word == "model" && i+1 < len(words):
+			i++
+		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isKind(word):
+		case ofKind && isKind(kind):
+			n.add(podPattern().ReplaceAllString(name, "$1/$2"))
+		default:
+			n.add(word)
+		}
+	}
+
+	return n
+}
+
+// podPattern is of a pod's name as a stateful set has it.
+var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.+)-(\d+)$`) })
+
+func (n *givenNames) add(word string) {
+	switch {
+	case isUnitWord(word):
+		n.units = append(n.units, word)
+	case strings.Trim(word, "0123456789") == "":
+		n.machines = append(n.machines, word)
+	case strings.ContainsAny(word, "/."):
+		n.files = append(n.files, word)
+	default:
+		n.apps = append(n.apps, word)
+	}
+}
+
+// otherValue reports whether an option of compose's or kubectl's takes the next word.
+func otherValue(word string) bool {
+	return slices.Contains([]string{
+		"-n", "--namespace", "-o", "--output", "-c", "--container", "--context", "-l", "--selector",
+		"-t", "--timeout", "--tail", "--since", "-m", "--model", "-e", "--environment", "-p",
+	}, word)
+}
+
+// isKind reports whether the word is a kind of kubectl's.
+func isKind(word string) bool {
+	return slices.Contains(strings.Fields("po pod pods deploy deployment deployments deployment.apps svc service services "+
+		"no node nodes sts statefulset statefulsets ds daemonset daemonsets rs replicaset replicasets job jobs all ns namespace "+
+		"namespaces pv pvc cm configmap application unit machine"), word)
+}
+
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL)\b(\.\.\.)?`)
+})
+
+// fill puts the given names in the places of a hint, quoted for a shell.
+func (n givenNames) fill(hint string) (filled string, asks, complete bool) {
+	given := map[string][]string{"APP": n.apps, "UNIT": n.units, "MACHINE": n.machines, "FILE": n.files}
+	complete = true
+	ofModel := n.model != "" && !strings.Contains(hint, "MODEL")
+	if n.current != "" {
+		given["MODEL"] = []string{n.current}
+	}
+
+	filled = placeholder().ReplaceAllStringFunc(hint, func(place string) string {
+		asks = true
+		name, several := strings.CutSuffix(place, "...")
+		words := given[name]
+		switch {
+		case len(words) == 0:
+			complete = false
+			return place
+		case !several:
+			words = words[:1]
+		}
+		return quoteShellWords(words)
+	})
+
+	if ofModel {
+		filled = strings.ReplaceAll(filled, "juju ", "juju -m "+quoteShellWords([]string{n.model})+" ")
+	}
+	return filled, asks, complete
+}
+
+// modelGiven returns the model that a command line names; "" if it names none.
+func modelGiven(args []string) string {
+	for i, word := range args {
+		option, value, joined := strings.Cut(word, "=")
+		if !slices.Contains(modelOptions(), option) {
+			continue
+		}
+		if joined || i+1 == len(args) {
+			return value
+		}
+		return args[i+1]
+	}
+
+	return ""
+}
+
+func modelOptions() []string { return []string{"-e", "--environment", "-m", "--model"} }
+
+// commandAt returns the index of the command in a command line, behind options; its length if there is none.
+func commandAt(args []string) int {
+	at := 0
+	for at < len(args) && strings.HasPrefix(args[at], "-") {
+		if args[at] == "--" {
+			return len(args)
+		}
+		if slices.Contains(modelOptions(), args[at]) {
+			at++
+		}
+		at++
+	}
+
+	return min(at, len(args))
 }

@@ -1,6 +1,8 @@
 package juju
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"bijou/state"
@@ -9,6 +11,7 @@ import (
 type modelConfigCmd struct {
 	Words  []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: print its value. None: show all."`
 	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	File   []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, {KEY: VALUE}; what is given by name wins."`
 	resetFlags
 }
 
@@ -22,14 +25,25 @@ func (c modelConfigCmd) Run(o *operator) error {
 		words = append(words, key+"=")
 	}
 
-	for i, word := range words {
-		if rest, ok := strings.CutPrefix(word, modelStatusInterval); ok {
-			words[i] = state.StatusInterval + rest
+	if len(c.File) > 0 {
+		given, err := readSettings(append(slices.Clone(c.File), c.Words...))
+		if err != nil {
+			return err
+		}
+
+		words = words[len(c.Words):]
+		for _, key := range slices.Sorted(maps.Keys(given)) {
+			words = append(words, key+"="+given[key])
 		}
 	}
 
+	for i, word := range words {
+		key, _, _ := strings.Cut(word, "=")
+		words[i] = nativeSetting(key) + strings.TrimPrefix(word, key)
+	}
+
 	switch {
-	case !c.asks(c.Words):
+	case !c.asks(c.Words) || len(c.File) > 0:
 		return setEnvironmentCmd{words}.Run(o)
 	case len(words) == 1:
 		return getEnvironmentCmd{Key: words[0]}.Run(o)

@@ -171,7 +171,10 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-// environmentName takes [bijou:][admin/]NAME, as juju shows it to programs.
+// environmentName takes [[bijou]:][admin/]NAME, as juju shows it to programs.
 func environmentName(model string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(model, controllerName+":"), modelOwner+"/")
+	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == controllerName || controller == "") {
+		model = name
+	}
+	return strings.TrimPrefix(model, modelOwner+"/")
 }

@@ -15,6 +15,10 @@ type Parts struct {
 	Version   string   // bijou's
 	Applets   []string // links to make in the tools folder
 	HookTools []string // the hook tools among them, which charms may hold as links
+	// ToolSummary returns one line about a hook tool, and ToolHelp what its --help prints.
+	ToolSummary func(name string) string
+	ToolHelp    func(name string) string
+
 	Processes Processes
 	Claims    Claims
 	Services  Services

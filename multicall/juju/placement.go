@@ -1,7 +1,9 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -10,16 +12,32 @@ import (
 
 // placementFlags say how many new units there are to be, and where.
 type placementFlags struct {
-	NumUnits int    `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
-	To       string `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
+	NumUnits      int      `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
+	AttachStorage []string `placeholder:"ID,..." help:"Give the one new unit this storage, which no unit has, in place of new storage; it goes to that machine."`
+	To            string   `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
 }
 
 func (p placementFlags) check() error {
+	if len(p.AttachStorage) > 0 && p.NumUnits != 1 {
+		return console.Usage(errors.New("--attach-storage is for one unit: leave -n out"))
+	}
+	for word := range strings.SplitSeq(p.To, ",") {
+		if isContainer(word) {
+			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit on %q: containers are machines of the provider nspawn", word)),
+				"a machine of its own: --to new; a model of containers: juju bootstrap nspawn")
+		}
+	}
 	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
 		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each",
 			n, formatCount(p.NumUnits, "unit")))
 	}
 	return checkCount(p.NumUnits, "unit")
+}
+
+// isContainer reports whether a placement of Juju's asks for a container, as lxd and lxd:0 do.
+func isContainer(word string) bool {
+	kind, _, _ := strings.Cut(word, ":")
+	return slices.Contains([]string{"lxd", "lxc", "kvm"}, kind)
 }
 
 // maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
@@ -40,7 +58,7 @@ func checkCount(n int, thing string) error {
 
 func (p placementFlags) placements() (at []state.Placement) {
 	for machine := range strings.SplitSeq(p.To, ",") {
-		at = append(at, state.Placement{Machine: machine})
+		at = append(at, state.Placement{Machine: machine, Storage: p.AttachStorage})
 	}
 	return at
 }

@@ -13,7 +13,7 @@ import (
 )
 
 type resourcesCmd struct {
-	Service string `arg:"" help:"The service."`
+	Service string `arg:"" help:"The service, or one of its units."`
 	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
@@ -31,6 +31,14 @@ type resourceInfo struct {
 // Run prints the resources that the charm declares, and the file given for each.
 func (c resourcesCmd) Run(o *operator) error {
 	infos, err := readChosen(o, func(v *state.View) (map[string]resourceInfo, error) {
+		if charm.IsUnit(c.Service) {
+			u, err := v.Unit(c.Service)
+			if err != nil {
+				return nil, err
+			}
+			c.Service = u.Service
+		}
+
 		ch, err := charmOf(v, c.Service)
 		if err != nil {
 			return nil, err

@@ -95,7 +95,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 		if c.Replace {
 			r.env.UUID = env.UUID
 		}
-		b := bootstrap{o: o, cmd: bootstrapCmd{Config: env.Config}, lock: lock, env: r.env, restore: r}
+		b := bootstrap{o: o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
 		if err = b.checkProvider(); err == nil {
 			err = b.run()
 		}

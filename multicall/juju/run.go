@@ -1,14 +1,27 @@
 package juju
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"bijou/multicall/console"
+)
 
 type runCmd struct {
 	execCmd
 	Params string `placeholder:"FILE" help:"YAML file with an action's parameters; those of the command line win."`
+
+	StringArgs bool `help:"Take the values of an action's parameters as texts, whatever they look like."`
 }
 
 // Run runs an action if there is no command.
 func (c runCmd) Run(o *operator) error {
+	if len(o.command) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0]) {
+		app := quoteShellWords(c.Units[:1])
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", c.Units[0])),
+			fmt.Sprintf("juju run %s/leader %s", app, quoteShellWords(c.Units[1:])),
+			fmt.Sprintf("a command, if it is no action: juju exec --application %s -- %s", app, quoteShellWords(c.Units[1:])))
+	}
 	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, func(w string) bool { return !isUnitWord(w) }) {
 		return c.execCmd.Run(o)
 	}
@@ -18,9 +31,10 @@ func (c runCmd) Run(o *operator) error {
 	}
 
 	return runActionCmd{
-		Words:  c.Units,
-		Params: c.Params,
-		Wait:   waitFlag{true, c.Timeout},
-		Format: c.Format,
+		Words:      append(slices.Clone(c.Unit), c.Units...),
+		Params:     c.Params,
+		StringArgs: c.StringArgs,
+		Wait:       waitFlag{!c.Background, c.Timeout},
+		Format:     c.Format,
 	}.Run(o)
 }

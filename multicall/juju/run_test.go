@@ -17,14 +17,23 @@ func TestCutCommand(t *testing.T) {
 		"-e env exec --all -- ls -- x": "-e env exec --all|ls -- x",
 		"--environment=e run -- ls":    "--environment=e run|ls",
 		"run u/0 ls":                   "run u/0 ls|",
+		"exec --unit u/0 ls -l":        "exec --unit u/0|ls -l",
+		"exec -a web --format json ls": "exec -a web --format json|ls",
+		"exec u/0 u/1 ls -l -- x":      "exec u/0 u/1|ls -l -- x",
+		"exec -it u/0 sh -c true":      "exec -it u/0|sh -c true",
+		"exec web sh":                  "exec web|sh",
+		"exec web -- sh":               "exec web|sh",
+		"exec --machine=0 uptime":      "exec --machine=0|uptime",
+		"exec --wait 5s --all uptime":  "exec --wait 5s --all|uptime",
+		"exec u/0":                     "exec u/0|",
 		"run u/0 --":                   "run u/0|",
 		"do ls -- run":                 "do ls -- run|",
 		"-e run set x -- -y=1":         "-e run set x -- -y=1|",
 		"":                             "|",
 	} {
-		own, command := cutCommand(strings.Fields(line))
-		if got := strings.Join(own, " ") + "|" + strings.Join(command, " "); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
+		own, command, err := cutCommand(strings.Fields(line))
+		if got := strings.Join(own, " ") + "|" + strings.Join(command, " "); got != want || err != nil {
+			t.Errorf("%q: %q, want %q: %v", line, got, want, err)
 		}
 	}
 }
@@ -52,7 +61,7 @@ func TestTargetsOfRun(t *testing.T) {
 		{execCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
 		{execCmd{}, nil, nil, "where to run"},
 	} {
-		to, err := tc.cmd.findTargets(t.Context(), st)
+		to, err := tc.cmd.findTargets(&operator{ctx: t.Context()}, st)
 		if tc.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%+v: error %v", tc.cmd, err)

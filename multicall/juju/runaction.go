@@ -14,10 +14,11 @@ import (
 )
 
 type runActionCmd struct {
-	Words  []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
-	Params string   `placeholder:"FILE" help:"YAML file with parameters; those of the command line win."`
-	Wait   waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s: not longer."`
-	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"With --wait: yaml or json; default yaml."`
+	Words      []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
+	Params     string   `placeholder:"FILE" help:"YAML file with parameters; those of the command line win."`
+	StringArgs bool     `help:"Take the values of parameters as texts, whatever they look like."`
+	Wait       waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s: not longer."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"With --wait: yaml or json; default yaml."`
 }
 
 // Run queues the action on each unit and, with --wait, waits for the end.
@@ -54,6 +55,7 @@ type actionRequest struct {
 	units  []string
 	action string
 	pairs  []string
+	texts  bool // the pairs' values are texts
 	file   map[string]any
 }
 
@@ -66,7 +68,7 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 		return call, errors.New("it is not said which action")
 	}
 
-	call = actionRequest{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:]}
+	call = actionRequest{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:], texts: c.StringArgs}
 	return call, charm.CheckAction(call.action)
 }
 
@@ -108,7 +110,8 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 		return nil
 	})
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
-		err = console.Hint(err, "juju actions SERVICE lists what there is",
+		app, _, _ := strings.Cut(call.units[0], "/")
+		err = console.Hint(err, "juju actions "+app+" lists what there is",
 			"put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
 	}
 
@@ -133,9 +136,11 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 			return nil, console.Usage(fmt.Errorf("%q is not of the form key=value", pair))
 		}
 
-		value, err := schema.ParseText(path, text)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
+		var value any = text
+		if !call.texts {
+			if value, err = schema.ParseText(path, text); err != nil {
+				return nil, fmt.Errorf("cannot read parameter %q: %w", key, err)
+			}
 		}
 		params = setParam(params, path, value)
 	}

@@ -5,44 +5,39 @@ import (
 	"fmt"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
 )
 
 type scpCmd struct {
-	Recursive bool   `short:"r" help:"Copy folders with all that is in them."`
-	From      string `arg:"" help:"A file of this host, or UNIT:FILE, or MACHINE:FILE."`
-	To        string `arg:"" help:"Where it goes, written in the same way."`
-	Last      string `arg:"" optional:"" hidden:"" help:"Where it goes, if -r stands behind two dashes."`
+	Recursive bool     `short:"r" help:"Copy folders with all that is in them."`
+	Words     []string `arg:"" name:"from to" help:"Files of this host, or UNIT:FILE, or MACHINE:FILE; last, where they go."`
 	containerFlags
 }
 
 // Run copies, with the program of the machine's provider.
 func (c scpCmd) Run(o *operator) error {
-	if c.From == "-r" && c.Last != "" {
-		c.Recursive = true
-		c.From = c.To
-		c.To = c.Last
-		c.Last = ""
-	}
-	if c.Last != "" {
-		return console.Usage(errors.New("cannot copy: want what to copy and where it goes, and no option but -r"))
+	options, words := cutOptions(trimDashes(c.Words), "ciFJloPSX")
+	options = slices.DeleteFunc(options, func(option string) bool {
+		recursive := option == "-r" || option == "-R"
+		c.Recursive = c.Recursive || recursive
+		return recursive
+	})
+	o.noteOptions(options)
+
+	if len(words) < 2 {
+		return console.Usage(errors.New("cannot copy: no source and destination given"))
 	}
 
-	place, file, from := cutRemote(c.From)
-	if !from {
-		var to bool
-		if place, file, to = cutRemote(c.To); !to {
-			return console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
-		}
-	} else if _, _, both := cutRemote(c.To); both {
-		return console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
-	}
-
-	to, err := o.findMachineFolder(place)
+	place, files, err := c.readPlaces(o, words)
 	if err != nil {
 		return err
+	}
+	to, err := o.findMachineFolder(place)
+	if err != nil {
+		return hintTarget(place, err)
 	}
 	if len(to.Copy) == 0 {
 		return console.Hint(
@@ -52,23 +47,65 @@ func (c scpCmd) Run(o *operator) error {
 		)
 	}
 
-	file = to.remoteName(file)
-	words := [2]string{file, localName(c.To)}
-	if !from {
-		words = [2]string{localName(c.From), file}
-	}
 	args := to.Copy[1:len(to.Copy):len(to.Copy)]
 	if c.Recursive {
 		args = append(args, "-r")
 	}
 
-	return o.runForeground(exec.Command(to.Copy[0], append(args, "--", words[0], words[1])...))
+	args = append(args, "--")
+	for _, f := range files {
+		if f.remote {
+			args = append(args, to.remoteName(f.name))
+		} else {
+			args = append(args, localName(f.name))
+		}
+	}
+
+	return o.runForeground(exec.Command(to.Copy[0], args...))
+}
+
+// copiedFile is a file of this host or of the machine.
+type copiedFile struct {
+	name   string
+	remote bool
+}
+
+// readPlaces returns the one unit or machine that the words name, and the files.
+func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []copiedFile, err error) {
+	last := len(words) - 1
+	place, name, toMachine := o.cutRemote(words[last])
+	to := copiedFile{words[last], false}
+	if toMachine {
+		to = copiedFile{name, true}
+	}
+
+	for _, word := range words[:last] {
+		at, name, fromMachine := o.cutRemote(word)
+		switch {
+		case fromMachine && toMachine:
+			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
+		case !fromMachine && !toMachine:
+			return "", nil, console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
+		case fromMachine && len(files) > 0 && at != place:
+			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))
+		case fromMachine:
+			place = at
+			files = append(files, copiedFile{name, true})
+		default:
+			files = append(files, copiedFile{word, false})
+		}
+	}
+
+	return place, append(files, to), nil
 }
 
 // cutRemote cuts UNIT:FILE or MACHINE:FILE; a colon after anything else belongs to a local
 // file's name.
-func cutRemote(text string) (place, file string, ok bool) {
+func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
+	if user, at, named := strings.Cut(place, "@"); ok && named && isUnitWord(at) && !strings.Contains(user, "/") {
+		place = o.cutUser(place)
+	}
 	machine := place != "" && strings.Trim(place, "0123456789") == ""
 	return place, file, ok && (machine || isUnitWord(place))
 }

@@ -2,17 +2,34 @@ package juju
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
 type setConstraintsCmd struct {
-	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints."`
+	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints. A first word without \"=\" names a service."`
 	Service string   `placeholder:"SERVICE" help:"Of this service, instead of the environment."`
 }
 
 // Run replaces the constraints.
 func (c setConstraintsCmd) Run(o *operator) error {
+	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
+		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
+			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE behind the first"))
+		}
+		c.Service = c.Values[0]
+		c.Values = c.Values[1:]
+		if len(c.Values) == 0 {
+			return console.Hint(console.Usage(fmt.Errorf("no constraints given for %q", c.Service)),
+				"to have none: juju set-constraints --service "+quoteShellWords([]string{c.Service}))
+		}
+	}
+
 	v, err := parseConstraints(c.Values...)
 	if err != nil {
 		return err

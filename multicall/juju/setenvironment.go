@@ -19,6 +19,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		return err
 	}
 
+	pairs = nativeSettings(pairs)
 	given, changes := map[string]string{}, map[string]*string{}
 	for key, value := range pairs {
 		changes[key] = nil
@@ -55,5 +56,6 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 		slices.Sort(changed)
 		o.note("the environment's %s changed", strings.Join(changed, ", "))
 	}
+	o.noteJujuSettings(given)
 	return nil
 }

@@ -1,19 +1,37 @@
 package juju
 
-import "bijou/state"
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
 
 type showActionOutputCmd struct {
-	ID     int      `arg:"" help:"The action's id."`
+	Words  []string `arg:"" name:"id" help:"The action's id. Of a service and one of its charm's actions: what that is."`
 	Wait   waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
+	Watch  bool     `help:"Wait for its end, however long that takes."`
 	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
 }
 
 // Run prints the action with its output and results.
 func (c showActionOutputCmd) Run(o *operator) error {
+	id, notANumber := strconv.Atoi(c.Words[0])
+	switch {
+	case len(c.Words) == 2 && notANumber != nil:
+		return c.showSchema(o, c.Words[0], c.Words[1])
+	case len(c.Words) > 1 || notANumber != nil:
+		return console.Hint(console.Usage(errors.New("cannot show an action: want one id, or a service and an action")),
+			"juju operations lists the ids, juju actions SERVICE the actions")
+	}
+
 	return o.openChosen(func(s *state.State) error {
-		one := awaitedAction{action: state.Action{ID: c.ID}}
+		one := awaitedAction{action: state.Action{ID: id}}
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			if one.action, err = v.Action(c.ID); err == nil {
+			if one.action, err = v.Action(id); err == nil {
 				one.output, err = v.Output(one.action)
 			}
 			return err
@@ -21,10 +39,32 @@ func (c showActionOutputCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		if c.Wait.set {
-			return awaitActions(o, s, []state.Action{{ID: c.ID}}, c.Wait.timeout, c.Format)
+		if c.Wait.set || c.Watch {
+			return awaitActions(o, s, []state.Action{{ID: id}}, c.Wait.timeout, c.Format)
 		}
 
 		return printActions(o, []*awaitedAction{&one}, c.Format)
 	})
+}
+
+// showSchema prints what a charm says about one of its actions.
+func (c showActionOutputCmd) showSchema(o *operator, service, name string) error {
+	action, err := readChosen(o, func(v *state.View) (charm.Action, error) {
+		ch, err := charmOf(v, service)
+		if err != nil {
+			return charm.Action{}, err
+		}
+
+		action, ok := ch.Actions[name]
+		if !ok {
+			return action, console.Hint(fmt.Errorf("the charm of service %q has no action %q", service, name),
+				"juju actions "+service+" lists them")
+		}
+		return action, nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return o.encode(c.Format, map[string]actionInfo{name: newActionInfo(action)})
 }

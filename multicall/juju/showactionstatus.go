@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,14 +16,31 @@ import (
 
 type showActionStatusCmd struct {
 	Which  []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
+	Apps   []string `aliases:"applications" placeholder:"SERVICE,..." help:"Only those of units of these services."`
+	Units  []string `placeholder:"UNIT,..." help:"Only those of these units."`
+	Names  []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Only actions of these names."`
+	Status []string `placeholder:"STATUS,..." help:"Only those that are so far: pending, running, completed, failed, cancelled."`
+	Limit  int      `default:"0" placeholder:"N" help:"The first N only; 0: all."`
+	Offset int      `default:"0" placeholder:"N" help:"Leave the first N out."`
 	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
 }
 
 // Run prints one line an action.
 func (c showActionStatusCmd) Run(o *operator) error {
+	if c.Limit < 0 || c.Offset < 0 {
+		return console.Usage(errors.New("cannot list actions: --limit and --offset must not be negative"))
+	}
+
+	c.Which = append(c.Which, c.Units...)
 	actions, err := readChosen(o, c.readActions)
 	if err != nil {
 		return err
+	}
+
+	actions = slices.DeleteFunc(actions, func(a state.Action) bool { return !c.wants(a) })
+	actions = actions[min(c.Offset, len(actions)):]
+	if c.Limit > 0 {
+		actions = actions[:min(c.Limit, len(actions))]
 	}
 
 	docs := make([]actionDoc, 0, len(actions))
@@ -34,6 +52,13 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	}
 
 	return o.printTable(c.Format, docs, t)
+}
+
+// wants reports whether the action is one of those that the options name.
+func (c showActionStatusCmd) wants(a state.Action) bool {
+	app, _, _ := strings.Cut(a.Unit, "/")
+	in := func(word string, words []string) bool { return len(words) == 0 || slices.Contains(words, word) }
+	return in(app, c.Apps) && in(a.Name, c.Names) && in(string(a.Status), c.Status)
 }
 
 func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {

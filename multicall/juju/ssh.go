@@ -1,33 +1,99 @@
 package juju
 
 import (
+	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
+	"bijou/state"
 )
 
 // containerFlags are of programs that know Juju, where charms may be on Kubernetes.
 type containerFlags struct {
-	Container       string `hidden:"" enum:",charm" default:"" help:"Where the charm is: on its unit's machine."`
-	NoHostKeyChecks bool   `hidden:"" help:"As it is: hosts are those that the environment knows."`
+	Container string `hidden:"" enum:",charm" default:"" help:"Where the charm is: on its unit's machine."`
 }
 
 type sshCmd struct {
 	containerFlags
+	Forward []string `hidden:"" sep:"none" aliases:"L,R,D,W,w"`
 	Target  string   `arg:"" help:"A unit (SERVICE/leader: the one that leads), or a machine's number."`
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"What to run there; default: a shell."`
 }
 
 // Run opens the shell, or runs the command, and returns its exit code.
 func (c sshCmd) Run(o *operator) error {
-	to, err := o.findMachineFolder(c.Target)
+	command, err := c.cutOptions(o)
 	if err != nil {
 		return err
 	}
+	target := o.cutUser(c.Target)
+	to, err := o.findMachineFolder(target)
+	if err != nil {
+		return hintTarget(target, err)
+	}
 
-	line := strings.Join(trimDashes(c.Command), " ")
+	line := strings.Join(trimDashes(command), " ")
 	in, ok := o.streams.In.(*os.File)
 	interactive := ok && console.IsTerminal(in) && console.IsTerminal(o.streams.Out)
 	return o.runForeground(to.Run(to.dir, line, interactive))
+}
+
+// cutOptions takes options of the program ssh off the command, where Juju has them, and names them.
+func (c sshCmd) cutOptions(o *operator) (command []string, err error) {
+	options, command := cutOptions(trimDashes(c.Command), "bcDEeFIiJLlmOopQRSWw")
+	forwards := slices.ContainsFunc(options, func(option string) bool {
+		return slices.Contains([]string{"-L", "-R", "-D", "-W", "-w"}, option[:min(2, len(option))])
+	})
+	if forwards || len(c.Forward) > 0 {
+		return nil, console.Hint(
+			console.Usage(errors.New("cannot forward ports: the provider makes the way to its machines")),
+			"a unit's address and ports are in: juju show-unit "+quoteShellWords([]string{c.Target}),
+		)
+	}
+
+	o.noteOptions(options)
+	return command, nil
+}
+
+// cutOptions takes options off the front of words; letters are of those that take a value.
+func cutOptions(words []string, letters string) (options, rest []string) {
+	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && words[0] != "--" {
+		n := 1
+		last := words[0][len(words[0])-1:]
+		if len(words[0]) == 2 && strings.Contains(letters, last) {
+			n = min(2, len(words))
+		}
+		options = append(options, words[:n]...)
+		words = words[n:]
+	}
+
+	return options, words
+}
+
+// noteOptions names options of ssh or scp that the provider's way to its machines does not use.
+func (o *operator) noteOptions(options []string) {
+	if len(options) > 0 {
+		o.note("note: %s changes nothing: the provider knows the way to its machines", quoteShellWords(options))
+	}
+}
+
+// cutUser takes the user off USER@UNIT, and names it.
+func (o *operator) cutUser(target string) string {
+	user, target, found := strings.Cut(target, "@")
+	if !found {
+		return user
+	}
+
+	o.note("note: %s@ changes nothing: the provider says as which user it comes to its machines", user)
+	return target
+}
+
+// hintTarget says how to reach a unit of an application that was named in place of one.
+func hintTarget(target string, err error) error {
+	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
+		return err
+	}
+	return console.Hint(err, "of an application's units: juju ssh "+quoteShellWords([]string{target})+"/leader")
 }

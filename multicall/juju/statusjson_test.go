@@ -171,11 +171,6 @@ func TestNamesOfJuju(t *testing.T) {
 	w.mustFail(2, "key=value", "config", "trivial", "title=x", "else")
 	w.mustFail(2, "not said what to run", "run", "trivial/0")
 	w.mustFail(2, "--machine cannot be used with units", "exec", "trivial/0", "--machine", "0", "--", "true")
-	for _, word := range []string{"offer", "consume", "spaces", "clouds", "add-k8s", "controllers", "add-ssh-key", "find", "create-storage-pool", "wait-for", "create-backup", "scale-application", "kill-controller", "up"} {
-		if code, _, errs := w.run("", word); code != 2 || !strings.Contains(errs, "error: there is no command \""+word+"\": bijou has no ") || strings.Count(errs, "hint: ") != 1 {
-			t.Errorf("%s: exit %d, %q", word, code, errs)
-		}
-	}
 	w.mustRun("destroy-model", "bijou:admin/two", "--no-prompt", "--destroy-storage", "--force", "--no-wait", "--timeout", "5.0s")
 	w.mustFail(1, "there is no environment", "status", "--model", "two")
 }

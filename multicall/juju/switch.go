@@ -1,8 +1,12 @@
 package juju
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"strings"
+
+	"bijou/multicall/console"
 )
 
 type switchCmd struct {
@@ -17,6 +21,11 @@ func (c switchCmd) Run(o *operator) error {
 			fmt.Fprintln(o.streams.Out, e.Name)
 		}
 		return err
+	}
+
+	if controller, name, ok := strings.Cut(environmentName(c.Name), ":"); ok {
+		return console.Hint(console.Usage(fmt.Errorf("cannot switch to controller %q: there are no controllers", controller)),
+			"juju switch "+cmp.Or(name, "NAME"))
 	}
 
 	e, err := o.home.Environment(environmentName(c.Name))

@@ -13,11 +13,14 @@ type waitFlag struct {
 	timeout time.Duration // 0: without end
 }
 
-// Decode reads the time, if one is given.
+// Decode reads the time, if one is given: behind "=", or as a word of its own.
 func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	w.set = true
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		return nil
+	if next := ctx.Scan.Peek(); next.Type != kong.FlagValueToken {
+		_, err := time.ParseDuration(next.String())
+		if !next.IsValue() || err != nil || next.String() == "0" {
+			return nil
+		}
 	}
 
 	text := ctx.Scan.Pop().String()

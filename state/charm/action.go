@@ -165,7 +165,8 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 }
 
 // ParseText returns the value of what an operator typed for the parameter at the path:
-// the text as it is where a string is wanted, else YAML, numbers as [json.Number].
+// the text as it is where a string is wanted, else YAML, with the words of YAML 1.1 for a boolean, and
+// numbers as [json.Number].
 func (a Action) ParseText(path []string, text string) (any, error) {
 	s := a.Params
 	for _, name := range path {
@@ -173,6 +174,11 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 	}
 	if slices.Contains(s.Types, "string") {
 		return text, checkText(text)
+	}
+	if slices.Contains(s.Types, "boolean") {
+		if truth, ok := yamlTruths()[strings.ToLower(text)]; ok {
+			return truth, nil
+		}
 	}
 
 	return parseValue([]byte(text))
@@ -191,6 +197,11 @@ func ParseParameters(data []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("%s is not a dictionary", formatValue(value))
 	}
 	return parameters, nil
+}
+
+// yamlTruths returns the words that YAML 1.1, which Juju reads, has for booleans beside true and false.
+func yamlTruths() map[string]bool {
+	return map[string]bool{"yes": true, "y": true, "on": true, "no": false, "n": false, "off": false}
 }
 
 // readActions takes an action from charmcraft.yaml if actions.yaml has it, too.

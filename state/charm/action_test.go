@@ -121,6 +121,8 @@ func TestActionText(t *testing.T) {
 		{"level", "5", json.Number("5")},
 		{"level", "9007199254740993", json.Number("9007199254740993")},
 		{"quiet", "true", true},
+		{"quiet", "yes", true},
+		{"quiet", "Off", false},
 		{"target.host", "007", "007"},
 		{"target.port", "8080", json.Number("8080")},
 		{"tables", "[a, b]", []any{"a", "b"}},

@@ -1,0 +1,52 @@
+package juju
+
+import (
+	"slices"
+
+	"bijou/state"
+)
+
+type addSSHKeyCmd struct {
+	Keys []string `arg:"" name:"key" help:"Public keys, each as in a file *.pub."`
+}
+
+// Run adds the keys to those that the environment keeps, all or none.
+func (c addSSHKeyCmd) Run(o *operator) error {
+	for _, key := range c.Keys {
+		if _, err := parseSSHKey(key); err != nil {
+			return err
+		}
+	}
+
+	err := o.changeSSHKeys(func(keys []string) ([]string, error) {
+		for _, key := range c.Keys {
+			if !slices.ContainsFunc(keys, func(one string) bool { return sameSSHKey(one, key) }) {
+				keys = append(keys, key)
+			}
+		}
+		return keys, nil
+	})
+	if err != nil {
+		return err
+	}
+
+	o.note("%s kept; juju ssh needs none: the owner of the model's directory reaches its machines",
+		formatCount(len(c.Keys), "key"))
+	return nil
+}
+
+// changeSSHKeys replaces the keys by those that change returns.
+func (o *operator) changeSSHKeys(change func(keys []string) ([]string, error)) error {
+	return o.update(func(tx *state.Tx) error {
+		env, err := tx.Environment()
+		if err != nil {
+			return err
+		}
+		keys, err := change(sshKeys(env))
+		if err != nil {
+			return err
+		}
+
+		return tx.SetEnvironment(map[string]*string{state.AuthorizedKeys: joinSSHKeys(keys)})
+	})
+}

@@ -1,0 +1,41 @@
+package juju
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+)
+
+type helpHookCommandsCmd struct {
+	Tool string `arg:"" optional:"" help:"The hook tool to explain; default: list all."`
+}
+
+// Run lists the hook tools, or prints the help of one.
+func (c helpHookCommandsCmd) Run(o *operator) error { return c.explain(o, "") }
+
+type helpActionCommandsCmd struct{ helpHookCommandsCmd }
+
+// Run lists the hook tools of actions, or prints the help of one.
+func (c helpActionCommandsCmd) Run(o *operator) error { return c.explain(o, "action-") }
+
+func (c helpHookCommandsCmd) explain(o *operator, prefix string) error {
+	if c.Tool == "" {
+		t := console.NewTable("TOOL", "")
+		for _, name := range o.parts.HookTools {
+			if strings.HasPrefix(name, prefix) {
+				t.Add("", name, o.parts.ToolSummary(name))
+			}
+		}
+		return o.printTable("tabular", nil, t)
+	}
+
+	if !slices.Contains(o.parts.HookTools, c.Tool) {
+		return console.Hint(console.Usage(fmt.Errorf("cannot explain %q: it is not a hook tool", c.Tool)),
+			"juju help-hook-commands lists them")
+	}
+
+	_, err := fmt.Fprint(o.streams.Out, o.parts.ToolHelp(c.Tool))
+	return err
+}

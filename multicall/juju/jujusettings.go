@@ -1,0 +1,56 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+)
+
+// nativeSettings returns settings by the environment's keys.
+func nativeSettings(given map[string]string) map[string]string {
+	native := map[string]string{}
+	for key, value := range given {
+		native[nativeSetting(key)] = value
+	}
+	return native
+}
+
+// noteJujuSettings names settings of Juju's that have no meaning here.
+func (o *operator) noteJujuSettings(given map[string]string) {
+	unused := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(key string) bool {
+		return !state.IsJujuSetting(key)
+	})
+	if len(unused) > 0 {
+		o.note("note: %s: kept and shown, and changes nothing here", strings.Join(unused, ", "))
+	}
+}
+
+// readSettings reads YAML files of settings, {KEY: VALUE}, and settings KEY=VALUE; a later one wins.
+func readSettings(words []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, word := range words {
+		if key, value, isPair := strings.Cut(word, "="); isPair {
+			all[key] = value
+			continue
+		}
+
+		data, err := readFile(word, charm.MaxYAML)
+		if err != nil {
+			return nil, console.Usage(fmt.Errorf("cannot read settings: %w", err))
+		}
+		var file map[string]string
+		if err := yaml.Unmarshal(data, &file); err != nil {
+			return nil, console.Usage(fmt.Errorf("cannot read settings from %q: %w", word, err))
+		}
+		maps.Copy(all, file)
+	}
+
+	return all, nil
+}

@@ -1,0 +1,165 @@
+package juju
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+)
+
+// inOwnWords returns the command line that bijou has for one in the words of Juju or another tool,
+// where the two do the same. All others it returns as they are.
+func inOwnWords(args []string) []string {
+	if len(args) > 1 && args[0] == "help" {
+		if topic := helpTopic(args[1]); topic != "" {
+			return append([]string{topic}, args[2:]...)
+		}
+	}
+
+	args = console.OrHelp(args)
+	at := commandAt(args)
+	if at == len(args) {
+		return args
+	}
+
+	words := args[at+1:]
+	twin, isList := strings.CutPrefix(args[at], "list-")
+	switch command := args[at]; {
+	case command == "logs":
+		words = append([]string{"debug-log"}, logWords(words)...)
+	case command == "describe", command == "inspect":
+		words = describeWords(words)
+	case command == "create-backup":
+		words = append([]string{"backup"}, backupWords(words, time.Now())...)
+	case isList && !isCommand(command):
+		words = append([]string{twin}, words...)
+	default:
+		return args
+	}
+
+	return slices.Concat(args[:at], words)
+}
+
+// helpTopic returns the command that prints one of Juju's help topics; "" if it is none.
+func helpTopic(word string) string {
+	switch word {
+	case "commands", "topics", "all":
+		return "documentation"
+	case "hook-tools", "hook-commands", "hook-tool", "hook-command", "tools", "tool":
+		return "help-hook-commands"
+	case "action-commands", "action-command", "action-tools":
+		return "help-action-commands"
+	}
+
+	return ""
+}
+
+// logWords returns the words of juju debug-log for those of compose's or kubectl's logs.
+func logWords(words []string) []string {
+	own := []string{"debug-log"}
+	follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")
+	if !follows {
+		own = append(own, "--no-tail")
+	}
+
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		selects := option == "--selector" || option == "-l" && i+1 < len(words) && strings.Contains(words[i+1], "=")
+		takesValue := selects || slices.Contains([]string{"--tail", "-c", "--container"}, option)
+		if takesValue && !joined && i+1 < len(words) {
+			i++
+			value = words[i]
+		}
+
+		switch {
+		case selects:
+			_, app, _ := strings.Cut(value, "=")
+			own = append(own, app)
+		case option == "--tail":
+			if value == "all" || value == "-1" {
+				value = "0"
+			}
+			own = append(own, "--lines="+value)
+		case slices.Contains(logOptions(), option): // as it is
+		default:
+			own = append(own, words[i])
+		}
+	}
+
+	sources, err := ownCommand().Words(own)
+	if err != nil {
+		return own[1:]
+	}
+	for _, i := range sources {
+		own[i] = "--include=" + logSource(own[i])
+	}
+
+	return own[1:]
+}
+
+// logOptions are those of compose's and kubectl's logs that say what debug-log does by itself.
+func logOptions() []string {
+	return []string{
+		"-c", "--container", "-t", "--timestamps", "--no-log-prefix", "--prefix", "--all-containers", "-p", "--previous",
+	}
+}
+
+// logSource returns the pattern of the log's lines of an application, a unit or a machine.
+func logSource(word string) string {
+	names := readNames([]string{word})
+	switch {
+	case len(names.units) > 0:
+		return names.units[0]
+	case len(names.machines) > 0:
+		return "machine-" + names.machines[0]
+	case len(names.apps) > 0:
+		return names.apps[0] + "/*"
+	}
+
+	return word
+}
+
+// describeWords chooses between juju show-unit, show-application and show-machine by the first name.
+func describeWords(words []string) []string {
+	if len(words) > 1 && isKind(words[0]) {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return []string{"show-unit"}
+	}
+
+	names := readNames(words[:1])
+	rest := words[1:]
+	switch {
+	case len(names.machines) > 0:
+		return append([]string{"show-machine", names.machines[0]}, rest...)
+	case len(names.apps) > 0:
+		return append([]string{"show-application", names.apps[0]}, rest...)
+	case len(names.units) > 0:
+		return append([]string{"show-unit", names.units[0]}, rest...)
+	}
+
+	return append([]string{"show-unit"}, words...)
+}
+
+// backupWords names the file of a backup as Juju does where no --filename does.
+func backupWords(words []string, now time.Time) []string {
+	file := ""
+	var others []string
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		switch {
+		case option == "--filename" && joined:
+			file = value
+		case option == "--filename" && i+1 < len(words):
+			i++
+			file = words[i]
+		case strings.HasPrefix(option, "-"):
+			others = append(others, words[i])
+		}
+	}
+
+	return append(others, cmp.Or(file, "juju-backup-"+now.UTC().Format("20060102-150405")+".tar.gz"))
+}

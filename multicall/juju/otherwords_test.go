@@ -1,0 +1,207 @@
+package juju
+
+import (
+	"bytes"
+	_ "embed"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/multicall/console"
+)
+
+// jujuCommands are the commands of Juju 2.9 and 3.6.
+//
+//go:embed testdata/juju-commands.txt
+var jujuCommands string
+
+// otherCommands are commands of compose, docker, kubectl and systemd's tools.
+//
+//go:embed testdata/other-commands.txt
+var otherCommands string
+
+// TestEveryCommandAnswers has no command of Juju's or another tool's answered by its absence alone.
+func TestEveryCommandAnswers(t *testing.T) {
+	for _, name := range strings.Fields(jujuCommands + otherCommands) {
+		t.Run(name, func(t *testing.T) {
+			own := inOwnWords([]string{name})
+			err := refuseMissing(own)
+			if err == nil && (isCommand(own[0]) || own[0] == "--help") {
+				return
+			}
+
+			var stderr bytes.Buffer
+			code := console.Report(&stderr, err)
+			if code != console.ExitUsage || strings.Count(stderr.String(), "\n") != 2 || !strings.Contains(stderr.String(), "\nhint: ") {
+				t.Errorf("exit %d, %q", code, &stderr)
+			}
+		})
+	}
+}
+
+// TestHintsParse has each command that a hint names parsed as it is printed, with names and without.
+func TestHintsParse(t *testing.T) {
+	t.Setenv("BIJOU_HOME", t.TempDir())
+	printed := regexp.MustCompile(`juju [^,;]*`)
+	named := givenNames{
+		apps: []string{"web", "db"}, units: []string{"web/0", "db/1"}, machines: []string{"1"},
+		files: []string{"./x.yaml"}, current: "prod",
+	}
+	withModel := named
+	withModel.model = "prod"
+
+	for _, m := range missingCommands() {
+		for _, hint := range m.instead {
+			for _, names := range []givenNames{{}, withModel} {
+				filled, _, _ := names.fill(hint)
+				for _, command := range printed.FindAllString(filled, -1) {
+					command, _, _ = strings.Cut(command, " makes a model")
+					command, _, _ = strings.Cut(command, " an application")
+					command, _, _ = strings.Cut(command, " ends a model")
+					command, _, _ = strings.Cut(command, " goes on")
+					checkParses(t, strings.ReplaceAll(command, "'", ""))
+				}
+			}
+		}
+	}
+}
+
+func checkParses(t *testing.T, command string) {
+	t.Helper()
+	args, _, err := cutCommand(strings.Fields(command)[1:])
+	if err == nil {
+		_, err = console.Parse(console.Streams{Out: io.Discard, Err: io.Discard}, ownCommand(), args)
+	}
+	if err != nil && err != console.ErrHelped {
+		t.Errorf("%s: %v", command, err)
+	}
+}
+
+// TestRefuseMissing fills the user's own words in.
+func TestRefuseMissing(t *testing.T) {
+	t.Setenv("BIJOU_HOME", t.TempDir())
+	t.Setenv("JUJU_ENV", "home")
+	for line, want := range map[string]string{
+		"rm web":                       "juju remove-application web",
+		"rm -f web/0 web/1":            "juju remove-unit web/0 web/1",
+		"delete pod web/0":             "juju remove-unit web/0",
+		"delete pod/web-0":             "juju remove-unit web/0",
+		"delete -n x deployment web":   "juju remove-application web",
+		"delete node 3":                "juju remove-machine 3",
+		"-m prod rm web":               "juju -m prod remove-application web",
+		"kill web/0 -m prod":           "juju -m prod remove-unit web/0",
+		"down":                         "juju destroy-model home",
+		"down -v --remove-orphans":     "juju destroy-model home",
+		"-m prod down":                 "juju destroy-model prod",
+		"apply -f x.yaml":              "juju deploy x.yaml",
+		"apply --filename ./b":         "juju deploy ./b",
+		"restart web":                  "after a failure: juju resolved --retry web/0",
+		"restart web/3":                "after a failure: juju resolved --retry web/3",
+		"rollout restart deploy/web":   "after a failure: juju resolved --retry web/0",
+		"rollout undo deployment web":  "give the former charm: juju refresh web --path DIRECTORY",
+		"rollout history":              "see how far they are: juju status",
+		"config":                       "juju config APP; of the whole model: juju export-bundle",
+		"config web":                   "",
+		"pull":                         "take a newer charm: juju refresh APP",
+		"restart":                      "after a failure: juju resolved --retry UNIT, or juju resolved --retry APP/0",
+		"stop --help":                  "",
+		"delete pods":                  "juju remove-unit UNIT..., or juju remove-application APP..., or juju remove-machine MACHINE...",
+		"grant bob write default":      "a secret is granted to an application with: juju grant-secret --help",
+		"wait-for model default":       "juju wait",
+		"rollout status deploy/web":    "see how far they are: juju status web",
+		"stop web":                     "remove it with: juju remove-application web",
+		"stop":                         "",
+		"start":                        "",
+		"start web":                    "its units are in: juju status web",
+		"top pod web/0":                "ask the machine: juju ssh web/0 top -b -n 1",
+		"wait-for application web":     "juju wait web --for active",
+		"attach-storage":               "",
+		"create-storage-pool fast lxd": "name one at: juju deploy CHARM --storage NAME=POOL",
+		"status":                       "",
+		"":                             "",
+	} {
+		t.Run(line, func(t *testing.T) {
+			var stderr bytes.Buffer
+			console.Report(&stderr, refuseMissing(inOwnWords(strings.Fields(line))))
+			_, got, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\nhint: ")
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestInOwnWords(t *testing.T) {
+	for line, want := range map[string]string{
+		"help":                             "--help",
+		"help deploy":                      "deploy --help",
+		"help commands":                    "documentation",
+		"help hook-tools":                  "help-hook-commands",
+		"help hook-tool relation-get":      "help-hook-commands relation-get",
+		"list-models":                      "models",
+		"help list-machines":               "machines --help",
+		"-m prod list-storage --format=x":  "-m prod storage --format=x",
+		"list-users":                       "users",
+		"logs web":                         "debug-log --no-tail --include=web/*",
+		"logs -f --tail 5 web/0":           "debug-log -f --lines=5 --include=web/0",
+		"logs --tail=all --since 10m web":  "debug-log --no-tail --lines=0 --since 10m --include=web/*",
+		"logs -t pod/web-0 -c main":        "debug-log --no-tail --include=web/0",
+		"logs -n 3 1":                      "debug-log --no-tail -n 3 --include=machine-1",
+		"logs -l app=web --previous":       "debug-log --no-tail --include=web/*",
+		"logs -l ERROR":                    "debug-log --no-tail -l ERROR",
+		"logs --level ERROR":               "debug-log --no-tail --level ERROR",
+		"describe web/0":                   "show-unit web/0",
+		"describe pod web/0 --format json": "show-unit web/0 --format json",
+		"describe deployment/web":          "show-application web",
+		"inspect web":                      "show-application web",
+		"describe node 0":                  "show-machine 0",
+		"describe --format json web/0":     "show-unit --format json web/0",
+		"describe":                         "show-unit",
+		"status":                           "status",
+		"-m x":                             "-m x",
+	} {
+		t.Run(line, func(t *testing.T) {
+			if got := strings.Join(inOwnWords(strings.Fields(line)), " "); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestBackupWords(t *testing.T) {
+	now := time.Date(2026, 2, 28, 17, 0, 30, 0, time.UTC)
+	for line, want := range map[string]string{
+		"":                              "juju-backup-20260228-170030.tar.gz",
+		"some notes":                    "juju-backup-20260228-170030.tar.gz",
+		"--filename=x --no-download":    "--no-download x",
+		"before-upgrade --filename ./x": "./x",
+	} {
+		t.Run(line, func(t *testing.T) {
+			if got := strings.Join(backupWords(strings.Fields(line), now), " "); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestUnneeded has no option among the unneeded that its command has itself, and no command that is not there.
+func TestUnneeded(t *testing.T) {
+	for _, u := range unneeded() {
+		for _, command := range strings.Fields(u.Commands) {
+			if command != "*" && ownCommandName(command) != command {
+				t.Errorf("options %q are of %q, which is no command's first name", u.Options, command)
+			}
+		}
+	}
+}
+
+func ownCommandName(name string) string {
+	for _, l := range ownCommand().List() {
+		if l.Answers(name) {
+			return l.Name
+		}
+	}
+	return ""
+}

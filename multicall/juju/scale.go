@@ -1,0 +1,90 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type scaleCmd struct {
+	Words    []string `arg:"" name:"app=n" help:"An application and how many units it must have."`
+	Replicas *int     `placeholder:"N" help:"How many, where no word says it."`
+	To       string   `placeholder:"MACHINE" help:"Put new units on this machine, as juju add-unit does."`
+	unitRemovalFlags
+	waitFlags
+}
+
+// Run adds or removes units. It removes the newest ones.
+func (c scaleCmd) Run(o *operator) error {
+	app, want, err := c.read()
+	if err != nil {
+		return console.Hint(console.Usage(err), "as in: juju scale web=3")
+	}
+
+	units, err := readChosen(o, func(v *state.View) ([]state.Unit, error) {
+		if _, err := v.Service(app); err != nil {
+			return nil, err
+		}
+		return v.Units(app)
+	})
+	if err != nil {
+		return err
+	}
+
+	units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
+	switch n := want - len(units); {
+	case n > 0 && c.DryRun:
+		fmt.Fprintf(o.streams.Out, "dry run: %s gets %s\n", app, formatCount(n, "unit"))
+		return nil
+	case n > 0:
+		return addUnitCmd{
+			Service:        app,
+			placementFlags: placementFlags{NumUnits: n, To: c.To},
+			waitFlags:      c.waitFlags,
+		}.Run(o)
+	case n < 0:
+		return removeUnitCmd{
+			Units:            []string{app},
+			NumUnits:         -n,
+			unitRemovalFlags: c.unitRemovalFlags,
+			waitFlags:        c.waitFlags,
+		}.Run(o)
+	}
+
+	o.note("%s has %s already", app, formatCount(want, "unit"))
+	return nil
+}
+
+// read takes APP=N, APP N, and APP --replicas N; APP may have a kind of kubectl's before it.
+func (c scaleCmd) read() (app string, want int, err error) {
+	words := c.Words
+	if isKind(words[0]) && len(words) > 1 {
+		words = words[1:]
+	}
+
+	app, number, joined := strings.Cut(words[0], "=")
+	if kind, name, ofKind := strings.Cut(app, "/"); ofKind && isKind(kind) {
+		app = name
+	}
+
+	switch rest := words[1:]; {
+	case joined && len(rest) == 0 && c.Replicas == nil:
+	case !joined && len(rest) == 1 && c.Replicas == nil:
+		number = rest[0]
+	case !joined && len(rest) == 0 && c.Replicas != nil:
+		number = strconv.Itoa(*c.Replicas)
+	default:
+		return app, 0, errors.New("no application and number given, one of each")
+	}
+
+	want, err = strconv.Atoi(number)
+	if err != nil || want < 0 {
+		return app, 0, fmt.Errorf("cannot scale %s to %q units", app, number)
+	}
+	return app, want, nil
+}

@@ -1,0 +1,87 @@
+package juju
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+)
+
+type sshKeysCmd struct {
+	Full bool `help:"Print the keys themselves."`
+}
+
+// Run lists the keys that operators have added.
+func (c sshKeysCmd) Run(o *operator) error {
+	env, err := readChosen(o, (*state.View).Environment)
+	if err != nil {
+		return err
+	}
+
+	keys := sshKeys(env)
+	if len(keys) == 0 {
+		o.note("no keys were added; juju ssh needs none")
+	}
+	for _, line := range keys {
+		key, err := parseSSHKey(line)
+		switch {
+		case c.Full || err != nil:
+			fmt.Fprintln(o.streams.Out, line)
+		default:
+			fmt.Fprintf(o.streams.Out, "%s (%s)\n", key.fingerprint(), key.comment)
+		}
+	}
+
+	return nil
+}
+
+func sshKeys(e state.Environment) []string {
+	return strings.FieldsFunc(e.Config[state.AuthorizedKeys], func(r rune) bool { return r == '\n' })
+}
+
+// joinSSHKeys returns nil, the default, for no keys.
+func joinSSHKeys(keys []string) *string {
+	if len(keys) == 0 {
+		return nil
+	}
+	joined := strings.Join(keys, "\n")
+	return &joined
+}
+
+// sshKey is a public key, as a line of authorized_keys has it.
+type sshKey struct {
+	blob    []byte
+	comment string
+}
+
+// parseSSHKey reads TYPE BASE64 [COMMENT].
+func parseSSHKey(line string) (sshKey, error) {
+	words := strings.Fields(line)
+	if len(words) > 1 && !strings.Contains(line, "\n") {
+		blob, err := base64.StdEncoding.DecodeString(words[1])
+		if err == nil && strings.Contains(string(blob), words[0]) {
+			return sshKey{blob, strings.Join(words[2:], " ")}, nil
+		}
+	}
+
+	return sshKey{}, console.Hint(console.Usage(fmt.Errorf("cannot read SSH key %.40q: it is not TYPE BASE64 [COMMENT]", line)),
+		`juju add-ssh-key "$(cat ~/.ssh/id_ed25519.pub)"`)
+}
+
+func (k sshKey) fingerprint() string {
+	sum := sha256.Sum256(k.blob)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// sameSSHKey reports whether two lines have the same key, whatever their comments.
+func sameSSHKey(a, b string) bool {
+	one, errOne := parseSSHKey(a)
+	other, errOther := parseSSHKey(b)
+	if errOne != nil || errOther != nil {
+		return a == b
+	}
+	return string(one.blob) == string(other.blob)
+}

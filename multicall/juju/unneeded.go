@@ -1,0 +1,34 @@
+package juju
+
+import "bijou/multicall/console"
+
+// unneeded are options of Juju's, compose's and kubectl's that have no meaning here.
+func unneeded() []console.Unneeded {
+	return []console.Unneeded{
+		{Commands: "*", Options: "color no-color", Why: "colours are there on a terminal, unless NO_COLOR is set"},
+		{Commands: "*", Options: "no-browser-login B", Why: "nothing logs in"},
+		{Commands: "*", Options: "c= controller=", Why: "there are no controllers"},
+		{Commands: "*", Options: "client", Why: "there are no controllers beside this client"},
+		{Commands: "remove-unit destroy-service destroy-machine destroy-relation", Options: "no-wait", Why: "it never waits between two steps of a removal"},
+		{Commands: "exec run", Options: "parallel execution-group=", Why: "units run side by side, and each does one thing at a time"},
+		{Commands: "*", Options: "utc", Why: "times name their zone, or are of this host's"},
+		{Commands: "exec", Options: "operator", Why: "a command runs where its unit is"},
+		{Commands: "deploy add-unit upgrade-charm", Options: "bind=", Why: "there are no spaces"},
+		{Commands: "deploy", Options: "device= map-machines=", Why: "machines have no such devices, and bundles make machines of their own"},
+		{Commands: "add-relation", Options: "via=", Why: "machines of a model reach one another"},
+		{Commands: "expose unexpose", Options: "endpoints= to-cidrs= to-spaces=", Why: "the whole application is marked, and no firewall changes"},
+		{Commands: "ssh scp debug-hooks", Options: "proxy no-host-key-checks pty= remote", Why: "the provider knows the way to its machines"},
+		{Commands: "bootstrap", Options: "owner= credential= region= bootstrap-base= bootstrap-series= bootstrap-image= bootstrap-constraints= agent-version= metadata-source= clouds regions no-gui no-dashboard build-agent keep-broken auto-upgrade storage-pool= force", Why: "machine 0 is this host, and no cloud makes it"},
+		{Commands: "ssh", Options: "i= o= l= p= F= J= b= E= t T q v A C X Y x n N 4 6", Why: "the provider knows the way to its machines"},
+		{Commands: "scp", Options: "i= o= P= p q C", Why: "the provider knows the way to its machines"},
+		{Commands: "debug-hooks", Options: "no-tmux", Why: "hooks open windows of tmux"},
+		{Commands: "add-machine", Options: "disks= private-key= public-key=", Why: "the provider says which disks and keys its machines have"},
+		{Commands: "export-bundle", Options: "include-series", Why: "a bundle always names the series"},
+		{Commands: "status", Options: "a all q", Why: "it always shows all"},
+		{Commands: "environments machines storage secrets", Options: "all uuid", Why: "it always shows all"},
+		{Commands: "get", Options: "o= output= n= namespace= A all-namespaces w l= selector=", Why: "they are options of kubectl"},
+		{Commands: "documentation", Options: "all split no-index out= url=", Why: "it prints the list"},
+		{Commands: "upgrade-juju", Options: "agent-version= agent-stream= build-agent reset-previous-upgrade ignore-agent-versions y yes", Why: "agents go over to this binary"},
+		{Commands: "backup", Options: "no-download keep-copy B", Why: "the backup is the file itself"},
+	}
+}

@@ -23,6 +23,25 @@ type Charm struct {
 	DialectMark string        `json:"dialect-mark,omitempty"` // what of the charm says so
 	Hooks       []string      `json:"hooks,omitempty"`        // the files in hooks/, sorted
 	HasDispatch bool          `json:"has-dispatch,omitempty"`
+
+	Store *StoreCharm `json:"store,omitempty"` // what it is in a store; nil: it did not come from one
+}
+
+// StoreCharm is a revision of a charm in a store. The revision of a charm's URL is the same
+// number, unless a different charm of the environment had that first.
+type StoreCharm struct {
+	Store    string   `json:"store"` // StoreCharmhub
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Revision int      `json:"revision"`
+	Channel  string   `json:"channel,omitempty"` // where it was found first; empty: it was asked for by its number
+	Bases    []string `json:"bases,omitempty"`   // ubuntu@22.04
+	SHA384   string   `json:"sha384,omitempty"`  // of the archive, in hex
+}
+
+// IsRevision reports whether it is that revision of the charm with that id.
+func (s *StoreCharm) IsRevision(id string, revision int) bool {
+	return s != nil && s.ID == id && s.Revision == revision
 }
 
 // NewCharm returns the record of a charm whose archive PutBlob has stored.
@@ -39,8 +58,15 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, ok, err := keyspace.Load[Charm](tx.keys, key)
-	if err != nil || ok && old.SHA256 == c.SHA256 {
+	if err != nil {
 		return err
+	}
+	if ok && old.SHA256 == c.SHA256 {
+		if old.Store != nil || c.Store == nil {
+			return nil
+		}
+		old.Store = c.Store // a folder's charm had the same bytes
+		return tx.keys.Put(key, old)
 	}
 	if ok {
 		return refuse(ErrRevisionTaken, "charm %q exists already with other content", c.URL)
@@ -87,6 +113,21 @@ func (v *View) Charm(url string) (Charm, error) {
 	}
 	c.URL, err = charm.ParseURL(url)
 	return c, err
+}
+
+// StoreCharm reads the charm that is this revision of a store's charm. ErrNotFound.
+func (v *View) StoreCharm(id string, revision int) (Charm, error) {
+	all, err := v.Charms()
+	if err != nil {
+		return Charm{}, err
+	}
+
+	for _, c := range all {
+		if c.Store.IsRevision(id, revision) {
+			return c, nil
+		}
+	}
+	return Charm{}, refuse(ErrNotFound, "the environment has no revision %d of that charm", revision)
 }
 
 // Charms reads all charms, by URL.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,6 +34,7 @@ const (
 	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
 	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
 	ResolvedSkips    = "resolved-skips"            // "true" (default) or "false", which environments begin with
+	CharmhubURL      = "charmhub-url"              // of the store of charms
 
 	// What charms are told of proxies; "" (default) is none.
 	CharmHTTPProxy  = "juju-http-proxy"
@@ -54,10 +56,11 @@ func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{AllowOtherSeries, "true or false", "false", "charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
+		{CharmhubURL, "a URL", "https://api.charmhub.io", "where the store of charms is asked: Charmhub, or a mirror of it"},
 		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
 		{CharmFTPProxy, "a URL", "none", "the proxy for FTP that charms see as JUJU_CHARM_FTP_PROXY"},
-		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY"},
-		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY"},
+		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY, and that the store of charms is asked through"},
+		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY, and that the store of charms is asked through"},
 		{CharmNoProxy, "hosts with commas between", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
 		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
@@ -223,6 +226,10 @@ func (e Environment) checkSetting(key, value string) error {
 	case ProviderSHA256:
 		ok = sha256Pattern().MatchString(value)
 		want = "64 hexadecimal digits"
+	case CharmhubURL:
+		u, err := url.Parse(value)
+		ok = err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+		want = "a URL that begins with http:// or https://"
 	case HarvestMode:
 		ok = slices.Contains(harvestModes(), value)
 		want = strings.Join(harvestModes(), ", ")

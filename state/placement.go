@@ -160,6 +160,9 @@ type SeriesError struct{ reason string }
 
 func (e *SeriesError) Error() string { return e.reason }
 
+// RefuseSeries returns a *SeriesError for that reason.
+func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
+
 // MachineSeries lists the series that machines can have; none: any. On "local" that is the host's;
 // other providers say what they have when they are examined, and a provider that boots machines
 // from trees of files has those that are configured as PROVIDER.tree.SERIES, too.

@@ -50,6 +50,9 @@ func (r *Rehearsal) PutBlob(_ context.Context, content io.Reader) (sum string, s
 	return r.tx.keys.AssumeBlob(content)
 }
 
+// AssumeBlob has a blob be there in this rehearsal, of which only the sum is known.
+func (r *Rehearsal) AssumeBlob(sum string) { r.tx.keys.AssumeSum(sum) }
+
 // PutFile returns what State.PutFile would. In this rehearsal the blob is there from now on.
 func (r *Rehearsal) PutFile(_ context.Context, content io.ReaderAt) (sum string, size int64, err error) {
 	return r.tx.keys.AssumeFile(content)

@@ -31,6 +31,8 @@ type Resource struct {
 	Version int       `json:"version"`
 	Origin  string    `json:"origin,omitempty"` // the path that it was given as
 	Added   time.Time `json:"added"`
+
+	Revision int `json:"store-revision,omitempty"` // the store's number, where Origin is a store; 0: it has none
 }
 
 // Identity tells one file from the next.

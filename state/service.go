@@ -46,15 +46,19 @@ type Origin struct {
 	Path       string `json:"path,omitempty"`
 	Series     string `json:"series,omitempty"`
 	Name       string `json:"name,omitempty"`
+
+	Store    string `json:"store,omitempty"`    // StoreCharmhub; empty: the charm is a folder's or an archive's
+	ID       string `json:"id,omitempty"`       // the charm's in the store
+	Revision int    `json:"revision,omitempty"` // the store's number for what the service is to run
+	Channel  string `json:"channel,omitempty"`  // that is followed: 14/stable
+	Base     string `json:"base,omitempty"`     // that the release is for: ubuntu@22.04
 }
 
+// StoreCharmhub is the store of charms that Origin and StoreCharm name.
+const StoreCharmhub = "charmhub"
+
 // String returns the place that status shows.
-func (o Origin) String() string {
-	if o.Repository != "" {
-		return o.Repository
-	}
-	return o.Path
-}
+func (o Origin) String() string { return cmp.Or(o.Store, o.Repository, o.Path) }
 
 // PromisedVersion returns the version of Juju that its hooks are told.
 func (s Service) PromisedVersion() string { return cmp.Or(s.JujuVersion, charm.JujuVersion) }

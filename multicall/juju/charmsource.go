@@ -22,11 +22,38 @@ type charmSource struct {
 	tools      []string // the hook tools, which an archive may hold as links
 }
 
+// isPath reports whether the name is written as a path.
+func (c charmSource) isPath() bool {
+	return strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
+}
+
+// storeName returns the name of a charm or bundle of the store, if a store's is meant: ch:NAME is, and without a
+// repository NAME. What is also the name of a folder here with one in it is refused, as nobody can know.
+func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
+	if name, isStore = strings.CutPrefix(c.name, "ch:"); isStore {
+		if err := charm.CheckName(name); err != nil {
+			return "", false, console.Usage(fmt.Errorf("cannot use %q as the name of a charm of the store: %w", c.name, err))
+		}
+		return name, true, nil
+	}
+	if c.repository != "" || charm.CheckName(c.name) != nil {
+		return "", false, nil
+	}
+
+	_, isBundle := findBundle(c.name)
+	if isBundle || charm.IsCharm(c.name) {
+		err := fmt.Errorf("cannot %s %q: it is a folder here, and may be a charm of the store", verb, c.name)
+		return "", false, console.Usage(console.Hint(err,
+			fmt.Sprintf("for the folder: juju %s ./%s", verb, c.name),
+			fmt.Sprintf("for the store's: juju %s ch:%s", verb, c.name)))
+	}
+	return c.name, true, nil
+}
+
 // find reads the charm: from a folder, from an archive (unpacked below scratch), or by name from a
 // repository. With a repository given, a folder or archive has to be written as a path.
 func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
-	isPath := strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
-	if info, err := os.Stat(c.name); isPath || c.repository == "" && err == nil {
+	if info, err := os.Stat(c.name); c.isPath() || c.repository == "" && err == nil {
 		return c.readPath(err == nil && info.Mode().IsRegular(), filepath.Join(scratch, "charm"))
 	}
 	ref, err := charm.ParseRef(c.name)

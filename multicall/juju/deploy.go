@@ -17,7 +17,7 @@ import (
 )
 
 type deployCmd struct {
-	Charm       string   `arg:"" help:"A charm's folder or zip archive, or with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a folder with bundle.yaml."`
+	Charm       string   `arg:"" help:"A charm or bundle of the store: NAME or ch:NAME; a charm's folder (./DIR, DIR/) or zip archive; with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a folder with bundle.yaml."`
 	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options ({SERVICE: {OPTION: VALUE}}, or what juju get prints; - is stdin), or an option, whose VALUE may be @FILE; may be repeated, a later one wins."`
@@ -27,9 +27,11 @@ type deployCmd struct {
 	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm, or of a charm of the store the number of a revision; may be repeated."`
 	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Storage of the charm that each unit gets: of pool rootfs, tmpfs or host:/FOLDER, with a size like 10G, so many of each; may be repeated."`
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
+	Channel     string   `placeholder:"CHANNEL" help:"Of a charm of the store: the channel to take and follow, as 14/stable; default: stable of the charm's default track."`
+	Revision    int      `placeholder:"N" help:"Of a charm of the store: take that revision."`
 	placementFlags
 	waitFlags
 
@@ -41,17 +43,24 @@ type deployCmd struct {
 
 // Run reads and checks the charm, stores its archive, and adds the service with its units.
 func (c deployCmd) Run(o *operator) error {
-	if path, isBundle := findBundle(c.Charm); isBundle {
-		return c.deployBundle(o, path)
-	}
-	if err := errors.Join(c.check(), c.checkJujuVersion(), c.refuseBundleFlags()); err != nil {
+	name, isStore, err := charmSource{name: c.Charm, repository: c.Repository}.storeName("deploy")
+	if err != nil {
 		return err
 	}
-
-	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
-		if err := charm.CheckSeries(c.Series); err != nil {
-			return console.Usage(err)
-		}
+	if path, isBundle := findBundle(c.Charm); isBundle && !isStore {
+		return errors.Join(c.refuseStoreFlags(), c.deployBundle(o, path))
+	}
+	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
+		return err
+	}
+	if isStore {
+		return c.deployFromStore(o, name)
+	}
+	if err := errors.Join(c.refuseBundleFlags(), c.refuseStoreFlags()); err != nil {
+		return err
+	}
+	if err := c.takeSeries(); err != nil {
+		return err
 	}
 
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
@@ -75,38 +84,63 @@ func (c deployCmd) Run(o *operator) error {
 	})
 }
 
+// takeSeries takes a base for its series.
+func (c *deployCmd) takeSeries() error {
+	if c.Series = charm.SeriesOfBase(c.Series); c.Series == "" {
+		return nil
+	}
+	if err := charm.CheckSeries(c.Series); err != nil {
+		return console.Usage(err)
+	}
+	return nil
+}
+
 func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
 	found, origin, err := charmSource{c.Charm, c.Repository, c.Series, o.parts.HookTools}.find(scratch)
 	if err != nil {
 		return nil, err
 	}
+	service, err := c.newService(found.Meta.Name)
+	if err != nil {
+		return nil, err
+	}
+	service.Origin = origin
 
+	files, err := parseResourceFiles(found.Meta, c.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	}
+	return c.prepare(o, found, service, files)
+}
+
+// newService returns the service as the flags have it. It is called as its charm, unless it was given a name.
+func (c deployCmd) newService(charmName string) (state.Service, error) {
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
-		Name:        c.Service,
-		Origin:      origin,
+		Name:        cmp.Or(c.Service, charmName),
 		ForceSeries: lifted.Series,
 		Force:       lifted.Missing,
 		JujuVersion: c.JujuVersion,
 		Trusted:     c.Trust,
 	}
 
-	if service.Name == "" {
-		service.Name = found.Meta.Name
-	}
-	if err := charm.CheckService(service.Name); err != nil {
-		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	err := charm.CheckService(service.Name)
+	if err != nil {
+		return service, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 	if service.HookDialect, err = charm.ParseDialect(c.HookDialect); err != nil {
-		return nil, console.Usage(err)
+		return service, console.Usage(err)
 	}
 	if service.Constraints, err = parseConstraints(c.Constraints...); err != nil {
-		return nil, err
-	}
-	if service.Storage, err = parseDirectives(c.Storage); err != nil {
-		return nil, err
+		return service, err
 	}
 
+	service.Storage, err = parseDirectives(c.Storage)
+	return service, err
+}
+
+// prepare holds what was found against the flags.
+func (c deployCmd) prepare(o *operator, found charm.Found, service state.Service, files map[string]string) (*deployment, error) {
 	config, err := o.newOptionReader(found.Config, service.Name).readWords(c.Config)
 	if err != nil {
 		return nil, err
@@ -116,11 +150,6 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 			"cannot deploy %q with -n, --to or --attach-storage: it is a subordinate, its units come with those of the service that it is related to",
 			c.Charm,
 		)
-	}
-
-	files, err := parseResourceFiles(found.Meta, c.Resource)
-	if err != nil {
-		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
 
 	d := &deployment{
@@ -156,6 +185,8 @@ type deployment struct {
 	config     map[string]any    // as SetConfig takes it
 	series     string            // of its machines; empty: as charmURL says
 	files      map[string]string // of resources, by name
+	store      *storeRelease     // what it is of a store; nil: a folder or an archive
+	channel    string            // of the store, that is followed
 	units      int
 	placements []state.Placement // of all units, or of each
 
@@ -239,7 +270,7 @@ func (o *operator) withForceHint(err error) error {
 // addService adds charm, service and first unit, or all that have places of their own, in one transaction: a placement that is
 // refused leaves no service behind.
 func (d *deployment) addService(url charm.URL) error {
-	record, err := d.o.storeCharm(d.state, d.found, url)
+	record, err := d.storeCharm(url)
 	if err != nil {
 		return err
 	}
@@ -247,7 +278,11 @@ func (d *deployment) addService(url charm.URL) error {
 	if err != nil {
 		return err
 	}
+	d.store.mark(resources)
 	d.service.Charm, d.service.Series = url.String(), url.Series
+	if d.store != nil {
+		d.service.Origin = d.store.origin(d.channel, url.Series)
+	}
 
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		if err := tx.AddCharm(record); err != nil {
@@ -277,6 +312,13 @@ func (d *deployment) addService(url charm.URL) error {
 
 		return err
 	})
+}
+
+func (d *deployment) storeCharm(url charm.URL) (state.Charm, error) {
+	if d.store != nil {
+		return d.store.put(d.o, d.state, d.found.Charm, url)
+	}
+	return d.o.storeCharm(d.state, d.found, url)
 }
 
 // addUnits adds the others. A subordinate's come with their principals.

@@ -18,6 +18,11 @@ import (
 	"bijou/state/charm"
 )
 
+// deployStoreBundle deploys a bundle of the store.
+func (c deployCmd) deployStoreBundle(o *operator, st *charmStore, r *storeRelease, scratch string) error {
+	return errors.New("bundles of the store are not there yet")
+}
+
 // refuseBundleFlags refuses flags that are of bundles.
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {

@@ -123,7 +123,7 @@ func TestDeployRefuses(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
 	trivial := w.writeCharm("trivial", "provides: {server: {interface: i}}\n")
-	w.mustFail(1, "no such folder", "deploy", "nothing-here")
+	w.mustFail(1, "no such folder", "deploy", "no/thing-here")
 	w.mustFail(1, "nothing-here", "deploy", "./nothing-here")
 	w.mustFail(2, "bad name", "deploy", trivial, "bad name")
 	w.mustFail(2, "0 units", "deploy", trivial, "-n", "0")

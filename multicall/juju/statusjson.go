@@ -55,6 +55,8 @@ type jujuApplication struct {
 	Origin        string                    `json:"charm-origin"`
 	CharmName     string                    `json:"charm-name"`
 	CharmRevision int                       `json:"charm-rev"`
+	CharmChannel  string                    `json:"charm-channel,omitempty"`
+	CanUpgradeTo  string                    `json:"can-upgrade-to,omitempty"`
 	Status        status.Info               `json:"application-status"`
 	Relations     map[string][]jujuRelation `json:"relations,omitempty"`
 	Units         map[string]jujuUnit       `json:"units,omitempty"` // a subordinate's are with their principals
@@ -193,6 +195,11 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	view := jujuApplication{
 		Service: s, Charm: charm.ShortURL(s.Charm), Origin: "local", CharmName: url.Name, CharmRevision: url.Revision, Status: s.StatusInfo(),
 		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: charm.BaseOfSeries(s.Series),
+	}
+
+	if o := s.Source; o.Store != "" {
+		view.Charm, view.Origin, view.CharmName = o.Name, o.Store, o.Name
+		view.CharmRevision, view.CharmChannel = o.Revision, o.Channel
 	}
 
 	for name, u := range s.Units {

@@ -95,6 +95,25 @@ func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	return files, err
 }
 
+// ReadParts reads a charm of which only these files are known, by name: metadata.yaml, config.yaml,
+// actions.yaml, manifest.yaml. What its other files would say of its dialect is not known.
+func ReadParts(parts map[string]string) (_ *Charm, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot read charm: %w", err)
+		}
+	}()
+
+	files := map[string]fs.FileMode{}
+	for name, text := range parts {
+		if len(text) > MaxYAML {
+			return nil, fmt.Errorf("%s has %d bytes, at most %d", name, len(text), MaxYAML)
+		}
+		files[name] = 0
+	}
+	return newCharm(files, func(name string) ([]byte, error) { return []byte(parts[name]), nil })
+}
+
 // ReadArchive reads the charm in a zip archive of size bytes. The names in the
 // archive are checked; CheckArchive and Unpack check all the rest.
 func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {

@@ -80,9 +80,9 @@ func TestURLs(t *testing.T) {
 		}
 	}
 	for text, complaint := range map[string]string{
-		"cs:precise/mysql-7":          "no charm store",
-		"ch:mysql":                    "no charm store",
-		"http://x/mysql":              "no charm store",
+		"cs:precise/mysql-7":          "a charm of the store is ch:NAME",
+		"ch:mysql":                    "a charm of the store is ch:NAME",
+		"http://x/mysql":              "a charm of the store is ch:NAME",
 		"mysql":                       "want local:SERIES/NAME-REVISION",
 		"precise/mysql-7":             "want local:SERIES/NAME-REVISION",
 		"local:mysql-7":               "want local:SERIES/NAME-REVISION",

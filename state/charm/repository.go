@@ -58,7 +58,7 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 
 		for _, dir := range dirs {
 			path := filepath.Join(r.Dir, dir)
-			if !isCharm(path) {
+			if !IsCharm(path) {
 				continue
 			}
 
@@ -99,7 +99,8 @@ func (f Found) matchesRef(ref Ref) bool {
 	return f.Series == "" && f.Meta.Supports(ref.Series)
 }
 
-func isCharm(dir string) bool {
+// IsCharm reports whether dir is a charm's, by its files.
+func IsCharm(dir string) bool {
 	for _, name := range []string{"metadata.yaml", "charmcraft.yaml"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			return true
@@ -177,8 +178,8 @@ func ParseRef(s string) (_ Ref, err error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, ":"); ok {
 		if scheme != "local" {
-			return Ref{}, fmt.Errorf("cannot use charm URL %q: there is no charm store, only local charms: "+
-				"give the path of a charm's directory, or --repository DIR and a name", s)
+			return Ref{}, fmt.Errorf("cannot use charm URL %q: a charm of the store is ch:NAME, one of a repository local:NAME, "+
+				"and a directory a path like ./NAME", s)
 		}
 		rest = after
 	}

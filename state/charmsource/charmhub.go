@@ -199,20 +199,20 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 // nextWish says what to ask next where there is no release of the wished base.
 func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 	none, ok := errors.AsType[*NoReleaseError](err)
-	if !ok || wished.Revision > 0 || wished.Base.Name != "" && !wished.OrOther {
+	if !ok || wished.Revision > 0 || wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther {
 		return asked, false
 	}
 
 	// Of a channel that is a bare risk only the store knows the track, and so the bases.
 	if asked.Base.Name != "" && len(none.Default) == 0 {
-		if asked.Base != wished.Base {
+		if asked.Base.String() != wished.Base.String() {
 			return asked, false
 		}
 		asked.Base = Base{}
 		return asked, true
 	}
 
-	base, ok := ChooseBase(none.candidates(), wished.Arch)
+	base, ok := wished.chooseFrom(none.candidates())
 	if !ok || asked.Base.Name == base.Name && asked.Base.Version == base.Version {
 		return asked, false
 	}

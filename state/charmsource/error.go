@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bijou/state/text"
 )
 
 // ErrNotFound is of a charm, bundle or resource that the store does not have, or not for everybody.
@@ -57,7 +59,7 @@ const maxOffers = 12
 func (e *NoReleaseError) describeOffers() string {
 	var texts []string
 	for _, o := range e.Matching() {
-		texts = append(texts, fmt.Sprintf("%s (%s)", o.Channel, o.Base))
+		texts = append(texts, text.Escape(fmt.Sprintf("%s (%s)", o.Channel, o.Base)))
 	}
 	texts = slices.Compact(texts)
 

@@ -22,6 +22,11 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 		return http.ProxyFromEnvironment, nil
 	}
 
+	for _, text := range []*string{&p.HTTP, &p.HTTPS} {
+		if *text != "" && !strings.Contains(*text, "://") {
+			*text = "http://" + *text
+		}
+	}
 	for _, text := range []string{p.HTTP, p.HTTPS} {
 		if u, err := url.Parse(text); err != nil || text != "" && u.Host == "" {
 			return nil, fmt.Errorf("invalid proxy %q: want a URL like http://proxy.example:3128", text)

@@ -69,12 +69,27 @@ type Wish struct {
 	Channel  string // empty: the bare risk stable, which is of the charm's default track
 	Revision int    // of the charm; then neither channel nor base count. 0: the channel says it
 	Arch     string
-	Base     Base // of the release; without a name: Resolve chooses one
+	Base     Base   // of the release; without a name: Resolve chooses one
+	Also     []Base // that are right where Base has no release, the first one first
 	// OrOther lets Resolve choose another base where the wanted one has no release.
 	OrOther bool
 
 	Have      int            // the revision that is there; 0: none is
 	Resources map[string]int // revisions of resources that are wanted; others are as released
+}
+
+// chooseFrom returns the base to ask for among those that there are.
+func (w Wish) chooseFrom(bases []Base) (Base, bool) {
+	for _, b := range w.Also {
+		isThere := func(other Base) bool { return other.String() == b.String() && other.HasArch(w.Arch) }
+		if slices.ContainsFunc(bases, isThere) {
+			return b, true
+		}
+	}
+	if w.Base.Name != "" && !w.OrOther {
+		return Base{}, false
+	}
+	return ChooseBase(bases, w.Arch)
 }
 
 // Answer is what a wish means.

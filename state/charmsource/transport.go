@@ -2,6 +2,9 @@ package charmsource
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,8 +194,17 @@ type fileJSON struct {
 func (f fileJSON) file(what string) File {
 	return File{
 		What: what, URL: f.URL, Size: f.Size,
-		SHA256: cmp.Or(f.SHA256, f.OldSHA256), SHA384: cmp.Or(f.SHA384, f.OldSHA384),
+		SHA256: checkSum(cmp.Or(f.SHA256, f.OldSHA256), sha256.Size),
+		SHA384: checkSum(cmp.Or(f.SHA384, f.OldSHA384), sha512.Size384),
 	}
+}
+
+// checkSum returns a sum in hex, in small letters; empty if it is not one of so many bytes.
+func checkSum(text string, size int) string {
+	if sum, err := hex.DecodeString(text); err == nil && len(sum) == size {
+		return strings.ToLower(text)
+	}
+	return ""
 }
 
 type resourceJSON struct {
@@ -331,12 +343,12 @@ func (l errorList) explain() error {
 	case has("rate-limit-exceeded"):
 		return awayf("it was asked too often; try again later")
 	case has("remote-service-unavailable", "api-error", "endpoint-disabled"):
-		return awayf("it has trouble of its own (%s); try again later", l[0].Code)
+		return awayf("it has trouble of its own (%q); try again later", l[0].Code)
 	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
 		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
-		return fmt.Errorf("the store does not give it to everybody (%s)", l[0].Code)
+		return fmt.Errorf("the store does not give it to everybody (%q)", l[0].Code)
 	case has("invalid-unbound-empty-search"):
 		return fmt.Errorf("no words to search for given")
 	}
-	return awayf("it did not understand the request (%s)", l[0].Code)
+	return awayf("it did not understand the request (%q)", l[0].Code)
 }

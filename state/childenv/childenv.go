@@ -28,14 +28,15 @@ const (
 // children that get it. All other variables are the host's, like PATH and proxies, and all get them.
 func settings() map[string][]Child {
 	return map[string][]Child{
-		"BIJOU_DEBUG":       {Background, Provider, Machine, Tour}, // the whole environment's processes are looked into
-		"BIJOU_FAULT":       {Background},                          // tests kill one process by it
-		"BIJOU_HOME":        {Background, Provider, Machine},       // where this user's environments are, like HOME
-		"BIJOU_METRICS":     {Background},                          // one process can listen at an address
-		"BIJOU_PLUGIN_PATH": {Background, Provider, Machine, Tour}, // a search path, like PATH
-		"BIJOU_PROVIDER":    nil,                                   // of the plugins' handshake, which sets it for its own
-		"BIJOU_STATE":       nil,                                   // the environment's record says it; a URL may hold a password
-		"NECO_STATE":        {Program},                             // a component's command may call neco
+		"BIJOU_CHARMHUB_URL": nil,                                   // agents never ask the store of charms
+		"BIJOU_DEBUG":        {Background, Provider, Machine, Tour}, // the whole environment's processes are looked into
+		"BIJOU_FAULT":        {Background},                          // tests kill one process by it
+		"BIJOU_HOME":         {Background, Provider, Machine},       // where this user's environments are, like HOME
+		"BIJOU_METRICS":      {Background},                          // one process can listen at an address
+		"BIJOU_PLUGIN_PATH":  {Background, Provider, Machine, Tour}, // a search path, like PATH
+		"BIJOU_PROVIDER":     nil,                                   // of the plugins' handshake, which sets it for its own
+		"BIJOU_STATE":        nil,                                   // the environment's record says it; a URL may hold a password
+		"NECO_STATE":         {Program},                             // a component's command may call neco
 	}
 }
 

@@ -45,6 +45,9 @@ func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	return sum, int64(len(data)), nil
 }
 
+// AssumeSum is AssumeBlob for a blob of which only the sum is known.
+func (tx *Tx) AssumeSum(sum string) { tx.buffer.assumed[sum] = true }
+
 // AssumeFile is Space.PutFile within a DryRun, as AssumeBlob is PutBlob.
 func (tx *Tx) AssumeFile(r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {

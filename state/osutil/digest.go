@@ -2,6 +2,7 @@ package osutil
 
 import (
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"io"
 	"os"
@@ -28,4 +29,17 @@ func DigestFile(path string) (sum string, size int64, err error) {
 	}
 	defer f.Close()
 	return DigestReader(f)
+}
+
+// DigestFile384 returns the SHA-384 of a file.
+func DigestFile384(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+
+	hash := sha512.New384()
+	_, err = io.Copy(hash, f)
+	return hex.EncodeToString(hash.Sum(nil)), err
 }

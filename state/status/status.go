@@ -279,7 +279,7 @@ func (w *input) machineView(m state.Machine) Machine {
 
 func (w *input) serviceView(s state.Service) Service {
 	return Service{
-		Charm: s.Charm, Origin: s.Origin.String(), Series: s.Series, Forced: s.ForceSeries, Force: s.Force, Trusted: s.Trusted,
+		Charm: s.Charm, Origin: s.Origin.String(), Source: s.Origin, Series: s.Series, Forced: s.ForceSeries, Force: s.Force, Trusted: s.Trusted,
 		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: state.UnlessAlive(s.Life),
 		Principal: w.principalsOf(s), Status: viewWorkload(w.statuses[s.Name]), Relations: w.relatedServices(s.Name), Units: map[string]Unit{},
 	}

@@ -128,6 +128,7 @@ func setUp(env *testscript.Env) error {
 		// A service's name that no other script has: juju-exec finds units by name among the environments
 		// of the host, and scripts run beside one another.
 		"SERVICE=w"+osutil.Digest([]byte(env.WorkDir))[:12],
+		"BIJOU_CHARMHUB_URL=http://127.0.0.1:9", // nothing listens there: no script asks the store of others
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
 	)

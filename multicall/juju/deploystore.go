@@ -1,0 +1,350 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/charmsource"
+)
+
+// refuseStoreFlags refuses flags that are of the store's charms.
+func (c deployCmd) refuseStoreFlags() error {
+	if c.Channel == "" && c.Revision == 0 {
+		return nil
+	}
+	return console.Usage(console.Hint(fmt.Errorf("--channel and --revision are of charms of the store, and %q is none", c.Charm),
+		"a charm of the store is named without a path, or as ch:NAME"))
+}
+
+// deployFromStore finds out what the name means, refuses what can be refused before anything is downloaded, and
+// deploys it.
+func (c deployCmd) deployFromStore(o *operator, name string) error {
+	channel, err := charmsource.ParseChannel(c.Channel)
+	if err != nil {
+		return console.Usage(err)
+	}
+	if c.Revision < 0 {
+		return console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision))
+	}
+	base := c.Series
+	if err := c.takeSeries(); err != nil {
+		return err
+	}
+	service, err := c.newService(name)
+	if err != nil {
+		return err
+	}
+
+	scratch, err := os.MkdirTemp("", "bijou-charm-")
+	if err != nil {
+		return fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
+	}
+	defer os.RemoveAll(scratch)
+
+	return o.openChosen(func(s *state.State) error {
+		st, err := o.openCharmStore(s)
+		if err != nil {
+			return err
+		}
+		f := storeFinder{charmStore: st, name: name, channel: channel, revision: c.Revision, base: base, words: c.Resource}
+		if err := f.find(service); err != nil {
+			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+		}
+		if f.release.Type == charmsource.TypeBundle {
+			return c.deployStoreBundle(o, st, f.release, scratch)
+		}
+		if err := c.refuseBundleFlags(); err != nil {
+			return err
+		}
+
+		d, err := c.prepareFromStore(o, &f, service, scratch)
+		if err != nil {
+			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+		}
+
+		d.state = s
+		o.affect(untilIdle, d.service.Name)
+		if err := d.run(); err != nil {
+			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+		}
+		return d.addUnits()
+	})
+}
+
+// prepareFromStore returns a deployment whose files were downloaded. It has been rehearsed before.
+func (c deployCmd) prepareFromStore(o *operator, f *storeFinder, service state.Service, scratch string) (*deployment, error) {
+	if err := f.describe(scratch); err != nil {
+		return nil, err
+	}
+	d, err := c.prepare(o, f.found, service, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.store, d.channel = f.release, f.channel
+	if err := d.rehearse(f.state); err != nil {
+		return nil, err
+	}
+
+	if !f.release.kept {
+		if d.found, err = f.downloadFound(scratch); err != nil {
+			return nil, err
+		}
+	}
+	d.files, err = f.getResources(scratch)
+	return d, err
+}
+
+// downloadFound downloads the charm that was described.
+func (f *storeFinder) downloadFound(scratch string) (charm.Found, error) {
+	found, err := f.download(f.release, scratch)
+	if err != nil {
+		return found, err
+	}
+
+	found.Series = f.found.Series
+	if found.Meta.Subordinate != f.found.Meta.Subordinate || found.Meta.Name != f.found.Meta.Name {
+		return found, fmt.Errorf("what was downloaded is not the charm %q that the store describes", f.name)
+	}
+	return found, nil
+}
+
+// rehearse deploys without files, to find out what is refused.
+func (d *deployment) rehearse(s *state.State) error {
+	silent := *d.o
+	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
+
+	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
+		try := *d
+		try.o, try.state, try.files = &silent, r, nil
+		return try.run()
+	})
+}
+
+// storeFinder finds a charm of the store, as an operator named it.
+type storeFinder struct {
+	*charmStore
+	name     string
+	channel  string
+	revision int      // 0: the channel says it
+	base     string   // a series or base; empty: that of machines
+	words    []string // NAME=FILE and NAME=REVISION of resources
+
+	wish    charmsource.Wish
+	release *storeRelease
+	found   charm.Found
+	given   map[string]string // files of resources
+	picked  map[string]int    // revisions of resources
+}
+
+// find finds the release. Where the store cannot be asked, what the environment has of it does.
+func (f *storeFinder) find(service state.Service) error {
+	given, revisions, err := splitResources(f.words)
+	if err != nil {
+		return err
+	}
+	f.given, f.picked = given, revisions
+	f.wish = f.wishFor(service, f.base)
+	f.wish.Name, f.wish.Channel, f.wish.Revision = f.name, f.channel, f.revision
+
+	kept, err := f.findKept()
+	if err != nil {
+		return err
+	}
+	if kept != nil && f.revision > 0 {
+		f.release = kept
+		return nil
+	}
+
+	f.release, err = f.resolve(f.wish)
+	if err != nil && kept != nil && errors.Is(err, charmsource.ErrAway) {
+		f.o.note("warning: %v", err)
+		f.o.note("revision %d is taken, which this environment has", kept.Revision)
+		f.release, err = kept, nil
+	}
+	if err == nil {
+		f.noteBase(f.release, f.wish)
+	}
+	return err
+}
+
+// findKept returns the newest release that the environment has of the charm and the channel, or of the revision; nil: none.
+func (f *storeFinder) findKept() (*storeRelease, error) {
+	all, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
+	if err != nil {
+		return nil, err
+	}
+
+	var best *state.Charm
+	for i, c := range all {
+		if c.Store == nil || c.Store.Name != f.name {
+			continue
+		}
+		isWanted := c.Store.Revision == f.revision
+		if f.revision == 0 {
+			isWanted = f.channel == charmsource.DefaultChannel ||
+				charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
+		}
+		if isWanted && (best == nil || c.Store.Revision > best.Store.Revision) {
+			best = &all[i]
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	return keptRelease(*best), nil
+}
+
+// keptRelease returns the release that a charm of the environment is.
+func keptRelease(c state.Charm) *storeRelease {
+	return &storeRelease{kept: true, Release: charmsource.Release{
+		Type: charmsource.TypeCharm, ID: c.Store.ID, Name: c.Store.Name, Revision: c.Store.Revision, Channel: c.Store.Channel,
+		File: charmsource.File{What: fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision), Size: c.Size, SHA256: c.SHA256},
+	}}
+}
+
+// describe reads what is said of the charm before it is downloaded, and the resources that it has.
+func (f *storeFinder) describe(scratch string) (err error) {
+	if f.release.kept {
+		f.found, err = f.download(f.release, scratch)
+	} else {
+		f.found, err = f.release.read()
+	}
+	if err != nil {
+		return err
+	}
+
+	if base := f.release.Base; len(f.env.MachineSeries()) == 0 && base.Name != "" {
+		f.found.Series = charm.SeriesOfBase(base.String())
+	}
+	if err := f.checkGiven(); err != nil {
+		return err
+	}
+	return f.pickResources()
+}
+
+// pickResources looks the revisions of resources up that were given.
+func (f *storeFinder) pickResources() error {
+	if len(f.picked) == 0 {
+		return nil
+	}
+	answers, err := f.source.Resolve(f.o.ctx, charmsource.Wish{Name: f.name, Revision: f.release.Revision, Arch: f.wish.Arch, Resources: f.picked})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return err
+	}
+
+	picked := answers[0].Release.Resources
+	f.release.Resources = slices.DeleteFunc(f.release.Resources, func(old charmsource.Resource) bool {
+		return slices.ContainsFunc(picked, func(r charmsource.Resource) bool { return r.Name == old.Name })
+	})
+	f.release.Resources = append(f.release.Resources, picked...)
+	return nil
+}
+
+// checkGiven refuses resources that the charm does not have, and files that are not there.
+func (f *storeFinder) checkGiven() error {
+	for _, name := range slices.Sorted(maps.Keys(f.picked)) {
+		if _, err := f.found.Meta.ResourceFile(name); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.given)) {
+		if _, err := f.found.Meta.ResourceFile(name); err != nil {
+			return err
+		}
+		if err := checkResourceFile(f.given[name]); err != nil {
+			return charm.Invalidf("cannot give resource %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// splitResources parts NAME=FILE from NAME=REVISION, which is a number that no file has for a name.
+func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
+	files, err = parsePairs(words)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	revisions = map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		n, err := strconv.Atoi(files[name])
+		if _, missing := os.Stat(files[name]); err == nil && n >= 0 && missing != nil {
+			revisions[name] = n
+			delete(files, name)
+		}
+	}
+	return files, revisions, nil
+}
+
+// getResources returns the file of each resource: the given one, else the store's, which it downloads.
+func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
+	files := maps.Clone(f.given)
+	released, err := f.releasedResources()
+	if err != nil {
+		return nil, err
+	}
+
+	f.release.resources = map[string]int{}
+	for _, resource := range released {
+		name := resource.Name
+		_, err := f.found.Meta.ResourceFile(name)
+		if files[name] != "" || err != nil || resource.File.URL == "" {
+			continue
+		}
+		if resource.File.Size > state.MaxResource {
+			return nil, fmt.Errorf("resource %q has %d MiB, at most %d", name, resource.File.Size>>20, state.MaxResource>>20)
+		}
+
+		path := filepath.Join(scratch, "resource-"+name)
+		if err := f.getFile(resource.File, path, true); err != nil {
+			return nil, err
+		}
+		files[name], f.release.resources[name] = path, resource.Revision
+	}
+	return files, nil
+}
+
+// releasedResources returns those of the release. A revision has none: the channel says which ones go with it.
+func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
+	var lacking []string
+	for name := range f.found.Meta.Resources {
+		isThere := func(r charmsource.Resource) bool { return r.Name == name }
+		if _, err := f.found.Meta.ResourceFile(name); err == nil && f.given[name] == "" && !slices.ContainsFunc(f.release.Resources, isThere) {
+			lacking = append(lacking, name)
+		}
+	}
+	if len(lacking) == 0 || f.release.Channel != "" && !f.release.kept {
+		return f.release.Resources, nil
+	}
+
+	w := f.wish
+	w.Revision = 0
+	answers, err := f.source.Resolve(f.o.ctx, w)
+	if err == nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		f.o.note("warning: the resources that go with it are not known: %v", err)
+		return f.release.Resources, nil
+	}
+
+	all := slices.Clone(f.release.Resources)
+	for _, r := range answers[0].Release.Resources {
+		if slices.Contains(lacking, r.Name) {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bijou/state/charm"
+	"bijou/state/constraints"
+	"bijou/testscripts/fakes/charmhub"
+)
+
+// storeWorld has the server of each script.
+type storeWorld struct {
+	servers sync.Map // *charmhub.Server by *testscript.TestScript
+}
+
+// setHostBase sets HOSTBASE to the base that machines of this host have, as debian@12.
+func setHostBase(env *testscript.Env) {
+	release := map[string]string{}
+	if file, err := os.Open("/etc/os-release"); err == nil {
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			key, value, _ := strings.Cut(lines.Text(), "=")
+			release[key] = strings.Trim(value, `"`)
+		}
+	}
+	env.Setenv("HOSTBASE", release["ID"]+"@"+release["VERSION_ID"])
+	env.Setenv("ARCH", constraints.ArchOf(runtime.GOARCH))
+}
+
+// run is the command charmhub:
+//
+//	charmhub start                      starts it, and has juju ask it
+//	charmhub stop                       ends it: nothing listens there
+//	charmhub publish DIR KEY=VALUE...   releases a folder: name, revision, channel, base, arch, track (the default
+//	                                    one), resource=NAME:FILE, which is the next revision and goes with it
+//	charmhub fault NAME [TIMES]         misbehaves
+//	charmhub release                    lets downloads go on that stopped
+//	charmhub forget                     forgets the requests so far
+//	charmhub asked REGEXP COUNT         so many requests were made whose method, path and body match
+func (w *storeWorld) run(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: charmhub COMMAND ARG...")
+	}
+	if args[0] == "start" {
+		s := charmhub.New()
+		w.servers.Store(ts, s)
+		ts.Defer(s.Close)
+		ts.Setenv("BIJOU_CHARMHUB_URL", s.URL())
+		return
+	}
+
+	found, ok := w.servers.Load(ts)
+	if !ok {
+		ts.Fatalf("charmhub start comes first")
+	}
+	s := found.(*charmhub.Server)
+
+	switch args[0] {
+	case "stop":
+		s.Close()
+	case "publish":
+		publish(ts, s, args[1], args[2:])
+	case "fault":
+		times := -1
+		if len(args) > 2 {
+			times, _ = strconv.Atoi(args[2])
+		}
+		ts.Check(s.Misbehave(charmhub.Fault(args[1]), times))
+	case "release":
+		s.Release()
+	case "forget":
+		s.Forget()
+	case "asked":
+		checkAsked(ts, s, args[1], args[2])
+	default:
+		ts.Fatalf("there is no command charmhub %s", args[0])
+	}
+}
+
+func checkAsked(ts *testscript.TestScript, s *charmhub.Server, pattern, want string) {
+	n, all := 0, []string{}
+	for _, r := range s.Requests() {
+		text := fmt.Sprintf("%s %s %s", r.Method, r.Path, r.Body)
+		all = append(all, text)
+		if regexp.MustCompile(pattern).MatchString(text) {
+			n++
+		}
+	}
+	if strconv.Itoa(n) != want {
+		ts.Fatalf("%d requests match %q, want %s:\n%s", n, pattern, want, strings.Join(all, "\n"))
+	}
+}
+
+func publish(ts *testscript.TestScript, s *charmhub.Server, dir string, words []string) {
+	given := map[string]string{
+		"channel": "latest/stable", "base": ts.Getenv("HOSTBASE"), "arch": ts.Getenv("ARCH"), "revision": "1", "name": filepath.Base(dir),
+	}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		given[key] = value
+	}
+
+	c := s.Charm(given["name"])
+	c.Summary, c.Publisher = "The charm "+c.Name, "Somebody"
+	if given["track"] != "" {
+		c.DefaultTrack = given["track"]
+	}
+	number, err := strconv.Atoi(given["revision"])
+	ts.Check(err)
+	r := charmhub.Revision{Number: number, Metadata: readPart(ts, dir, "metadata"), Config: readPart(ts, dir, "config"), Actions: readPart(ts, dir, "actions")}
+
+	var archive bytes.Buffer
+	if _, err := os.Stat(ts.MkAbs(filepath.Join(dir, "bundle.yaml"))); err == nil {
+		c.Type = "bundle"
+		ts.Check(zipFolder(ts.MkAbs(dir), &archive))
+	} else {
+		_, err := charm.Archive(ts.MkAbs(dir), &archive, charm.ArchiveOptions{Revision: number})
+		ts.Check(err)
+	}
+	r.Bytes = archive.Bytes()
+
+	release := charmhub.Release{Revision: number, Resources: map[string]int{}}
+	parts := strings.Split(given["channel"], "/")
+	release.Track, release.Risk = parts[0], parts[1]
+	if c.Resources == nil {
+		c.Resources = map[string]charmhub.Resource{}
+	}
+	if name, file, ok := strings.Cut(given["resource"], ":"); ok {
+		resource := c.Resources[name]
+		resource.Type, resource.Filename = "file", name+".bin"
+		resource.Revisions = append(resource.Revisions, []byte(ts.ReadFile(file)))
+		c.Resources[name], release.Resources[name] = resource, len(resource.Revisions)
+	}
+
+	for base := range strings.SplitSeq(given["base"], ",") {
+		name, version, _ := strings.Cut(base, "@")
+		release.Base = charmhub.Base{Architecture: given["arch"], Name: name, Channel: version}
+		r.Bases = append(r.Bases, release.Base)
+		c.Releases = slices.DeleteFunc(c.Releases, func(o charmhub.Release) bool {
+			return o.Track == release.Track && o.Risk == release.Risk && o.Base == release.Base
+		})
+		c.Releases = append(c.Releases, release)
+	}
+	c.Revisions = slices.DeleteFunc(c.Revisions, func(o charmhub.Revision) bool { return o.Number == number })
+	c.Revisions = append(c.Revisions, r)
+	s.Publish(c)
+}
+
+func readPart(ts *testscript.TestScript, dir, name string) string {
+	data, err := os.ReadFile(ts.MkAbs(filepath.Join(dir, name+".yaml")))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

@@ -102,7 +102,7 @@ func addRow(t *console.Table, word string, why reason, cells ...string) {
 	t.Add(wordColour(word), append(cells, why.String())...)
 }
 
-func newUnitTable(s status.Status, now time.Time) *console.Table {
+func unitTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("UNIT", "STATUS", "AGENT", "SINCE", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	t.PaintOnly("STATUS")
 	t.Spare("AGENT", "ADDRESS", "PORTS", "MESSAGE")
@@ -147,7 +147,7 @@ func screenReason(u status.Unit) (why reason, since time.Time) {
 	return why, r.Since
 }
 
-func newRunningTable(s status.Status, now time.Time) *console.Table {
+func runningTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	t.Spare("HELD BY")
 	addRunning(t, s, func(since time.Time) string { return formatAgo(since, now) })

@@ -85,9 +85,9 @@ func (t statusTables) parts() (parts []statusPart) {
 	parts = append(parts, heading, provisionerTable(t.status))
 
 	if t.wide {
-		parts = append(parts, serviceTable(t.status), unitTable(t.status), runningTable(t.status), machineTable(t.status, nil))
+		parts = append(parts, serviceTable(t.status), wideUnitTable(t.status), wideRunningTable(t.status), machineTable(t.status, nil))
 	} else {
-		parts = append(parts, applicationTable(t.status), newUnitTable(t.status, t.now), newRunningTable(t.status, t.now), t.machines())
+		parts = append(parts, applicationTable(t.status), unitTable(t.status, t.now), runningTable(t.status, t.now), t.machines())
 	}
 
 	switch {
@@ -229,7 +229,7 @@ func allUnits(s status.Status) map[string]status.Unit {
 	return units
 }
 
-func runningTable(s status.Status) *console.Table {
+func wideRunningTable(s status.Status) *console.Table {
 	t := console.NewTable("RUNNING", "UNIT", "SINCE", "HELD BY")
 	addRunning(t, s, func(since time.Time) string { return since.Local().Format(time.DateTime) })
 	return t

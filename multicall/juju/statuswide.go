@@ -28,7 +28,7 @@ func serviceTable(s status.Status) *console.Table {
 	return t
 }
 
-func unitTable(s status.Status) *console.Table {
+func wideUnitTable(s status.Status) *console.Table {
 	units := allUnits(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
 		return compareErrorFirst(rowState(units[a]), rowState(units[b]), charm.CompareUnits(a, b))

@@ -1,8 +1,12 @@
 // Package osutil does with files, locks, mounts and processes what the standard library leaves to
 // its callers. Each file has one subject:
 //
-//	durable.go     directories and symlinks that survive a loss of power
-//	file.go        files that do: written beside, synced, renamed, and their directory synced
+//	file.go        files and symlinks that survive a loss of power: written beside, synced, renamed, and
+//	               their directory synced
+//	directory.go   directories that do
+//	infolder.go    errors that name the directory of a file
+//	read.go        files of others, up to a limit
+//	diskerror.go   what to do about an error of a disk
 //	filelock.go    locks that end with the processes that hold them
 //	executable.go  files that were just written and will be executed
 //	mount.go       directories that others find at a second path

@@ -1,13 +1,6 @@
 package record
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-	"time"
-
-	"github.com/robfig/cron/v3"
-)
+import "time"
 
 // Gate is how far the leader has let the workers of a request go, in status/gate. It
 // is a shortcut: the servers' own records decide. It is not in the request, since
@@ -57,70 +50,3 @@ func IsProven(r *Request, g Gate, recovery *Recovery) bool {
 	}
 	return r.Succeeded() || g.OpenStep(*r) > 0
 }
-
-// Pause keeps updates from starting; one that runs goes on.
-type Pause struct {
-	Until *time.Time `json:"until,omitempty"` // nil: until resumed
-	Why   string     `json:"why,omitempty"`
-}
-
-// IsOn reports whether the pause holds at that time.
-func (p Pause) IsOn(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }
-
-// Window is when updates may start: for some time from each of the moments of a cron schedule.
-type Window struct {
-	starts cron.Schedule
-	length time.Duration
-	zone   *time.Location
-}
-
-// maxWindow bounds how long a window is open.
-const maxWindow = 7 * 24 * time.Hour
-
-// ParseWindow reads "CRON; DURATION; TIMEZONE", as in "0 2 * * 1-5; 3h; Asia/Tokyo".
-// CRON has five fields: minute, hour, day of month, month, day of week.
-func ParseWindow(s string) (*Window, error) {
-	parts := strings.Split(s, ";")
-	if len(parts) != 3 {
-		return nil, errors.New(`a window is "CRON; DURATION; TIMEZONE", as in "0 2 * * 1-5; 3h; Asia/Tokyo"`)
-	}
-
-	line := strings.TrimSpace(parts[0])
-	if len(strings.Fields(line)) != 5 {
-		return nil, fmt.Errorf(
-			"the cron line %q has not five fields: minute, hour, day of month, month, day of week",
-			line,
-		)
-	}
-
-	starts, err := cron.ParseStandard(line)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the cron line: %w", err)
-	}
-	length, err := time.ParseDuration(strings.TrimSpace(parts[1]))
-	if err != nil || length < time.Minute || length > maxWindow {
-		return nil, fmt.Errorf("a window is open for a minute to %s", maxWindow)
-	}
-
-	name := strings.TrimSpace(parts[2])
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "" || name == "Local" {
-		return nil, fmt.Errorf("there is no time zone %q", name)
-	}
-
-	w := &Window{starts: starts, length: length, zone: zone}
-	if w.starts.Next(time.Unix(0, 0).In(zone)).IsZero() {
-		return nil, fmt.Errorf("the cron line %q names no day that there is", line)
-	}
-
-	return w, nil
-}
-
-// IsOpen reports whether updates may start at that time.
-func (w *Window) IsOpen(now time.Time) bool {
-	start := w.starts.Next(now.Add(-w.length).In(w.zone))
-	return !start.IsZero() && !start.After(now)
-}
-
-// NextOpening returns when the window opens next after now.
-func (w *Window) NextOpening(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }

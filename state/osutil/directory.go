@@ -2,12 +2,9 @@ package osutil
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,31 +15,6 @@ import (
 // been killed before it synced.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, SyncDir)
-}
-
-// ReadUpTo reads a file that others name, and that may be large, a device, or a pipe without end. It fails
-// once the file has more bytes than the limit.
-func ReadUpTo(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-
-	return ReadAllUpTo(f, strconv.Quote(path), limit)
-}
-
-// ReadAllUpTo is [ReadUpTo] for what is open already; name says in errors what it is.
-func ReadAllUpTo(r io.Reader, name string, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
-	}
-
-	return data, nil
 }
 
 // Remove removes a file for good. It is no error if there is none: then it makes sure that none comes back,
@@ -58,29 +30,6 @@ func Remove(path string) error {
 	}
 
 	return err
-}
-
-// Hint returns what to do about an error of a disk; "" for any other error.
-func Hint(err error) string {
-	switch {
-	case errors.Is(err, syscall.EIO):
-		return "look for the disk's errors in dmesg"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "make room on the disk"
-	case errors.Is(err, syscall.EROFS):
-		return "mount the disk for writing"
-	}
-
-	return ""
-}
-
-// Explain returns the text of an error, with the hint if it is one of a disk: for records, which have no
-// place of their own for hints.
-func Explain(err error) string {
-	if hint := Hint(err); hint != "" {
-		return err.Error() + " (" + hint + ")"
-	}
-	return err.Error()
 }
 
 // SyncDir makes the names in a folder durable, and the removal of others.

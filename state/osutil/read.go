@@ -1,0 +1,33 @@
+package osutil
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// ReadUpTo reads a file that others name, and that may be large, a device, or a pipe without end. It fails
+// once the file has more bytes than the limit.
+func ReadUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	return ReadAllUpTo(f, strconv.Quote(path), limit)
+}
+
+// ReadAllUpTo is [ReadUpTo] for what is open already; name says in errors what it is.
+func ReadAllUpTo(r io.Reader, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
+	}
+
+	return data, nil
+}

@@ -55,7 +55,7 @@ func (w bundleWorld) deploy(s *state.State, file string, steps int) (done int) {
 		if done == steps {
 			return done
 		}
-		if err := (bundleExecutor{w.o, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
+		if err := (bundleExecutor{w.o, s, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
 			w.t.Fatalf("%s %s: %v", step.Action, step.What, err)
 		}
 		done++
@@ -272,7 +272,7 @@ func TestForcedSeries(t *testing.T) {
 		}
 		steps := f.Plan()
 		for _, step := range steps {
-			if err := (bundleExecutor{w.o, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
+			if err := (bundleExecutor{w.o, s, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -298,7 +298,7 @@ func TestRepository(t *testing.T) {
 		}
 		for _, step := range f.Plan() {
 			actions = append(actions, step.Action)
-			if err := (bundleExecutor{w.o, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
+			if err := (bundleExecutor{w.o, s, s, cmd, f.MachinesThere(), f}).execute(step); err != nil {
 				t.Fatal(err)
 			}
 		}

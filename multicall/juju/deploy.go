@@ -48,7 +48,10 @@ func (c deployCmd) Run(o *operator) error {
 		return err
 	}
 	if path, isBundle := findBundle(c.Charm); isBundle && !isStore {
-		return errors.Join(c.refuseStoreFlags(), c.deployBundle(o, path))
+		if err := c.refuseStoreFlags(); err != nil {
+			return err
+		}
+		return c.deployBundle(o, path)
 	}
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
@@ -211,13 +214,24 @@ func (d *deployment) run() error {
 		return err
 	}
 
-	d.o.note("deployed %s as service %q", d.service.Charm, d.service.Name)
+	d.o.note("deployed %s as service %q", d.describeCharm(), d.service.Name)
 	d.o.note("%s", d.dialectNote)
 	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
 	d.o.noteCalls(d.found.Path)
 	d.o.noteMissingResources(d.found.Meta, d.service.Name, d.files)
 	d.noteSizes()
 	return nil
+}
+
+func (d *deployment) describeCharm() string {
+	origin := d.service.Origin
+	switch {
+	case d.store == nil:
+		return d.service.Charm
+	case d.store.Channel == "":
+		return fmt.Sprintf("%s from the store, revision %d,", origin.Name, origin.Revision)
+	}
+	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.store.Channel)
 }
 
 // charmURL takes the series from the operator, else the repository, else as ChooseSeries says.

@@ -56,7 +56,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		}
 
 		o.affect(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
-		e := bundleExecutor{o, s, c, b.MachinesThere(), b}
+		e := bundleExecutor{o, s, s, c, b.MachinesThere(), b}
 		if err := e.executeAll(steps); err != nil {
 			return console.Hint(err, "what was done stays; the same command does the rest")
 		}
@@ -73,7 +73,7 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 	silent := *o
 	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
-		return bundleExecutor{&silent, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
+		return bundleExecutor{&silent, s, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
 	})
 }
 
@@ -91,6 +91,7 @@ func (o *operator) showSteps(format string, steps []bundle.Step) error {
 // bundleExecutor does the steps.
 type bundleExecutor struct {
 	o        *operator
+	base     *state.State
 	state    state.Writer
 	cmd      deployCmd
 	machines map[string]string // as MachinesThere, and those that were added since
@@ -146,7 +147,7 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	case bundle.Upgrade:
 		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
 			DryRun: e.cmd.DryRun}
-		return c.settle(e.o, e.state)
+		return c.settle(e.o, e.base, e.state)
 	case bundle.Change:
 		return e.change(step, files)
 	case bundle.AddRelation:

@@ -32,6 +32,7 @@ type statusCmd struct {
 	Storage     bool      `help:"Tabular: storage, too."`
 	UTC         bool      `name:"utc" help:"Times are UTC's instead of this host's."`
 	Secrets     bool      `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
+	Store       bool      `help:"Ask the store of charms, in one request, what is newer than what its charms' services run."`
 	Watch       watchFlag `short:"w" help:"Show it again whenever it changes, until interrupted; --watch 1s also looks every second."`
 	colourFlags `embed:""`
 }
@@ -45,6 +46,9 @@ func (c statusCmd) Run(o *operator) error {
 	if c.UTC {
 		time.Local = time.UTC // of this process, which shows the status and ends
 	}
+	if c.Watch.set && c.Store {
+		return console.Usage(errors.New("--store asks once: it does not go with --watch"))
+	}
 	if c.Watch.set {
 		return c.watch(o)
 	}
@@ -52,6 +56,11 @@ func (c statusCmd) Run(o *operator) error {
 	s, err := readChosen(o, c.readStatus)
 	if err != nil {
 		return err
+	}
+	if c.Store {
+		if err := o.addNewer(s); err != nil {
+			return err
+		}
 	}
 
 	o.noteDamage(s.Damage)

@@ -56,7 +56,6 @@ type jujuApplication struct {
 	CharmName     string                    `json:"charm-name"`
 	CharmRevision int                       `json:"charm-rev"`
 	CharmChannel  string                    `json:"charm-channel,omitempty"`
-	CanUpgradeTo  string                    `json:"can-upgrade-to,omitempty"`
 	Status        status.Info               `json:"application-status"`
 	Relations     map[string][]jujuRelation `json:"relations,omitempty"`
 	Units         map[string]jujuUnit       `json:"units,omitempty"` // a subordinate's are with their principals

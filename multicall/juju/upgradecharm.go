@@ -18,7 +18,8 @@ import (
 type upgradeCharmCmd struct {
 	Service     string   `arg:"" help:"The service."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: a folder, an archive, or a name in the repository."`
+	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: ch:NAME of the store, a folder (./DIR), an archive, or a name in the repository."`
+	Channel     string   `placeholder:"CHANNEL" help:"Of a charm of the store: the channel to follow from now on, as 14/stable."`
 	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too, which juju show-application lists; default: the greatest."`
 	Force       bool     `help:"Also units in an error state, as --force-units; a charm for other series, as --force-series; and one that needs what bijou does not have."`
 	ForceUnits  bool     `help:"Also units in an error state, at once, which stay in it."`
@@ -42,9 +43,9 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		o.affect(untilIdle, c.Service)
 		if c.DryRun {
-			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, r) }))
+			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, s, r) }))
 		}
-		if err := c.settle(o, s); err != nil {
+		if err := c.settle(o, s, s); err != nil {
 			return o.withForceHint(err)
 		}
 
@@ -60,23 +61,23 @@ func (o *operator) sweepCharms(s *state.State) {
 	}
 }
 
-// settle upgrades until nobody else has meanwhile.
-func (c upgradeCharmCmd) settle(o *operator, s state.Writer) error {
-	err := c.upgrade(o, s)
+// settle upgrades until nobody else has meanwhile. What is written goes to s, which is base or its rehearsal.
+func (c upgradeCharmCmd) settle(o *operator, base *state.State, s state.Writer) error {
+	err := c.upgrade(o, base, s)
 	for errors.Is(err, errServiceMoved) {
-		err = c.upgrade(o, s)
+		err = c.upgrade(o, base, s)
 	}
 	return err
 }
 
-func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
+func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
 
-	u := &upgrade{o: o, state: s, cmd: c}
+	u := &upgrade{o: o, base: base, state: s, cmd: c}
 	err = s.View(o.ctx, func(v *state.View) (err error) {
 		if u.service, err = v.Service(c.Service); err == nil {
 			u.current, err = v.Charm(u.service.Charm)
@@ -93,10 +94,13 @@ func (c upgradeCharmCmd) upgrade(o *operator, s state.Writer) error {
 	}
 
 	u.target, err = u.findTarget(scratch)
+	if said, ok := errors.AsType[rehearsedError](err); ok {
+		return said.error
+	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
-	if err := u.readGiven(); err != nil {
+	if err := u.readGiven(scratch); err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
 	}
 
@@ -109,6 +113,7 @@ var errServiceMoved = errors.New("the service has gone over to another charm mea
 
 type upgrade struct {
 	o         *operator
+	base      *state.State // what is read of it is as committed
 	state     state.Writer
 	cmd       upgradeCharmCmd
 	service   state.Service
@@ -126,10 +131,14 @@ func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.ForceUnits || u.
 type upgradeTarget struct {
 	url    charm.URL
 	origin state.Origin
-	found  charm.Found // its files; empty path: the environment has it already
-	bumped bool        // url has a revision that the folder does not say yet
-	kept   bool        // the environment has it, of whatever name
+	found  charm.Found  // its files; empty path: the environment has it already
+	bumped bool         // url has a revision that the folder does not say yet
+	kept   bool         // the environment has it, of whatever name
+	store  *storeFinder // its release; nil: it is not the store's, or the environment has it already
 }
+
+// isNew reports whether the environment may not have the charm yet.
+func (t upgradeTarget) isNew() bool { return t.found.Path != "" || t.store != nil }
 
 func (u *upgrade) run() error {
 	for {
@@ -149,7 +158,8 @@ func (u *upgrade) commit() error {
 	}
 
 	same := u.target.url == u.current.URL
-	if same && len(u.upgrading) == 0 {
+	follows := u.target.origin.Store != "" && u.target.origin != u.service.Origin
+	if same && len(u.upgrading) == 0 && !follows {
 		if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {
 			return err
 		}
@@ -164,8 +174,8 @@ func (u *upgrade) commit() error {
 	}
 
 	record := u.current
-	if u.target.found.Path != "" && !same {
-		if record, err = u.o.storeCharm(u.state, u.target.found, u.target.url); err != nil {
+	if u.target.isNew() && !same {
+		if record, err = u.storeCharm(); err != nil {
 			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
 		}
 	}
@@ -192,6 +202,13 @@ func (u *upgrade) commit() error {
 	return nil
 }
 
+func (u *upgrade) storeCharm() (state.Charm, error) {
+	if f := u.target.store; f != nil {
+		return f.release.put(u.o, u.state, u.target.found.Charm, u.target.url)
+	}
+	return u.o.storeCharm(u.state, u.target.found, u.target.url)
+}
+
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	now, err := tx.Service(u.service.Name)
 	if err != nil {
@@ -201,7 +218,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		return errServiceMoved
 	}
 
-	if u.target.found.Path != "" && record.URL == u.target.url {
+	if u.target.isNew() && record.URL == u.target.url {
 		if err := tx.AddCharm(record); err != nil {
 			return err
 		}
@@ -236,7 +253,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 }
 
 // readGiven reads options and resources, as the charm has them that is to be.
-func (u *upgrade) readGiven() error {
+func (u *upgrade) readGiven(scratch string) error {
 	to := u.target.found.Charm
 	if to == nil {
 		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
@@ -249,14 +266,22 @@ func (u *upgrade) readGiven() error {
 	}
 
 	options, err := u.o.newOptionReader(to.Config, u.service.Name).readWords(u.cmd.Config)
-	files, ferr := parseResourceFiles(to.Meta, u.cmd.Resource)
-	if err = errors.Join(err, ferr); err != nil {
+	if err != nil {
+		return err
+	}
+	files, err := u.resourceFiles(to.Meta, scratch)
+	if err != nil {
 		return err
 	}
 
 	u.options = options
-	u.resources, err = u.o.storeResources(u.state, files)
-	return err
+	if u.resources, err = u.o.storeResources(u.state, files); err != nil {
+		return err
+	}
+	if f := u.target.store; f != nil {
+		f.release.mark(u.resources)
+	}
+	return nil
 }
 
 func (u *upgrade) setGiven(tx *state.Tx) error {
@@ -307,7 +332,10 @@ func formatSkipped(b state.OutdatedUnit) string {
 }
 
 func (u *upgrade) describeMove(goes string) string {
-	if u.target.url == u.current.URL {
+	switch {
+	case u.target.url == u.current.URL && len(u.upgrading) == 0:
+		return fmt.Sprintf("service %q runs %s already, and follows channel %s", u.service.Name, u.current.URL, u.target.origin.Channel)
+	case u.target.url == u.current.URL:
 		return fmt.Sprintf("service %q runs %s already, and what is behind %s",
 			u.service.Name, u.current.URL, goes)
 	}
@@ -330,7 +358,7 @@ func (u *upgrade) writeRevision() {
 // printPlan says what was rehearsed.
 func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
-	if u.target.url == u.current.URL && len(u.upgrading) == 0 {
+	if u.target.url == u.current.URL && len(u.upgrading) == 0 && u.target.origin.Channel == u.service.Origin.Channel {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
 		fmt.Fprintln(out, u.describeMove("would go over"))
@@ -348,19 +376,30 @@ func (u *upgrade) printPlan() {
 // greatest revision where the charm came from.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
-	kept := c.back
-	if kept == nil && c.Revision != nil {
-		var err error
-		kept, err = state.Read(u.o.ctx, u.state, func(v *state.View) (*state.KeptCharm, error) {
+	if c.back != nil {
+		return keptTarget(*c.back)
+	}
+	name, isStore, err := u.storeName()
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+	if isStore {
+		return u.findStoreTarget(name, scratch)
+	}
+	if c.Channel != "" {
+		return upgradeTarget{}, console.Usage(errors.New("its charm is not of the store, which alone has channels"))
+	}
+
+	if c.Revision != nil {
+		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (*state.KeptCharm, error) {
 			return findKept(v, u.service, *c.Revision)
 		})
 		if err != nil {
 			return upgradeTarget{}, err
 		}
-	}
-	if kept != nil {
-		url, err := charm.ParseURL(kept.Charm)
-		return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
+		if kept != nil {
+			return keptTarget(*kept)
+		}
 	}
 
 	found, origin, err := u.findCharm(scratch)
@@ -383,6 +422,11 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	}
 
 	return u.bumpRevision(t)
+}
+
+func keptTarget(kept state.KeptCharm) (upgradeTarget, error) {
+	url, err := charm.ParseURL(kept.Charm)
+	return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
 }
 
 func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {

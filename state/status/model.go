@@ -51,8 +51,9 @@ type Machine struct {
 type Service struct {
 	Charm     string              `yaml:"charm" json:"charm"`
 	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
-	Source    state.Origin        `yaml:"-" json:"-"`                                 // whole
-	Version   string              `yaml:"version,omitempty" json:"version,omitempty"` // of the workload, as the units say
+	Source    state.Origin        `yaml:"-" json:"-"`                                               // whole
+	Newer     string              `yaml:"can-upgrade-to,omitempty" json:"can-upgrade-to,omitempty"` // of the store, where it was asked
+	Version   string              `yaml:"version,omitempty" json:"version,omitempty"`               // of the workload, as the units say
 	Series    string              `yaml:"series" json:"series"`
 	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // whatever its charm supports
 	Force     bool                `yaml:"force,omitempty" json:"force,omitempty"`               // whatever its charm needs that bijou does not have

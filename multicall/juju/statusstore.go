@@ -1,0 +1,55 @@
+package juju
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"bijou/state/charmsource"
+	"bijou/state/constraints"
+	"bijou/state/status"
+)
+
+// addNewer asks the store, in one request, what the channels have that services follow, and notes what is newer.
+func (o *operator) addNewer(s status.Status) error {
+	var names []string
+	var wishes []charmsource.Wish
+	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+		source := s.Services[name].Source
+		if source.Store == "" {
+			continue
+		}
+		names = append(names, name)
+		wishes = append(wishes, charmsource.Wish{
+			ID: source.ID, Have: source.Revision, Channel: source.Channel, Base: parseBase(source.Base), Arch: constraints.HostArch(),
+		})
+	}
+	if len(wishes) == 0 {
+		return nil
+	}
+
+	return o.askCharmStore(func(st *charmStore) error {
+		answers, err := st.source.Resolve(o.ctx, wishes...)
+		if err != nil {
+			return err
+		}
+
+		for i, name := range names {
+			if answers[i].Err != nil {
+				o.note("warning: what is newer for service %q is not known: %v", name, answers[i].Err)
+				continue
+			}
+
+			service := s.Services[name]
+			if r := answers[i].Release; r.Revision != service.Source.Revision {
+				service.Newer = fmt.Sprintf("ch:%s/%s/%s-%d", wishes[i].Arch, service.Series, r.Name, r.Revision)
+				s.Services[name] = service
+				o.note("hint: service %q can go over to revision %d of %s, from %d: juju upgrade-charm %s",
+					name, r.Revision, source(service), service.Source.Revision, name)
+			}
+		}
+		return nil
+	})
+}
+
+func source(s status.Service) string { return s.Source.Name + " in channel " + s.Source.Channel }

@@ -1,0 +1,168 @@
+package juju
+
+import (
+	"cmp"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/charmsource"
+	"bijou/state/constraints"
+)
+
+// storeName returns the name of the store's charm that the service is to run, if it is one of the store's.
+func (u *upgrade) storeName() (name string, isStore bool, err error) {
+	if u.cmd.Switch != "" {
+		return charmSource{name: u.cmd.Switch, repository: u.cmd.Repository}.storeName("upgrade-charm " + u.service.Name + " --switch")
+	}
+
+	// JUJU_REPOSITORY says where charms are looked for that came from a folder.
+	wantsRepository := func(word string) bool { return strings.HasPrefix(word, "--repository") }
+	origin := u.service.Origin
+	return origin.Name, origin.Store != "" && !slices.ContainsFunc(u.o.args, wantsRepository), nil
+}
+
+// findStoreTarget asks for the newest release of the channel that is followed, or that the command names.
+// A revision that the environment has already is not asked for.
+func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
+	channel, err := u.channel()
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+	if r := u.cmd.Revision; r != nil && u.cmd.Switch == "" {
+		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
+			return v.StoreCharm(u.service.Origin.ID, *r)
+		})
+		if err == nil {
+			return upgradeTarget{url: kept.URL, origin: keptRelease(kept).origin(channel, u.service.Series)}, nil
+		}
+		if state.IgnoreNotFound(err) != nil {
+			return upgradeTarget{}, err
+		}
+	}
+
+	st, err := u.o.openCharmStore(u.base)
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+	f := &storeFinder{charmStore: st, name: name, channel: channel}
+	if f.given, f.picked, err = splitResources(u.cmd.Resource); err != nil {
+		return upgradeTarget{}, err
+	}
+	f.wish = u.wish(st, name, channel)
+	if f.release, err = st.resolve(f.wish); err != nil {
+		return upgradeTarget{}, err
+	}
+
+	t := upgradeTarget{
+		url:    charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: f.release.Revision},
+		origin: f.release.origin(channel, u.service.Series),
+	}
+	if u.current.Store.IsRevision(f.release.ID, f.release.Revision) {
+		t.url = u.current.URL
+		return t, nil
+	}
+	return u.downloadTarget(t, f, scratch)
+}
+
+// channel returns the channel that the service is to follow.
+func (u *upgrade) channel() (string, error) {
+	followed := u.service.Origin.Channel
+	if u.cmd.Switch != "" {
+		followed = ""
+	}
+	channel, err := charmsource.ParseChannel(cmp.Or(u.cmd.Channel, followed))
+	if err != nil {
+		return "", console.Usage(err)
+	}
+	return channel, nil
+}
+
+// wish asks for the base that the service's charm is for. Another charm may be for others.
+func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
+	s := u.service
+	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
+	w := charmsource.Wish{Name: name, Arch: cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())}
+	if u.cmd.Switch != "" || s.Origin.Base == "" {
+		w = st.wishFor(s, "")
+		w.Name = name
+	} else {
+		w.Base = parseBase(s.Origin.Base)
+		w.OrOther = s.ForceSeries || st.env.AllowsOtherSeries()
+	}
+
+	w.Channel = channel
+	switch {
+	case u.cmd.Revision != nil:
+		w.Revision = *u.cmd.Revision
+	case u.cmd.Switch == "" && u.cmd.Channel == "":
+		w.ID, w.Have = s.Origin.ID, s.Origin.Revision
+	}
+	return w
+}
+
+// downloadTarget gets the charm, once it was rehearsed that nothing refuses it. A rehearsal needs no more than its description.
+func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
+	if err := f.describe(scratch); err != nil {
+		return t, err
+	}
+	t.found, t.store = f.found, f
+	t.url.Name = f.found.Meta.Name
+	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
+		return t, nil
+	}
+
+	try := *u
+	silent := *u.o
+	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
+	try.o, try.target = &silent, t
+	err := u.base.Rehearse(u.o.ctx, func(r *state.Rehearsal) error {
+		try.state = r
+		return try.run()
+	})
+	if err != nil {
+		return t, rehearsedError{err}
+	}
+
+	t.found, err = f.downloadFound(scratch)
+	return t, err
+}
+
+// rehearsedError is what the upgrade itself would say.
+type rehearsedError struct{ error }
+
+func (e rehearsedError) Unwrap() error { return e.error }
+
+// resourceFiles returns the files of resources that the upgrade brings: those that are given, and of the store's release
+// those that came from the store before. A file of the operator's own stays.
+func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]string, error) {
+	f := u.target.store
+	if f == nil {
+		return parseResourceFiles(meta, u.cmd.Resource)
+	}
+	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
+		return f.given, nil
+	}
+
+	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.Resource, error) { return v.Resources(u.service.Name) })
+	if err != nil {
+		return nil, err
+	}
+	own := maps.Clone(f.given)
+	for _, r := range have {
+		if _, isPicked := f.picked[r.Name]; r.Revision == 0 && !isPicked && own[r.Name] == "" {
+			f.given[r.Name] = keptResource
+		}
+	}
+
+	files, err := f.getResources(scratch)
+	maps.DeleteFunc(files, func(_, path string) bool { return path == keptResource })
+	return files, err
+}
+
+// keptResource stands for a file that the service has already.
+const keptResource = "-"

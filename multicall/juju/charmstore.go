@@ -216,7 +216,12 @@ func (st *charmStore) resolve(w charmsource.Wish) (*storeRelease, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = answers[0].Err
+	return st.accept(w, answers[0])
+}
+
+// accept refuses a release that machines of the wish cannot have.
+func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*storeRelease, error) {
+	err := answer.Err
 	if none, ok := errors.AsType[*charmsource.NoReleaseError](err); ok && w.Revision == 0 && w.Base.Name != "" && len(none.Matching()) > 0 {
 		return nil, state.RefuseSeries(err)
 	}
@@ -227,7 +232,7 @@ func (st *charmStore) resolve(w charmsource.Wish) (*storeRelease, error) {
 		return nil, err
 	}
 
-	r := &storeRelease{Release: answers[0].Release}
+	r := &storeRelease{Release: answer.Release}
 	if r.Type == charmsource.TypeCharm && !r.SupportsArch(w.Arch) {
 		return nil, fmt.Errorf("revision %d of charm %q is not for %s", r.Revision, r.Name, w.Arch)
 	}

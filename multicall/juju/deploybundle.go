@@ -18,11 +18,6 @@ import (
 	"bijou/state/charm"
 )
 
-// deployStoreBundle deploys a bundle of the store.
-func (c deployCmd) deployStoreBundle(o *operator, st *charmStore, r *storeRelease, scratch string) error {
-	return errors.New("bundles of the store are not there yet")
-}
-
 // refuseBundleFlags refuses flags that are of bundles.
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
@@ -133,6 +128,10 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 			added.Constraints = *step.Constraints
 		}
 
+		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
+			return e.deployFromStore(f, added, step)
+		}
+
 		d := deployment{
 			o:       e.o,
 			state:   e.state,
@@ -147,9 +146,15 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	case bundle.Upgrade:
 		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
 			DryRun: e.cmd.DryRun}
+		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
+			c.Switch, c.Channel, c.Revision = "ch:"+f.name, f.channel, e.Applications[service].Revision
+		}
 		return c.settle(e.o, e.base, e.state)
 	case bundle.Change:
-		return e.change(step, files)
+		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
+			return e.changeFromStore(f, step, files)
+		}
+		return e.change(step, files, nil)
 	case bundle.AddRelation:
 		return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 			_, err := tx.AddRelation(step.Relation...)
@@ -160,12 +165,13 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	return e.addUnits(step)
 }
 
-// change is one transaction.
-func (e bundleExecutor) change(step bundle.Step, files map[string]string) error {
+// change is one transaction. Resources may be of a release of the store; nil: none is.
+func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *storeRelease) error {
 	resources, err := e.o.storeResources(e.state, files)
 	if err != nil {
 		return err
 	}
+	release.mark(resources)
 
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		if _, err := setOptions(tx, step.What, step.Options); err != nil {
@@ -274,6 +280,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
 		Resolve:     resolveSymlinks,
 		ReadOutside: c.AllowOutside || c.DryRun,
+		FromStore:   c.isFromStore,
 	}, paths...)
 	if outside := c.checkOutside(o, b); outside != nil {
 		return nil, errors.Join(err, outside)
@@ -296,9 +303,15 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		return nil, err
 	}
 
-	found := map[string]bundle.Found{}
+	found, err := c.findStoreCharms(o, s, b, env, scratch)
+	if err != nil {
+		return nil, errors.Join(append(errs, err)...)
+	}
 	for i, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		o.reportSteps(state.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
+		if found[name].Source != nil {
+			continue
+		}
 		if found[name], err = c.readApplication(o, name, b.Applications[name], env.Services[name], scratch); err != nil {
 			errs = append(errs, fmt.Errorf("application %q: %w", name, err))
 		}
@@ -359,12 +372,6 @@ func (c deployCmd) readApplication(
 	have bundle.Service,
 	scratch string,
 ) (found bundle.Found, err error) {
-	if scheme, _, isURL := strings.Cut(a.Charm, ":"); !filepath.IsAbs(a.Charm) &&
-		(c.Repository == "" || isURL && scheme != "local") {
-		return found, console.Hint(fmt.Errorf("charm %q is a store's, which bijou does not have", a.Charm),
-			"give a charm's path, or say where charms are: --repository DIR (or JUJU_REPOSITORY)")
-	}
-
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
@@ -373,11 +380,18 @@ func (c deployCmd) readApplication(
 		found.IsSame, err = o.isSameCharm(found.Found, have.Charm)
 	}
 
-	found.Resources = map[string]state.Resource{}
-	for resource, path := range a.Resources {
-		sum, sumErr := sumResource(path)
-		found.Resources[resource], err = state.Resource{SHA256: sum}, errors.Join(err, sumErr)
-	}
+	var sumErr error
+	found.Resources, sumErr = sumResources(a)
+	return found, errors.Join(err, sumErr)
+}
 
-	return found, err
+func sumResources(a *bundle.Application) (map[string]state.Resource, error) {
+	sums := map[string]state.Resource{}
+	var errs []error
+	for resource, path := range a.Resources {
+		sum, err := sumResource(path)
+		sums[resource] = state.Resource{SHA256: sum}
+		errs = append(errs, err)
+	}
+	return sums, errors.Join(errs...)
 }

@@ -50,7 +50,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	}
 	defer os.RemoveAll(scratch)
 
-	return o.openChosen(func(s *state.State) error {
+	bundlePath := ""
+	err = o.openChosen(func(s *state.State) error {
 		st, err := o.openCharmStore(s)
 		if err != nil {
 			return err
@@ -60,7 +61,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
 		if f.release.Type == charmsource.TypeBundle {
-			return c.deployStoreBundle(o, st, f.release, scratch)
+			bundlePath, err = st.downloadBundle(f.release, scratch)
+			return err
 		}
 		if err := c.refuseBundleFlags(); err != nil {
 			return err
@@ -78,6 +80,11 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		}
 		return d.addUnits()
 	})
+	if err != nil || bundlePath == "" {
+		return err
+	}
+	c.Channel, c.Revision = "", 0 // of the bundle, not of its charms
+	return c.deployBundle(o, bundlePath)
 }
 
 // prepareFromStore returns a deployment whose files were downloaded. It has been rehearsed before.

@@ -89,6 +89,10 @@ func includeDefaults(env bundle.Environment) {
 func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		a, url := b.Applications[name], env.Services[name].Charm.URL
+		if a.Channel != "" {
+			a.Series, a.Base = env.Services[name].Series, ""
+			a.Channel, a.Revision = "", nil
+		}
 		a.Charm = fmt.Sprintf("./charms/%s/%s-%d.charm", url.Series, url.Name, url.Revision)
 		if err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm); err != nil {
 			return err

@@ -37,6 +37,8 @@ type Bundle struct {
 // bundle, or the overlay, that names them.
 type Application struct {
 	Charm       string               `yaml:"charm"`
+	Channel     string               `yaml:"channel,omitempty"`  // of the store
+	Revision    *int                 `yaml:"revision,omitempty"` // in the store
 	Series      string               `yaml:"series,omitempty"`
 	Base        string               `yaml:"base,omitempty"`
 	NumUnits    int                  `yaml:"num_units,omitempty"`
@@ -47,6 +49,8 @@ type Application struct {
 	Options     map[string]yaml.Node `yaml:"options,omitempty"`
 	Resources   map[string]string    `yaml:"resources,omitempty"`
 	Storage     map[string]string    `yaml:"storage,omitempty"`
+
+	Revisions map[string]int `yaml:"-"` // of resources, in the store
 
 	Rest map[string]yaml.Node `yaml:",inline"`
 }
@@ -80,6 +84,8 @@ type Files struct {
 	// ReadOutside: files outside of the folder of the file that names them are read, too. Else
 	// an option that is in one keeps the text that names it.
 	ReadOutside bool
+	// FromStore reports whether an application's charm is one of the store's; nil: none is.
+	FromStore func(charm string) bool
 }
 
 // parser gathers a bundle from its files, and all that is wrong with it.
@@ -229,24 +235,29 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		}
 	}
 
-	p.resolveResources(where, a.Resources, resources)
+	p.resolveResources(where, a, resources)
 }
 
 func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
 
 // resolveResources leaves those alone that are as they were before this file.
-func (p *parser) resolveResources(where string, files, before map[string]string) {
+func (p *parser) resolveResources(where string, a *Application, before map[string]string) {
+	files := a.Resources
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
 		path, where := files[resource], fmt.Sprintf("%s: resource %q", where, resource)
-		_, err := strconv.Atoi(path)
+		revision, err := strconv.Atoi(path)
 		isRevision := err == nil
 		if path == "" || isRevision {
 			delete(files, resource)
 			delete(p.outside, where)
 		}
 
+		delete(a.Revisions, resource)
 		if isRevision {
-			p.Missing = append(p.Missing, fmt.Sprintf("%s: revision %s is a store's; give a file", where, path))
+			if a.Revisions == nil {
+				a.Revisions = map[string]int{}
+			}
+			a.Revisions[resource] = revision
 			continue
 		}
 

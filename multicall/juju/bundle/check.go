@@ -31,7 +31,7 @@ func foreignKeys() map[string]string {
 	const kubernetes, offers = "there is no Kubernetes", "nothing is offered between environments"
 	return map[string]string{
 		"name": "", "description": "", "tags": "", "docs": "", "website": "", "issues": "", "source": "", "variables": "",
-		"annotations": noEffect, "channel": noEffect, "revision": noEffect, "plan": noEffect, "bindings": noEffect,
+		"annotations": noEffect, "plan": noEffect, "bindings": noEffect,
 		"bundle": kubernetes, "scale": kubernetes, "placement": kubernetes, "devices": "there are none", "saas": offers, "offers": offers,
 		"exposed-endpoints": "a service is exposed whole",
 	}
@@ -85,6 +85,9 @@ func (p *parser) check() {
 				a.NumUnits)
 		}
 
+		if p.files.FromStore == nil || !p.files.FromStore(a.Charm) {
+			p.refuseStoreKeys(nameApplication(name), a)
+		}
 		units += a.NumUnits
 		p.checkPlaces(name, a, used)
 	}
@@ -102,6 +105,21 @@ func (p *parser) check() {
 			}
 		}
 	}
+}
+
+// refuseStoreKeys notes what a charm that is not the store's cannot have.
+func (p *parser) refuseStoreKeys(where string, a *Application) {
+	if a.Channel != "" {
+		p.Ignored = append(p.Ignored, where+": channel")
+	}
+	if a.Revision != nil {
+		p.Ignored = append(p.Ignored, where+": revision")
+	}
+	for _, resource := range slices.Sorted(maps.Keys(a.Revisions)) {
+		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: revision %d is a store's; give a file",
+			where, resource, a.Revisions[resource]))
+	}
+	a.Channel, a.Revision, a.Revisions = "", nil, nil
 }
 
 func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) {

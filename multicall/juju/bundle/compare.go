@@ -19,6 +19,7 @@ type Found struct {
 	Origin    state.Origin
 	IsSame    bool                      // the service runs these files
 	Resources map[string]state.Resource // with their sums (SHA256), by name
+	Source    any                       // what the caller gets the files by, which are not here yet; nil: they are
 }
 
 // Force lists the obstacles that are none to the operator.

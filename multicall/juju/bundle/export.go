@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"gopkg.in/yaml.v3"
 
@@ -71,6 +72,12 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 		Storage:   map[string]string{},
 	}
 
+	if s.Origin.Store != "" {
+		a.Charm, a.Channel, a.Revision = s.Origin.Name, s.Origin.Channel, &s.Origin.Revision
+		if s.Origin.Base != "" {
+			a.Series, a.Base = "", s.Origin.Base
+		}
+	}
 	if text := s.Constraints.String(); text != "" {
 		a.Constraints = &text
 	}
@@ -89,6 +96,9 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 
 	for resource, r := range s.Resources {
 		a.Resources[resource] = r.Origin
+		if r.Revision > 0 {
+			a.Resources[resource] = strconv.Itoa(r.Revision)
+		}
 	}
 	for name, d := range s.Storage {
 		a.Storage[name] = d.String()

@@ -38,7 +38,7 @@ func (c deployCmd) findStoreCharms(o *operator, s *state.State, b *bundle.Bundle
 		}
 		f, err := c.newFinder(o, s, b, a, env.Services[name])
 		if err != nil {
-			return nil, fmt.Errorf("application %q: %w", name, err)
+			return found, fmt.Errorf("application %q: %w", name, err)
 		}
 		finders[name] = f
 		names, wishes = append(names, name), append(wishes, f.wish)
@@ -49,7 +49,7 @@ func (c deployCmd) findStoreCharms(o *operator, s *state.State, b *bundle.Bundle
 
 	answers, err := finders[names[0]].source.Resolve(o.ctx, wishes...)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	var errs []error
 	for i, name := range names {

@@ -303,13 +303,16 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		return nil, err
 	}
 
-	found, err := c.findStoreCharms(o, s, b, env, scratch)
-	if err != nil {
-		return nil, errors.Join(append(errs, err)...)
+	// What is refused anyway sends nothing.
+	found := map[string]bundle.Found{}
+	if errors.Join(errs...) == nil {
+		if found, err = c.findStoreCharms(o, s, b, env, scratch); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	for i, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		o.reportSteps(state.Steps{What: "applications read", Done: i, Total: len(b.Applications)})
-		if found[name].Source != nil {
+		if c.isFromStore(b.Applications[name].Charm) {
 			continue
 		}
 		if found[name], err = c.readApplication(o, name, b.Applications[name], env.Services[name], scratch); err != nil {

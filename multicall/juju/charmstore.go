@@ -236,10 +236,6 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*st
 	if r.Type == charmsource.TypeCharm && !r.SupportsArch(w.Arch) {
 		return nil, fmt.Errorf("revision %d of charm %q is not for %s", r.Revision, r.Name, w.Arch)
 	}
-	if r.File.Size > charm.MaxPacked {
-		return nil, fmt.Errorf("revision %d of charm %q has %d MiB, and at most %d MiB can be kept",
-			r.Revision, r.Name, r.File.Size>>20, charm.MaxPacked>>20)
-	}
 	return r, nil
 }
 
@@ -255,6 +251,11 @@ func (st *charmStore) noteBase(r *storeRelease, w charmsource.Wish) {
 
 // read returns the charm as the store describes it, before it is downloaded.
 func (r *storeRelease) read() (charm.Found, error) {
+	if r.File.Size > charm.MaxPacked {
+		return charm.Found{}, fmt.Errorf("revision %d of charm %q has %d MiB, and at most %d MiB can be kept",
+			r.Revision, r.Name, r.File.Size>>20, charm.MaxPacked>>20)
+	}
+
 	parts := map[string]string{"metadata.yaml": r.Metadata}
 	for name, text := range map[string]string{"config.yaml": r.Config, "actions.yaml": r.Actions} {
 		if strings.TrimSpace(text) != "" && strings.TrimSpace(text) != "{}" {

@@ -20,6 +20,10 @@ type commands struct {
 	Version            versionCmd            `cmd:"" help:"Print the version of Juju that charms and programs see."`
 
 	Deploy          deployCmd          `cmd:"" help:"Deploy a charm as a service, or a bundle of them."`
+	Find            findCmd            `cmd:"" help:"Search the store of charms."`
+	Info            infoCmd            `cmd:"" help:"Show what the store has of a charm or bundle."`
+	Download        downloadCmd        `cmd:"" help:"Download a charm or bundle of the store."`
+	CharmResources  charmResourcesCmd  `cmd:"" aliases:"list-charm-resources" help:"List the resources of a charm of the store."`
 	DiffBundle      diffBundleCmd      `cmd:"" help:"Show how a bundle and the environment differ."`
 	ExportBundle    exportBundleCmd    `cmd:"" help:"Write the environment as a bundle."`
 	AddUnit         addUnitCmd         `cmd:"" help:"Add units to a service."`

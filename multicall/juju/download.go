@@ -1,0 +1,139 @@
+package juju
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+	"bijou/state/charmsource"
+	"bijou/state/constraints"
+)
+
+type downloadCmd struct {
+	Name       string `arg:"" help:"A charm or bundle of the store."`
+	Pipe       string `arg:"" optional:"" name:"stdout" help:"-: write it to stdout."`
+	Channel    string `placeholder:"CHANNEL" help:"The channel to take; default: stable of the charm's default track."`
+	Revision   int    `placeholder:"N" help:"Take a revision."`
+	Base       string `aliases:"series" placeholder:"BASE" help:"The base that it is for (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
+	Arch       string `placeholder:"ARCH" help:"The architecture that it is for; default: this host's."`
+	Filepath   string `placeholder:"FILE" help:"Where to put it; default: NAME_rREVISION.charm here."`
+	Resources  bool   `help:"Download the resources of the release, too, beside it."`
+	NoProgress bool   `help:"Show no progress."`
+}
+
+// Run downloads a release, with its resources if they are asked for.
+func (c downloadCmd) Run(o *operator) error {
+	w, err := c.wish()
+	if err != nil {
+		return err
+	}
+	if c.NoProgress {
+		silent := *o
+		silent.bar = nil
+		o = &silent
+	}
+
+	return o.askCharmStore(func(st *charmStore) error {
+		r, err := st.resolve(w)
+		if err != nil {
+			return fmt.Errorf("cannot download %q: %w", w.Name, err)
+		}
+		if c.Pipe != "" {
+			return c.pipe(st, r)
+		}
+
+		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", r.Name, r.Revision, r.Type))
+		if _, err := st.source.Fetch(o.ctx, r.File, path); err != nil {
+			return err
+		}
+		words := []string{"juju", "deploy", asPath(path)}
+		if c.Resources {
+			if words, err = st.fetchResources(r, filepath.Dir(path), words); err != nil {
+				return err
+			}
+		}
+		o.note("downloaded %s to %s", r.File.What, asPath(path))
+		o.note("hint: deploy it with: %s", quoteShellWords(words))
+		return nil
+	})
+}
+
+func (c downloadCmd) wish() (w charmsource.Wish, err error) {
+	name := strings.TrimPrefix(c.Name, "ch:")
+	channel, err := charmsource.ParseChannel(c.Channel)
+	switch {
+	case charm.CheckName(name) != nil:
+		err = fmt.Errorf("cannot download %q: that is not the name of a charm of the store", c.Name)
+	case c.Pipe != "" && c.Pipe != "-":
+		err = fmt.Errorf("unexpected %q: only - can follow the name, for stdout", c.Pipe)
+	case c.Revision < 0:
+		err = fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision)
+	case c.Revision > 0 && c.Channel+c.Base+c.Arch != "":
+		err = errors.New("--revision cannot be used with --channel, --base or --arch: a revision says them itself")
+	case c.Pipe != "" && (c.Resources || c.Filepath != ""):
+		err = errors.New("--resources and --filepath cannot be used with stdout")
+	}
+	if err != nil {
+		return w, console.Usage(err)
+	}
+
+	w = charmsource.Wish{Name: name, Channel: channel, Revision: c.Revision, Arch: cmp.Or(c.Arch, constraints.HostArch())}
+	if c.Base != "" {
+		w.Base = parseBase(c.Base)
+	}
+	return w, nil
+}
+
+// pipe writes nothing before all of it was verified.
+func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
+	scratch, err := os.MkdirTemp("", "bijou-charm-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+
+	path := filepath.Join(scratch, "file")
+	if _, err := st.source.Fetch(st.o.ctx, r.File, path); err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(st.o.streams.Out, file)
+	return err
+}
+
+// fetchResources adds to the words the flags that deploy them.
+func (st *charmStore) fetchResources(r *storeRelease, folder string, words []string) ([]string, error) {
+	for _, resource := range r.Resources {
+		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {
+			continue
+		}
+		name := fmt.Sprintf("resource_%s_r%d", filepath.Base(resource.Name), resource.Revision)
+		if resource.Filename != "" {
+			name += "_" + filepath.Base(resource.Filename)
+		}
+		path := filepath.Join(folder, name)
+		if _, err := st.source.Fetch(st.o.ctx, resource.File, path); err != nil {
+			return nil, err
+		}
+		words = append(words, "--resource", resource.Name+"="+asPath(path))
+	}
+	return words, nil
+}
+
+// asPath returns a path that deploy takes for one.
+func asPath(path string) string {
+	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {
+		return path
+	}
+	return "./" + path
+}

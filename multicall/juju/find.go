@@ -1,0 +1,103 @@
+package juju
+
+import (
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/charmsource"
+)
+
+type findCmd struct {
+	Query    string `arg:"" optional:"" help:"Words to search for; without any, those that the store features."`
+	Category string `placeholder:"NAME" help:"Only those of a category: databases, monitoring."`
+	Channel  string `placeholder:"CHANNEL" help:"Only those with a release in a channel."`
+	Type     string `enum:",charm,bundle" default:"" placeholder:"TYPE" help:"Only charms, or only bundles: charm or bundle."`
+	Requires string `placeholder:"INTERFACE" help:"Only charms that require an interface."`
+	Provides string `placeholder:"INTERFACE" help:"Only charms that provide an interface."`
+	Format   string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+// foundEntry has Juju's keys.
+type foundEntry struct {
+	Type      string      `json:"type" yaml:"type"`
+	ID        string      `json:"id" yaml:"id"`
+	Name      string      `json:"name" yaml:"name"`
+	Publisher string      `json:"publisher" yaml:"publisher"`
+	Summary   string      `json:"summary" yaml:"summary"`
+	Version   string      `json:"version" yaml:"version"`
+	Arches    []string    `json:"architectures,omitempty" yaml:"architectures,omitempty"`
+	OS        []string    `json:"os,omitempty" yaml:"os,omitempty"`
+	Supports  []baseEntry `json:"supports,omitempty" yaml:"supports,omitempty"`
+	StoreURL  string      `json:"store-url" yaml:"store-url"`
+}
+
+type baseEntry struct {
+	Name    string `json:"name" yaml:"name"`
+	Channel string `json:"channel" yaml:"channel"`
+}
+
+// Run searches the store.
+func (c findCmd) Run(o *operator) error {
+	return o.askCharmStore(func(st *charmStore) error {
+		all, err := st.source.Find(o.ctx, charmsource.Query{
+			Text: c.Query, Category: c.Category, Channel: c.Channel, Type: c.Type, Requires: c.Requires, Provides: c.Provides,
+		})
+		if err != nil {
+			return err
+		}
+
+		if len(all) == 0 {
+			o.note("nothing in the store matches")
+		}
+		entries := []foundEntry{}
+		t := console.NewTable("NAME", "BUNDLE", "VERSION", "ARCHITECTURES", "BASES", "PUBLISHER", "SUMMARY")
+		for _, f := range all {
+			e := newFoundEntry(f)
+			entries = append(entries, e)
+			isBundle := map[bool]string{true: "yes", false: "-"}[f.Type == charmsource.TypeBundle]
+			t.Add("", f.Name, isBundle, f.Version, strings.Join(e.Arches, ","), formatBases(e.Supports), f.Publisher, f.Summary)
+		}
+		return o.printTable(c.Format, entries, t)
+	})
+}
+
+func newFoundEntry(f charmsource.Found) foundEntry {
+	e := foundEntry{
+		Type: f.Type, ID: f.ID, Name: f.Name, Publisher: f.Publisher, Summary: f.Summary, Version: f.Version, StoreURL: f.URL,
+		Arches: archesOf(f.Bases), Supports: baseEntries(f.Bases),
+	}
+	for _, b := range f.Bases {
+		e.OS = append(e.OS, b.Name)
+	}
+	slices.Sort(e.OS)
+	e.OS = slices.Compact(e.OS)
+	return e
+}
+
+func archesOf(bases []charmsource.Base) (arches []string) {
+	for _, b := range bases {
+		arches = append(arches, b.Arch)
+	}
+	slices.Sort(arches)
+	return slices.Compact(arches)
+}
+
+// baseEntries returns each base once.
+func baseEntries(bases []charmsource.Base) (entries []baseEntry) {
+	for _, b := range bases {
+		e := baseEntry{b.Name, b.Version}
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+func formatBases(bases []baseEntry) string {
+	var texts []string
+	for _, b := range bases {
+		texts = append(texts, b.Name+"@"+b.Channel)
+	}
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,279 @@
+package juju
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state/charmsource"
+	"bijou/state/text"
+)
+
+type infoCmd struct {
+	Name    string `arg:"" help:"A charm or bundle of the store."`
+	Channel string `placeholder:"CHANNEL" help:"The channel whose release is described; default: the store's choice."`
+	Arch    string `placeholder:"ARCH" help:"Only channels with a release for an architecture; default: all."`
+	Base    string `aliases:"series" placeholder:"BASE" help:"Only channels with a release for a base (ubuntu@24.04)."`
+	Config  bool   `help:"Also show the charm's options."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+}
+
+// infoEntry has Juju's keys.
+type infoEntry struct {
+	Type        string                               `json:"type" yaml:"type"`
+	ID          string                               `json:"id" yaml:"id"`
+	Name        string                               `json:"name" yaml:"name"`
+	Description string                               `json:"description" yaml:"description"`
+	Publisher   string                               `json:"publisher" yaml:"publisher"`
+	Summary     string                               `json:"summary" yaml:"summary"`
+	Supports    []baseEntry                          `json:"supports,omitempty" yaml:"supports,omitempty"`
+	StoreURL    string                               `json:"store-url" yaml:"store-url"`
+	Tags        []string                             `json:"tags,omitempty" yaml:"tags,omitempty"`
+	Charm       *infoCharm                           `json:"charm,omitempty" yaml:"charm,omitempty"`
+	Bundle      *infoBundle                          `json:"bundle,omitempty" yaml:"bundle,omitempty"`
+	Channels    map[string]map[string][]infoRevision `json:"channels" yaml:"channels"`
+	Tracks      []string                             `json:"tracks,omitempty" yaml:"tracks,omitempty"`
+}
+
+type infoRevision struct {
+	Track    string      `json:"track" yaml:"track"`
+	Risk     string      `json:"risk" yaml:"risk"`
+	Version  string      `json:"version" yaml:"version"`
+	Revision int         `json:"revision" yaml:"revision"`
+	Released string      `json:"released-at" yaml:"released-at"`
+	Size     int64       `json:"size" yaml:"size"`
+	Arches   []string    `json:"architectures" yaml:"architectures"`
+	Bases    []baseEntry `json:"bases" yaml:"bases"`
+}
+
+type infoCharm struct {
+	Config      *infoConfig                  `json:"config,omitempty" yaml:"config,omitempty"`
+	Relations   map[string]map[string]string `json:"relations,omitempty" yaml:"relations,omitempty"`
+	Subordinate bool                         `json:"subordinate,omitempty" yaml:"subordinate,omitempty"`
+	UsedBy      []string                     `json:"used-by,omitempty" yaml:"used-by,omitempty"`
+}
+
+type infoConfig struct {
+	Options map[string]infoOption
+}
+
+type infoOption struct {
+	Type        string `yaml:"type"`
+	Description string `yaml:"description"`
+	Default     any    `yaml:"default"`
+}
+
+type infoBundle struct {
+	Charms []infoBundleCharm `json:"charms,omitempty" yaml:"charms,omitempty"`
+}
+
+type infoBundleCharm struct {
+	Name string `json:"name" yaml:"name"`
+}
+
+// infoText is what a person reads, in Juju's order.
+type infoText struct {
+	Name        string                       `yaml:"name"`
+	Publisher   string                       `yaml:"publisher,omitempty"`
+	Summary     string                       `yaml:"summary,omitempty"`
+	Description string                       `yaml:"description,omitempty"`
+	StoreURL    string                       `yaml:"store-url,omitempty"`
+	CharmID     string                       `yaml:"charm-id,omitempty"`
+	BundleID    string                       `yaml:"bundle-id,omitempty"`
+	Supports    string                       `yaml:"supports,omitempty"`
+	Tags        string                       `yaml:"tags,omitempty"`
+	Subordinate *bool                        `yaml:"subordinate,omitempty"`
+	Relations   map[string]map[string]string `yaml:"relations,omitempty"`
+	Charms      string                       `yaml:"charms,omitempty"`
+	Channels    string                       `yaml:"channels,omitempty"`
+	Config      map[string]infoOption        `yaml:"config,omitempty"`
+}
+
+// Run shows what the store says.
+func (c infoCmd) Run(o *operator) error {
+	channel := ""
+	if c.Channel != "" {
+		var err error
+		if channel, err = charmsource.ParseChannel(c.Channel); err != nil {
+			return console.Usage(err)
+		}
+	}
+
+	return o.askCharmStore(func(st *charmStore) error {
+		info, err := st.source.Info(o.ctx, strings.TrimPrefix(c.Name, "ch:"), channel)
+		if errors.Is(err, charmsource.ErrNotFound) {
+			return console.Hint(err, "juju find WORD searches the store")
+		}
+		if err != nil {
+			return err
+		}
+
+		entry := c.newEntry(info)
+		if c.Format != "tabular" {
+			return o.encode(c.Format, entry)
+		}
+		encoded, err := text.MarshalYAML(entry.text())
+		if err != nil {
+			return fmt.Errorf("internal error: %w", err)
+		}
+		_, err = o.streams.Out.Write(encoded)
+		return err
+	})
+}
+
+func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
+	e := infoEntry{
+		Type: info.Type, ID: info.ID, Name: info.Name, Description: info.Description, Publisher: info.Publisher, Summary: info.Summary,
+		Supports: baseEntries(info.Bases), StoreURL: info.URL, Tags: info.Tags, Channels: map[string]map[string][]infoRevision{},
+	}
+	if info.Type == charmsource.TypeBundle {
+		e.Bundle = &infoBundle{}
+		for _, name := range info.Charms {
+			e.Bundle.Charms = append(e.Bundle.Charms, infoBundleCharm{name})
+		}
+	} else {
+		e.Charm = c.newCharm(info)
+	}
+
+	for _, r := range info.Channels {
+		if r.Branch != "" {
+			continue
+		}
+		if !slices.Contains(e.Tracks, r.Track) {
+			e.Tracks = append(e.Tracks, r.Track)
+		}
+		if !c.includes(r) {
+			continue
+		}
+		e.add(r)
+	}
+	return e
+}
+
+// includes reports whether the flags leave the release in.
+func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
+	bases := append(slices.Clone(r.Bases), r.Base)
+	base := parseBase(c.Base)
+	hasArch := func(b charmsource.Base) bool { return c.Arch == "" || c.Arch == "all" || b.HasArch(c.Arch) }
+	return slices.ContainsFunc(bases, func(b charmsource.Base) bool {
+		return hasArch(b) && (base.Name == "" || b.String() == base.String())
+	})
+}
+
+// add keeps each revision of a channel once, the one that was released last first.
+func (e *infoEntry) add(r charmsource.ChannelRelease) {
+	risks := e.Channels[r.Track]
+	if risks == nil {
+		risks = map[string][]infoRevision{}
+		e.Channels[r.Track] = risks
+	}
+	if slices.ContainsFunc(risks[r.Risk], func(o infoRevision) bool { return o.Revision == r.Revision }) {
+		return
+	}
+
+	risks[r.Risk] = append(risks[r.Risk], infoRevision{
+		Track: r.Track, Risk: r.Risk, Version: r.Version, Revision: r.Revision, Released: r.Released, Size: r.Size,
+		Arches: archesOf(r.Bases), Bases: baseEntries(r.Bases),
+	})
+	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
+}
+
+// newCharm reads no more of the metadata than is shown: charms that bijou refuses are described as well.
+func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
+	var meta struct {
+		Subordinate bool                 `yaml:"subordinate"`
+		Provides    map[string]yaml.Node `yaml:"provides"`
+		Requires    map[string]yaml.Node `yaml:"requires"`
+	}
+	var config struct {
+		Options map[string]infoOption `yaml:"options"`
+	}
+	e := &infoCharm{UsedBy: info.UsedBy}
+	if yaml.Unmarshal([]byte(info.Metadata), &meta) == nil {
+		e.Subordinate = meta.Subordinate
+		for part, endpoints := range map[string]map[string]yaml.Node{"provides": meta.Provides, "requires": meta.Requires} {
+			if len(endpoints) == 0 {
+				continue
+			}
+			if e.Relations == nil {
+				e.Relations = map[string]map[string]string{}
+			}
+			e.Relations[part] = interfacesOf(endpoints)
+		}
+	}
+
+	if c.Config && yaml.Unmarshal([]byte(info.Config), &config) == nil && len(config.Options) > 0 {
+		e.Config = &infoConfig{config.Options}
+	}
+	return e
+}
+
+func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
+	interfaces := map[string]string{}
+	for name, node := range endpoints {
+		var whole struct {
+			Interface string `yaml:"interface"`
+		}
+		interfaces[name] = node.Value // http: http
+		if node.Decode(&whole) == nil && whole.Interface != "" {
+			interfaces[name] = whole.Interface
+		}
+	}
+	return interfaces
+}
+
+func (e infoEntry) text() infoText {
+	t := infoText{
+		Name: e.Name, Publisher: e.Publisher, Summary: e.Summary, Description: e.Description, StoreURL: e.StoreURL,
+		Supports: strings.ReplaceAll(formatBases(e.Supports), ",", ", "), Tags: strings.Join(e.Tags, ", "), Channels: e.channelLines(),
+	}
+	if e.Bundle != nil {
+		t.BundleID = e.ID
+		var names []string
+		for _, c := range e.Bundle.Charms {
+			names = append(names, c.Name)
+		}
+		t.Charms = strings.Join(names, ", ")
+		return t
+	}
+
+	t.CharmID, t.Subordinate, t.Relations = e.ID, &e.Charm.Subordinate, e.Charm.Relations
+	if e.Charm.Config != nil {
+		t.Config = e.Charm.Config.Options
+	}
+	return t
+}
+
+// channelLines has a line for each channel; ^ stands for a closed one, which has what is above it.
+func (e infoEntry) channelLines() string {
+	var lines strings.Builder
+	for _, track := range e.Tracks {
+		shown := false
+		for _, risk := range []string{"stable", "candidate", "beta", "edge"} {
+			revisions := e.Channels[track][risk]
+			if len(revisions) == 0 {
+				fmt.Fprintf(&lines, "%s/%s:  %s\n", track, risk, map[bool]string{true: "^", false: "--"}[shown])
+				continue
+			}
+			shown = true
+			r := revisions[0]
+			fmt.Fprintf(&lines, "%s/%s:  %s  %.10s  (%d)  %s  %s  %s\n", track, risk, r.Version, r.Released, r.Revision,
+				formatMegabytes(r.Size), strings.Join(r.Arches, ", "), strings.ReplaceAll(formatBases(r.Bases), ",", ", "))
+		}
+	}
+	return lines.String()
+}
+
+func formatMegabytes(size int64) string {
+	units := []string{"B", "kB", "MB", "GB"}
+	for len(units) > 1 && size >= 1000 {
+		size /= 1000
+		units = units[1:]
+	}
+	return fmt.Sprintf("%d%s", size, units[0])
+}

@@ -35,6 +35,7 @@ type StoreCharm struct {
 	Name     string   `json:"name"`
 	Revision int      `json:"revision"`
 	Channel  string   `json:"channel,omitempty"` // where it was found first; empty: it was asked for by its number
+	Default  bool     `json:"default,omitempty"` // that was the channel where none was asked for
 	Bases    []string `json:"bases,omitempty"`   // ubuntu@22.04
 	SHA384   string   `json:"sha384,omitempty"`  // of the archive, in hex
 }

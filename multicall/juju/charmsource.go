@@ -41,13 +41,26 @@ func (c charmSource) storeName(verb string) (name string, isStore bool, err erro
 	}
 
 	_, isBundle := findBundle(c.name)
-	if isBundle || charm.IsCharm(c.name) {
-		err := fmt.Errorf("cannot %s %q: it is a folder here, and may be a charm of the store", verb, c.name)
+	if isBundle || charm.IsCharm(c.name) || isZip(c.name) {
+		err := fmt.Errorf("cannot %s %q: it is a file or folder here, and may be a charm of the store", verb, c.name)
 		return "", false, console.Usage(console.Hint(err,
-			fmt.Sprintf("for the folder: juju %s ./%s", verb, c.name),
+			fmt.Sprintf("for what is here: juju %s ./%s", verb, c.name),
 			fmt.Sprintf("for the store's: juju %s ch:%s", verb, c.name)))
 	}
 	return c.name, true, nil
+}
+
+// isZip reports whether a file begins as archives of charms do.
+func isZip(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+
+	var begin [2]byte
+	_, err = io.ReadFull(file, begin[:])
+	return err == nil && string(begin[:]) == "PK"
 }
 
 // find reads the charm: from a folder, from an archive (unpacked below scratch), or by name from a

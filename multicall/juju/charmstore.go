@@ -80,6 +80,7 @@ func (o *operator) newCharmSource(env state.Environment) (charmsource.Source, er
 // storeRelease is a release of a charm that is to be stored.
 type storeRelease struct {
 	charmsource.Release
+	asked     string         // the channel that the store was asked for
 	kept      bool           // it is of the environment, which the store was not asked about
 	archive   string         // where it was downloaded to; empty: it is not yet
 	sha384    string         // of the archive
@@ -99,8 +100,15 @@ func (r storeRelease) origin(channel, series string) state.Origin {
 		ID:       r.ID,
 		Revision: r.Revision,
 		Channel:  cmp.Or(r.Channel, channel),
-		Base:     base.String(),
+		Base:     formatBase(base),
 	}
+}
+
+func formatBase(b charmsource.Base) string {
+	if b.Name == "" {
+		return ""
+	}
+	return b.String()
 }
 
 // baseFor returns the base of the release that machines of the series run.
@@ -134,6 +142,7 @@ func (r *storeRelease) put(o *operator, s state.Writer, c *charm.Charm, url char
 		Name:     r.Name,
 		Revision: r.Revision,
 		Channel:  r.Channel,
+		Default:  r.Channel != "" && r.asked == charmsource.DefaultChannel,
 		SHA384:   r.sha384,
 	}
 	for _, b := range r.Bases {
@@ -232,7 +241,7 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*st
 		return nil, err
 	}
 
-	r := &storeRelease{Release: answer.Release}
+	r := &storeRelease{Release: answer.Release, asked: w.Channel}
 	if r.Type == charmsource.TypeCharm && !r.SupportsArch(w.Arch) {
 		return nil, fmt.Errorf("revision %d of charm %q is not for %s", r.Revision, r.Name, w.Arch)
 	}

@@ -14,6 +14,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
+	"bijou/state/constraints"
 )
 
 // refuseStoreFlags refuses flags that are of the store's charms.
@@ -196,9 +197,12 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 			continue
 		}
 		isWanted := c.Store.Revision == f.revision
-		if f.revision == 0 {
-			isWanted = f.channel == charmsource.DefaultChannel ||
-				charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
+		switch {
+		case f.revision > 0:
+		case f.channel == charmsource.DefaultChannel:
+			isWanted = c.Store.Default
+		default:
+			isWanted = c.Store.Channel != "" && charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
 		}
 		if isWanted && (best == nil || c.Store.Revision > best.Store.Revision) {
 			best = &all[i]
@@ -207,13 +211,24 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 	if best == nil {
 		return nil, nil
 	}
-	return keptRelease(*best), nil
+	kept := keptRelease(*best)
+	if f.revision == 0 {
+		kept.Channel = best.Store.Channel
+	}
+	return kept, nil
 }
 
-// keptRelease returns the release that a charm of the environment is.
+// keptRelease returns the release that a charm of the environment is, as if it were asked for by its revision.
 func keptRelease(c state.Charm) *storeRelease {
+	var bases []charmsource.Base
+	for _, text := range c.Store.Bases {
+		base := parseBase(text)
+		base.Arch = constraints.HostArch()
+		bases = append(bases, base)
+	}
+
 	return &storeRelease{kept: true, Release: charmsource.Release{
-		Type: charmsource.TypeCharm, ID: c.Store.ID, Name: c.Store.Name, Revision: c.Store.Revision, Channel: c.Store.Channel,
+		Type: charmsource.TypeCharm, ID: c.Store.ID, Name: c.Store.Name, Revision: c.Store.Revision, Bases: bases,
 		File: charmsource.File{What: fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision), Size: c.Size, SHA256: c.SHA256},
 	}}
 }

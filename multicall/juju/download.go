@@ -48,7 +48,7 @@ func (c downloadCmd) Run(o *operator) error {
 			return c.pipe(st, r)
 		}
 
-		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", r.Name, r.Revision, r.Type))
+		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", w.Name, r.Revision, r.Type))
 		if _, err := st.source.Fetch(o.ctx, r.File, path); err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bijou/state/text"
 )
 
 // refreshFields are those that Juju asks for.
@@ -29,12 +31,12 @@ func findFields() []string {
 func infoFields() []string {
 	return []string{
 		"result.categories.featured", "result.categories.name", "result.contains-charms.name", "result.description",
-		"result.license", "result.publisher.display-name", "result.store-url", "result.summary", "result.title", "result.used-by",
+		"result.license", "result.publisher.display-name", "result.store-url", "result.summary",
 		"default-release.revision.download.size", "default-release.revision.config-yaml",
 		"default-release.revision.metadata-yaml", "default-release.revision.bases.architecture",
 		"default-release.revision.bases.name", "default-release.revision.bases.channel",
 		"default-release.revision.revision", "default-release.revision.version",
-		"default-release.channel.name", "default-release.channel.base", "default-release.channel.released-at",
+		"default-release.channel.name", "default-release.channel.base.architecture", "default-release.channel.base.name", "default-release.channel.base.channel", "default-release.channel.released-at",
 		"default-release.channel.risk", "default-release.channel.track",
 		"channel-map.revision.download.size", "channel-map.revision.created-at",
 		"channel-map.revision.bases.architecture", "channel-map.revision.bases.name", "channel-map.revision.bases.channel",
@@ -173,6 +175,10 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	}
 
 	switch {
+	case release.Type != TypeCharm && release.Type != TypeBundle:
+		return Release{}, awayf("its answer for %q is of the unknown type %q", name, release.Type)
+	case text.Escape(release.Name) != release.Name:
+		return Release{}, awayf("its answer for %q has the name %q", name, release.Name)
 	case release.ID == "" || release.Name == "":
 		return Release{}, awayf("its answer for %q has no id or name", name)
 	case w.Revision > 0 && release.Revision != w.Revision:

@@ -2,20 +2,17 @@ package store
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"bijou/state/charm"
 	"bijou/state/constraints"
 	"bijou/testscripts/fakes/charmhub"
 )
@@ -111,57 +108,15 @@ func publish(ts *testscript.TestScript, s *charmhub.Server, dir string, words []
 		key, value, _ := strings.Cut(word, "=")
 		given[key] = value
 	}
-
-	c := s.Charm(given["name"])
-	c.Summary, c.Publisher = "The charm "+c.Name, "Somebody"
-	if given["track"] != "" {
-		c.DefaultTrack = given["track"]
-	}
-	number, err := strconv.Atoi(given["revision"])
+	revision, err := strconv.Atoi(given["revision"])
 	ts.Check(err)
-	r := charmhub.Revision{Number: number, Metadata: readPart(ts, dir, "metadata"), Config: readPart(ts, dir, "config"), Actions: readPart(ts, dir, "actions")}
 
-	var archive bytes.Buffer
-	if _, err := os.Stat(ts.MkAbs(filepath.Join(dir, "bundle.yaml"))); err == nil {
-		c.Type = "bundle"
-		ts.Check(zipFolder(ts.MkAbs(dir), &archive))
-	} else if _, err := charm.Archive(ts.MkAbs(dir), &archive, charm.ArchiveOptions{Revision: number}); err != nil {
-		archive.Reset() // it is a charm that bijou refuses
-		ts.Check(zipFolder(ts.MkAbs(dir), &archive))
-	}
-	r.Bytes = archive.Bytes()
-
-	release := charmhub.Release{Revision: number, Resources: map[string]int{}}
-	parts := strings.Split(given["channel"], "/")
-	release.Track, release.Risk = parts[0], parts[1]
-	if c.Resources == nil {
-		c.Resources = map[string]charmhub.Resource{}
+	p := charmhub.Publication{
+		Dir: ts.MkAbs(dir), Name: given["name"], Track: given["track"], Channel: given["channel"],
+		Bases: strings.Split(given["base"], ","), Arch: given["arch"], Revision: revision,
 	}
 	if name, file, ok := strings.Cut(given["resource"], ":"); ok {
-		resource := c.Resources[name]
-		resource.Type, resource.Filename = "file", name+".bin"
-		resource.Revisions = append(resource.Revisions, []byte(ts.ReadFile(file)))
-		c.Resources[name], release.Resources[name] = resource, len(resource.Revisions)
+		p.Resource, p.Content = name, []byte(ts.ReadFile(file))
 	}
-
-	for base := range strings.SplitSeq(given["base"], ",") {
-		name, version, _ := strings.Cut(base, "@")
-		release.Base = charmhub.Base{Architecture: given["arch"], Name: name, Channel: version}
-		r.Bases = append(r.Bases, release.Base)
-		c.Releases = slices.DeleteFunc(c.Releases, func(o charmhub.Release) bool {
-			return o.Track == release.Track && o.Risk == release.Risk && o.Base == release.Base
-		})
-		c.Releases = append(c.Releases, release)
-	}
-	c.Revisions = slices.DeleteFunc(c.Revisions, func(o charmhub.Revision) bool { return o.Number == number })
-	c.Revisions = append(c.Revisions, r)
-	s.Publish(c)
-}
-
-func readPart(ts *testscript.TestScript, dir, name string) string {
-	data, err := os.ReadFile(ts.MkAbs(filepath.Join(dir, name+".yaml")))
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	ts.Check(s.PublishDir(p))
 }

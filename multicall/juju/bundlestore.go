@@ -26,7 +26,13 @@ func (c deployCmd) isFromStore(name string) bool {
 }
 
 // findStoreCharms finds the charms of the store that a bundle names, in one request. They are not downloaded.
-func (c deployCmd) findStoreCharms(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment, scratch string) (map[string]bundle.Found, error) {
+func (c deployCmd) findStoreCharms(
+	o *operator,
+	s *state.State,
+	b *bundle.Bundle,
+	env bundle.Environment,
+	scratch string,
+) (map[string]bundle.Found, error) {
 	found := map[string]bundle.Found{}
 	finders := map[string]*storeFinder{}
 	var names []string
@@ -62,7 +68,13 @@ func (c deployCmd) findStoreCharms(o *operator, s *state.State, b *bundle.Bundle
 	return found, errors.Join(errs...)
 }
 
-func (c deployCmd) newFinder(o *operator, s *state.State, b *bundle.Bundle, a *bundle.Application, have bundle.Service) (*storeFinder, error) {
+func (c deployCmd) newFinder(
+	o *operator,
+	s *state.State,
+	b *bundle.Bundle,
+	a *bundle.Application,
+	have bundle.Service,
+) (*storeFinder, error) {
 	st, err := o.openCharmStore(s)
 	if err != nil {
 		return nil, err
@@ -81,7 +93,7 @@ func (c deployCmd) newFinder(o *operator, s *state.State, b *bundle.Bundle, a *b
 	if f.given == nil {
 		f.given = map[string]string{}
 	}
-	service := state.Service{ForceSeries: c.ForceSeries || have.ForceSeries}
+	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || have.ForceSeries}
 	f.wish = f.wishFor(service, cmp.Or(a.Base, a.Series, b.Base, b.Series, have.Origin.Base))
 	f.wish.Name, f.wish.Channel = name, channel
 	if a.Revision != nil {
@@ -90,7 +102,13 @@ func (c deployCmd) newFinder(o *operator, s *state.State, b *bundle.Bundle, a *b
 	return f, nil
 }
 
-func (c deployCmd) describeStoreCharm(f *storeFinder, answer charmsource.Answer, a *bundle.Application, have bundle.Service, scratch string) (found bundle.Found, err error) {
+func (c deployCmd) describeStoreCharm(
+	f *storeFinder,
+	answer charmsource.Answer,
+	a *bundle.Application,
+	have bundle.Service,
+	scratch string,
+) (found bundle.Found, err error) {
 	if f.release, err = f.accept(f.wish, answer); err != nil {
 		return found, err
 	}

@@ -37,7 +37,8 @@ func (c charmResourcesCmd) Run(o *operator) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		r, err := st.resolve(charmsource.Wish{Name: strings.TrimPrefix(c.Name, "ch:"), Channel: channel, Arch: constraints.HostArch()})
+		w := charmsource.Wish{Name: strings.TrimPrefix(c.Name, "ch:"), Channel: channel, Arch: constraints.HostArch()}
+		r, err := st.resolve(w)
 		if err != nil {
 			return fmt.Errorf("cannot list the resources of %q: %w", c.Name, err)
 		}

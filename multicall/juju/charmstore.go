@@ -231,7 +231,8 @@ func (st *charmStore) resolve(w charmsource.Wish) (*storeRelease, error) {
 // accept refuses a release that machines of the wish cannot have.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*storeRelease, error) {
 	err := answer.Err
-	if none, ok := errors.AsType[*charmsource.NoReleaseError](err); ok && w.Revision == 0 && w.Base.Name != "" && len(none.Matching()) > 0 {
+	none, ok := errors.AsType[*charmsource.NoReleaseError](err)
+	if ok && w.Revision == 0 && w.Base.Name != "" && len(none.Matching()) > 0 {
 		return nil, state.RefuseSeries(err)
 	}
 	if err != nil {
@@ -253,7 +254,8 @@ func (st *charmStore) noteBase(r *storeRelease, w charmsource.Wish) {
 	if r.Base.Name == "" || w.Base.Name == "" || r.Base.String() == w.Base.String() || !w.OrOther {
 		return
 	}
-	if len(st.env.MachineSeries()) > 0 && !slices.ContainsFunc(w.Also, func(b charmsource.Base) bool { return b.String() == r.Base.String() }) {
+	isTaken := func(b charmsource.Base) bool { return b.String() == r.Base.String() }
+	if len(st.env.MachineSeries()) > 0 && !slices.ContainsFunc(w.Also, isTaken) {
 		st.o.note("the release for %s is taken: there is none for %s, which this environment's machines have", r.Base, w.Base)
 	}
 }

@@ -143,7 +143,12 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 }
 
 // prepare holds what was found against the flags.
-func (c deployCmd) prepare(o *operator, found charm.Found, service state.Service, files map[string]string) (*deployment, error) {
+func (c deployCmd) prepare(
+	o *operator,
+	found charm.Found,
+	service state.Service,
+	files map[string]string,
+) (*deployment, error) {
 	config, err := o.newOptionReader(found.Config, service.Name).readWords(c.Config)
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ func (c deployCmd) refuseStoreFlags() error {
 	if c.Channel == "" && c.Revision == 0 {
 		return nil
 	}
-	return console.Usage(console.Hint(fmt.Errorf("--channel and --revision are of charms of the store, and %q is none", c.Charm),
-		"a charm of the store is named without a path, or as ch:NAME"))
+	err := fmt.Errorf("--channel and --revision are of charms of the store, and %q is none", c.Charm)
+	return console.Usage(console.Hint(err, "a charm of the store is named without a path, or as ch:NAME"))
 }
 
 // deployFromStore finds out what the name means, refuses what can be refused before anything is downloaded, and
@@ -57,7 +57,9 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		if err != nil {
 			return err
 		}
-		f := storeFinder{charmStore: st, name: name, channel: channel, revision: c.Revision, base: base, words: c.Resource}
+		f := storeFinder{
+			charmStore: st, name: name, channel: channel, revision: c.Revision, base: base, words: c.Resource,
+		}
 		if err := f.find(service); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
@@ -89,7 +91,12 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 }
 
 // prepareFromStore returns a deployment whose files were downloaded. It has been rehearsed before.
-func (c deployCmd) prepareFromStore(o *operator, f *storeFinder, service state.Service, scratch string) (*deployment, error) {
+func (c deployCmd) prepareFromStore(
+	o *operator,
+	f *storeFinder,
+	service state.Service,
+	scratch string,
+) (*deployment, error) {
 	if err := f.describe(scratch); err != nil {
 		return nil, err
 	}
@@ -184,7 +191,8 @@ func (f *storeFinder) find(service state.Service) error {
 	return err
 }
 
-// findKept returns the newest release that the environment has of the charm and the channel, or of the revision; nil: none.
+// findKept returns the newest release that the environment has of the charm and the channel, or the revision; nil:
+// there is none.
 func (f *storeFinder) findKept() (*storeRelease, error) {
 	all, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
 	if err != nil {
@@ -202,7 +210,8 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 		case f.channel == charmsource.DefaultChannel:
 			isWanted = c.Store.Default
 		default:
-			isWanted = c.Store.Channel != "" && charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
+			isWanted = c.Store.Channel != "" &&
+				charmsource.WholeChannel(c.Store.Channel) == charmsource.WholeChannel(f.channel)
 		}
 		if isWanted && (best == nil || c.Store.Revision > best.Store.Revision) {
 			best = &all[i]
@@ -227,9 +236,10 @@ func keptRelease(c state.Charm) *storeRelease {
 		bases = append(bases, base)
 	}
 
+	what := fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision)
 	return &storeRelease{kept: true, Release: charmsource.Release{
 		Type: charmsource.TypeCharm, ID: c.Store.ID, Name: c.Store.Name, Revision: c.Store.Revision, Bases: bases,
-		File: charmsource.File{What: fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision), Size: c.Size, SHA256: c.SHA256},
+		File: charmsource.File{What: what, Size: c.Size, SHA256: c.SHA256},
 	}}
 }
 
@@ -258,7 +268,9 @@ func (f *storeFinder) pickResources() error {
 	if len(f.picked) == 0 {
 		return nil
 	}
-	answers, err := f.source.Resolve(f.o.ctx, charmsource.Wish{Name: f.name, Revision: f.release.Revision, Arch: f.wish.Arch, Resources: f.picked})
+	answers, err := f.source.Resolve(f.o.ctx, charmsource.Wish{
+		Name: f.name, Revision: f.release.Revision, Arch: f.wish.Arch, Resources: f.picked,
+	})
 	if err == nil {
 		err = answers[0].Err
 	}
@@ -343,7 +355,10 @@ func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
 	var lacking []string
 	for name := range f.found.Meta.Resources {
 		isThere := func(r charmsource.Resource) bool { return r.Name == name }
-		if _, err := f.found.Meta.ResourceFile(name); err == nil && f.given[name] == "" && !slices.ContainsFunc(f.release.Resources, isThere) {
+		if f.given[name] != "" || slices.ContainsFunc(f.release.Resources, isThere) {
+			continue
+		}
+		if _, err := f.found.Meta.ResourceFile(name); err == nil {
 			lacking = append(lacking, name)
 		}
 	}

@@ -83,7 +83,8 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 		return w, console.Usage(err)
 	}
 
-	w = charmsource.Wish{Name: name, Channel: channel, Revision: c.Revision, Arch: cmp.Or(c.Arch, constraints.HostArch())}
+	w = charmsource.Wish{Name: name, Channel: channel, Revision: c.Revision}
+	w.Arch = cmp.Or(c.Arch, constraints.HostArch())
 	if c.Base != "" {
 		w.Base = parseBase(c.Base)
 	}

@@ -41,7 +41,8 @@ type baseEntry struct {
 func (c findCmd) Run(o *operator) error {
 	return o.askCharmStore(func(st *charmStore) error {
 		all, err := st.source.Find(o.ctx, charmsource.Query{
-			Text: c.Query, Category: c.Category, Channel: c.Channel, Type: c.Type, Requires: c.Requires, Provides: c.Provides,
+			Text: c.Query, Category: c.Category, Channel: c.Channel, Type: c.Type,
+			Requires: c.Requires, Provides: c.Provides,
 		})
 		if err != nil {
 			return err
@@ -56,7 +57,8 @@ func (c findCmd) Run(o *operator) error {
 			e := newFoundEntry(f)
 			entries = append(entries, e)
 			isBundle := map[bool]string{true: "yes", false: "-"}[f.Type == charmsource.TypeBundle]
-			t.Add("", f.Name, isBundle, f.Version, strings.Join(e.Arches, ","), formatBases(e.Supports), f.Publisher, f.Summary)
+			arches := strings.Join(e.Arches, ",")
+			t.Add("", f.Name, isBundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
 		}
 		return o.printTable(c.Format, entries, t)
 	})
@@ -64,7 +66,8 @@ func (c findCmd) Run(o *operator) error {
 
 func newFoundEntry(f charmsource.Found) foundEntry {
 	e := foundEntry{
-		Type: f.Type, ID: f.ID, Name: f.Name, Publisher: f.Publisher, Summary: f.Summary, Version: f.Version, StoreURL: f.URL,
+		Type: f.Type, ID: f.ID, Name: f.Name, Publisher: f.Publisher, Summary: f.Summary,
+		Version: f.Version, StoreURL: f.URL,
 		Arches: archesOf(f.Bases), Supports: baseEntries(f.Bases),
 	}
 	for _, b := range f.Bases {

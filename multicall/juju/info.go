@@ -128,8 +128,9 @@ func (c infoCmd) Run(o *operator) error {
 
 func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	e := infoEntry{
-		Type: info.Type, ID: info.ID, Name: info.Name, Description: info.Description, Publisher: info.Publisher, Summary: info.Summary,
-		Supports: baseEntries(info.Bases), StoreURL: info.URL, Tags: info.Tags, Channels: map[string]map[string][]infoRevision{},
+		Type: info.Type, ID: info.ID, Name: info.Name, Description: info.Description,
+		Publisher: info.Publisher, Summary: info.Summary, Supports: baseEntries(info.Bases),
+		StoreURL: info.URL, Tags: info.Tags, Channels: map[string]map[string][]infoRevision{},
 	}
 	if info.Type == charmsource.TypeBundle {
 		e.Bundle = &infoBundle{}
@@ -230,7 +231,8 @@ func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 func (e infoEntry) text() infoText {
 	t := infoText{
 		Name: e.Name, Publisher: e.Publisher, Summary: e.Summary, Description: e.Description, StoreURL: e.StoreURL,
-		Supports: strings.ReplaceAll(formatBases(e.Supports), ",", ", "), Tags: strings.Join(e.Tags, ", "), Channels: e.channelLines(),
+		Supports: strings.ReplaceAll(formatBases(e.Supports), ",", ", "),
+		Tags:     strings.Join(e.Tags, ", "), Channels: e.channelLines(),
 	}
 	if e.Bundle != nil {
 		t.BundleID = e.ID

@@ -334,7 +334,8 @@ func formatSkipped(b state.OutdatedUnit) string {
 func (u *upgrade) describeMove(goes string) string {
 	switch {
 	case u.target.url == u.current.URL && len(u.upgrading) == 0:
-		return fmt.Sprintf("service %q runs %s already, and follows channel %s", u.service.Name, u.current.URL, u.target.origin.Channel)
+		return fmt.Sprintf("service %q runs %s already, and follows channel %s",
+			u.service.Name, u.current.URL, u.target.origin.Channel)
 	case u.target.url == u.current.URL:
 		return fmt.Sprintf("service %q runs %s already, and what is behind %s",
 			u.service.Name, u.current.URL, goes)
@@ -358,7 +359,8 @@ func (u *upgrade) writeRevision() {
 // printPlan says what was rehearsed.
 func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
-	if u.target.url == u.current.URL && len(u.upgrading) == 0 && u.target.origin.Channel == u.service.Origin.Channel {
+	follows := u.target.origin.Channel != u.service.Origin.Channel
+	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !follows {
 		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
 	} else {
 		fmt.Fprintln(out, u.describeMove("would go over"))

@@ -11,13 +11,13 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
-	"bijou/state/constraints"
 )
 
 // storeName returns the name of the store's charm that the service is to run, if it is one of the store's.
 func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	if u.cmd.Switch != "" {
-		return charmSource{name: u.cmd.Switch, repository: u.cmd.Repository}.storeName("upgrade-charm " + u.service.Name + " --switch")
+		verb := "upgrade-charm " + u.service.Name + " --switch"
+		return charmSource{name: u.cmd.Switch, repository: u.cmd.Repository}.storeName(verb)
 	}
 
 	// JUJU_REPOSITORY says where charms are looked for that came from a folder.
@@ -86,16 +86,13 @@ func (u *upgrade) channel() (string, error) {
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
-	w := charmsource.Wish{Name: name, Arch: cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())}
-	if u.cmd.Switch != "" || s.Origin.Base == "" {
-		w = st.wishFor(s, "")
-		w.Name = name
-	} else {
-		w.Base = parseBase(s.Origin.Base)
+	w := st.wishFor(s, "")
+	if u.cmd.Switch == "" && s.Origin.Base != "" {
+		w.Base, w.Also = parseBase(s.Origin.Base), nil
 		w.OrOther = s.ForceSeries || st.env.AllowsOtherSeries()
 	}
 
-	w.Channel = channel
+	w.Name, w.Channel = name, channel
 	switch {
 	case u.cmd.Revision != nil:
 		w.Revision = *u.cmd.Revision
@@ -105,7 +102,8 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget gets the charm, once it was rehearsed that nothing refuses it. A rehearsal needs no more than its description.
+// downloadTarget gets the charm, once it was rehearsed that nothing refuses it. A rehearsal needs no more than
+// its description.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
@@ -148,7 +146,9 @@ func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]st
 		return f.given, nil
 	}
 
-	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.Resource, error) { return v.Resources(u.service.Name) })
+	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.Resource, error) {
+		return v.Resources(u.service.Name)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,10 @@ func ParseChannel(text string) (string, error) {
 		return text + "/" + DefaultChannel, nil
 	}
 
-	return "", fmt.Errorf("invalid channel %q: want [TRACK/]RISK[/BRANCH], as in 14/stable, with a risk of stable, candidate, beta, edge", text)
+	return "", fmt.Errorf(
+		"invalid channel %q: want [TRACK/]RISK[/BRANCH], as in 14/stable, with a risk of stable, candidate, beta, edge",
+		text,
+	)
 }
 
 // WholeChannel returns a channel with its track, by which two names of one channel are the same.

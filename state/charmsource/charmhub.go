@@ -106,7 +106,8 @@ func CheckURL(text string) error {
 
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimRight(text, "/"))
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.RawQuery != "" || base.User != nil {
+	isWeb := err == nil && (base.Scheme == "https" || base.Scheme == "http")
+	if !isWeb || base.Host == "" || base.RawQuery != "" || base.User != nil {
 		return nil, fmt.Errorf("invalid URL %q of a charm store: want one like %s", text, CharmhubURL)
 	}
 	return base, nil
@@ -157,7 +158,8 @@ func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error)
 	return answer.info(), nil
 }
 
-// maxRounds of requests are one as it was wished, one for the bases that there are, and one with a base of those.
+// maxRounds of requests are one as it was wished, one for the bases that there are, and one with a base of
+// those.
 const maxRounds = 3
 
 // Resolve is Source.Resolve.

@@ -36,7 +36,9 @@ func infoFields() []string {
 		"default-release.revision.metadata-yaml", "default-release.revision.bases.architecture",
 		"default-release.revision.bases.name", "default-release.revision.bases.channel",
 		"default-release.revision.revision", "default-release.revision.version",
-		"default-release.channel.name", "default-release.channel.base.architecture", "default-release.channel.base.name", "default-release.channel.base.channel", "default-release.channel.released-at",
+		"default-release.channel.name", "default-release.channel.base.architecture",
+		"default-release.channel.base.name", "default-release.channel.base.channel",
+		"default-release.channel.released-at",
 		"default-release.channel.risk", "default-release.channel.track",
 		"channel-map.revision.download.size", "channel-map.revision.created-at",
 		"channel-map.revision.bases.architecture", "channel-map.revision.bases.name", "channel-map.revision.bases.channel",
@@ -270,14 +272,16 @@ type channelJSON struct {
 
 func (p packageJSON) found() Found {
 	return Found{
-		Type: cmp.Or(p.Type, TypeCharm), ID: p.ID, Name: p.Name, Publisher: p.Result.Publisher.Display, Summary: p.Result.Summary,
+		Type: cmp.Or(p.Type, TypeCharm), ID: p.ID, Name: p.Name,
+		Publisher: p.Result.Publisher.Display, Summary: p.Result.Summary,
 		Version: p.Default.Revision.Version, Bases: basesOf(p.Default.Revision.Bases), URL: p.Result.StoreURL,
 	}
 }
 
 func (p packageJSON) info() Info {
 	info := Info{
-		Found: p.found(), Title: p.Result.Title, Description: p.Result.Description, License: p.Result.License, UsedBy: p.Result.UsedBy,
+		Found: p.found(), Title: p.Result.Title, Description: p.Result.Description,
+		License: p.Result.License, UsedBy: p.Result.UsedBy,
 		Metadata: p.Default.Revision.Metadata, Config: p.Default.Revision.Config,
 	}
 	for _, c := range p.Result.Categories {

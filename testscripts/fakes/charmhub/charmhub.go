@@ -287,7 +287,10 @@ func (s *Server) packageJSON(c Charm, whole bool) map[string]any {
 }
 
 func publisher(c Charm) map[string]string {
-	return map[string]string{"display-name": c.Publisher, "id": hash(c.Publisher)[:32], "username": strings.ToLower(c.Publisher), "validation": "verified"}
+	return map[string]string{
+		"display-name": c.Publisher, "id": hash(c.Publisher)[:32],
+		"username": strings.ToLower(c.Publisher), "validation": "verified",
+	}
 }
 
 func (s *Server) channelJSON(c Charm, release Release, whole bool) map[string]any {

@@ -35,7 +35,12 @@ func (s *Server) PublishDir(p Publication) error {
 		c.DefaultTrack = p.Track
 	}
 
-	r := Revision{Number: p.Revision, Metadata: readPart(p.Dir, "metadata"), Config: readPart(p.Dir, "config"), Actions: readPart(p.Dir, "actions")}
+	r := Revision{
+		Number:   p.Revision,
+		Metadata: readPart(p.Dir, "metadata"),
+		Config:   readPart(p.Dir, "config"),
+		Actions:  readPart(p.Dir, "actions"),
+	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "bundle.yaml")); err == nil {
 		c.Type = "bundle"
 	}
@@ -58,7 +63,9 @@ func (s *Server) PublishDir(p Publication) error {
 		name, version, _ := strings.Cut(base, "@")
 		release.Base = Base{Architecture: p.Arch, Name: name, Channel: version}
 		r.Bases = append(r.Bases, release.Base)
-		c.Releases = slices.DeleteFunc(c.Releases, func(o Release) bool { return o.name() == release.name() && o.Base == release.Base })
+		c.Releases = slices.DeleteFunc(c.Releases, func(o Release) bool {
+			return o.name() == release.name() && o.Base == release.Base
+		})
 		c.Releases = append(c.Releases, release)
 	}
 	c.Revisions = slices.DeleteFunc(c.Revisions, func(o Revision) bool { return o.Number == p.Revision })

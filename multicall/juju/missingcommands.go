@@ -126,7 +126,7 @@ func missingCommands() []missing {
 		{commands: "rollout:restart", why: neverActs + ", and a charm restarts what it runs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
 		{commands: "rollout:undo", why: neverActs,
-			instead: []string{"give the former charm: juju refresh APP --path DIRECTORY"}},
+			instead: []string{"go back to the previous charm: juju rollback APP"}},
 		{commands: "rollout rollout:status rollout:history rollout:pause rollout:resume", why: "units take a new charm one after another by themselves",
 			instead: []string{"see how far they are: juju status APP", "see how far they are: juju status"}},
 		{commands: "config get", why: "options belong to an application", of: bareCalls,

@@ -278,8 +278,9 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 	u.clearRunning()
 }
 
-// endHook gives the hook in flight until shutdownTimeout to end, and then commits its outcome.
-// Nothing is committed for a machine that another agent runs by now.
+// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. A hook that has not ended by
+// then is killed, and runs again later; an action is killed, and that is its outcome. Nothing is committed for a
+// machine that a different agent runs by now.
 func (u *uniter) endHook(why error) error {
 	u.ending = true
 	if u.running == nil {
@@ -297,16 +298,15 @@ func (u *uniter) endHook(why error) error {
 	select {
 	case <-u.running.done:
 	case <-timer.C:
-		if hook.IsAction(u.running.op.Hook) {
-			u.running.endReason = cmp.Or(u.running.endReason, whyEnding)
-			u.running.kill()
-			<-u.running.done
-			break
+		if !hook.IsAction(u.running.op.Hook) {
+			u.Log.Warn("the hook in flight does not end; it is killed, and will be run again",
+				"hook", u.running.op.Hook.Name)
+			return nil // killHook kills it
 		}
 
-		u.Log.Warn("the hook in flight does not end; it is killed, and will be run again",
-			"hook", u.running.op.Hook.Name)
-		return nil
+		u.running.endReason = cmp.Or(u.running.endReason, whyEnding)
+		u.running.kill()
+		<-u.running.done
 	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

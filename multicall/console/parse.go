@@ -286,8 +286,9 @@ func awaitUnread(fd, end int, orphan func() bool) {
 // IsUnread reports whether an error means that nobody reads what is written.
 func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// parseWords has kong parse the args. Kong does not resume a list of words after options inside it,
-// as in `run-action UNIT ACTION --wait KEY=VALUE`: it is told again, with these before the list.
+// parseWords makes kong parse the args. Kong does not go on with a list of words after an option, as in
+// `run-action UNIT ACTION a=1 --wait b=2`. Such options are moved before the list, and the args are parsed again:
+// `run-action UNIT ACTION --wait a=1 b=2`. Each round joins more words to the list, so that it ends.
 func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 	for {
 		parsed, err := parser.Parse(args)
@@ -304,10 +305,13 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 			return parsed, err
 		}
 
-		upTo := func(i int) int { return len(args) - len(path[i].Remainder()) }
-		begin := upTo(list - 1)
-		end := upTo(list)
-		resumed := upTo(len(path) - 1)
-		args = slices.Concat(args[:begin], args[end:resumed], args[begin:end], args[resumed:])
+		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) } // by path[:i+1]
+		wordsAt := consumed(list - 1)
+		optionsAt := consumed(list)
+		restAt := consumed(len(path) - 1)
+
+		words := args[wordsAt:optionsAt]
+		options := args[optionsAt:restAt]
+		args = slices.Concat(args[:wordsAt], options, words, args[restAt:])
 	}
 }

@@ -29,7 +29,7 @@ func (c addRelationCmd) Run(o *operator) error {
 	}
 
 	fmt.Fprintf(o.streams.Out, "%s: %s\n", added, formatEndpoints(added))
-	o.affect(untilIdle, servicesOf(added)...)
+	o.noteAffected(untilIdle, servicesOf(added)...)
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (c addUnitCmd) Run(o *operator) error {
 		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placements()...)
 		for _, u := range units {
 			fmt.Fprintln(o.streams.Out, u.Name)
-			o.affect(untilIdle, u.Name)
+			o.noteAffected(untilIdle, u.Name)
 		}
 		return err
 	})

@@ -31,6 +31,6 @@ func (o *operator) changeStorage(ids []string, says string, change func(tx *stat
 	for _, id := range ids {
 		fmt.Fprintf(o.streams.Out, says+"\n", id)
 	}
-	o.affect(untilIdle, units...)
+	o.noteAffected(untilIdle, units...)
 	return nil
 }

@@ -79,7 +79,7 @@ func (c deployCmd) Run(o *operator) error {
 
 	return o.openChosen(func(s *state.State) error {
 		d.state = s
-		o.affect(untilIdle, d.service.Name)
+		o.noteAffected(untilIdle, d.service.Name)
 		if err := d.run(); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}

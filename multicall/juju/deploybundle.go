@@ -50,7 +50,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			return console.Hint(c.rehearseBundle(o, s, b, steps), "nothing was changed")
 		}
 
-		o.affect(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
+		o.noteAffected(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
 		e := bundleExecutor{o, s, s, c, b.MachinesThere(), b}
 		if err := e.executeAll(steps); err != nil {
 			return console.Hint(err, "what was done stays; the same command does the rest")

@@ -77,7 +77,7 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		}
 
 		d.state = s
-		o.affect(untilIdle, d.service.Name)
+		o.noteAffected(untilIdle, d.service.Name)
 		if err := d.run(); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}

@@ -33,7 +33,7 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		}
 
 		o.note("%s is being removed: %s", r, formatEndpoints(r))
-		o.affect(untilIdle, servicesOf(r)...)
+		o.noteAffected(untilIdle, servicesOf(r)...)
 		if !c.Force {
 			o.noteErrors(s, servicesOf(r), func(_ string, u status.Unit, relation string) bool {
 				return holdsRelation(u, relation, r.ID)

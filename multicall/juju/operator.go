@@ -151,8 +151,8 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
-// warnOfStore warns of what the servers of a store in etcd should not be used for. It never fails: a store
-// that does not answer is somebody else's to report.
+// warnOfStore prints what an operator must know of the faults of etcd's servers. It never fails: others report a
+// store that cannot be opened.
 func (o *operator) warnOfStore(url string) {
 	if !strings.HasPrefix(url, "etcd") {
 		return

@@ -114,7 +114,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	}
 
 	if !r.DryRun {
-		o.affect(untilGone, names...)
+		o.noteAffected(untilGone, names...)
 	}
 	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
 		return err

@@ -633,7 +633,8 @@ func (r *restore) noteSealed(e home.Environment) error {
 				switch {
 				case errors.Is(err, secret.ErrNoKey):
 					sealed = append(sealed, fmt.Sprintf("%s of %s", one.ID, one.Owner))
-				case err != nil && !errors.Is(err, state.ErrNotFound): // that revision was removed
+				case errors.Is(err, state.ErrNotFound): // that revision was removed
+				case err != nil:
 					return nil, err
 				}
 			}
@@ -641,12 +642,13 @@ func (r *restore) noteSealed(e home.Environment) error {
 			return sealed, nil
 		})
 
-		if len(sealed) > 0 {
-			r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
-			r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up",
-				keyfile.FileName)
+		if err != nil || len(sealed) == 0 {
+			return err
 		}
 
-		return err
+		r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
+		r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up",
+			keyfile.FileName)
+		return nil
 	})
 }

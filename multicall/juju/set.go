@@ -61,7 +61,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 			return err
 		})
 
-		o.affect(untilIdle, service)
+		o.noteAffected(untilIdle, service)
 		switch {
 		case err != nil:
 			return err

@@ -41,7 +41,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		o.affect(untilIdle, c.Service)
+		o.noteAffected(untilIdle, c.Service)
 		if c.DryRun {
 			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, s, r) }))
 		}

@@ -27,8 +27,8 @@ func (w waitFlags) flags() waitFlags { return w }
 // awaiting is a command that may wait.
 type awaiting interface{ flags() waitFlags }
 
-// affect notes the services or units that the command has changed, and what they become.
-func (o *operator) affect(until string, names ...string) {
+// noteAffected notes the services or units that the command has changed, and what they become.
+func (o *operator) noteAffected(until string, names ...string) {
 	o.until, o.affected = until, append(o.affected, names...)
 }
 

@@ -112,8 +112,11 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 func (t *tour) printNextSteps() error {
 	folder := filepath.Join(t.home, environmentName, "tools")
 	tools, err := os.ReadDir(folder)
-	if err != nil || len(tools) != 1 {
-		return fmt.Errorf("cannot find the tools in %q: %w", t.home, errors.Join(err, os.ErrNotExist))
+	if err != nil {
+		return fmt.Errorf("cannot find the tools: %w", err)
+	}
+	if len(tools) != 1 {
+		return fmt.Errorf("cannot find the tools: %q holds %d directories instead of one", folder, len(tools))
 	}
 	t.printHeading("It goes on running. To use it:")
 

@@ -146,8 +146,8 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Instances lists the folders with records; one whose record cannot be read belongs to the machine that it
-// is named after.
+// Instances lists the directories of machines that have a record. One whose record cannot be read counts as this
+// environment's.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.options.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -156,20 +156,26 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	var found []provider.Instance
 
 	for _, e := range entries {
+		if !e.IsDir() || provider.CheckMachine(e.Name()) != nil {
+			continue
+		}
+
 		dir := filepath.Join(p.options.Dir, e.Name())
 		record, err := provider.ReadRecord(dir)
-		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() || provider.CheckMachine(e.Name()) != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			record.Environment = p.options.Environment
 		}
 
 		_, err = process.Holder(dir)
+		running := err == nil // where that cannot be told it counts as stopped
 		found = append(found, provider.Instance{
 			ID:          idPrefix + e.Name(),
 			Environment: record.Environment,
 			Machine:     e.Name(),
-			Running:     err == nil,
+			Running:     running,
 		})
 	}
 

@@ -41,10 +41,10 @@ func (c *conn) close() {
 	c.keepalive.Wait()
 }
 
-// The host's key must be vouched for. An error that wraps provider.ErrTransient says that the host
-// was not reached.
+// dial logs in to a host, whose key must be vouched for. It returns an error that wraps
+// [provider.ErrTransient] if the host was not reached.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
-	known, err := p.newHostKeyPolicy(t)
+	policy, err := p.newHostKeyPolicy(t)
 	if err != nil {
 		return nil, err
 	}
@@ -54,29 +54,35 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 		return nil, err
 	}
 	defer l.close()
-	var refused error // the host's key, the first time
 
-	for _, algorithms := range known.attempts {
+	// refused is the first verdict against a key of the host. It is nil again once a key was accepted, since what
+	// fails after that is the login.
+	var refused error
+	checkKey := func(name string, remote net.Addr, key ssh.PublicKey) error {
+		if verdict := policy.check(name, remote, key); verdict != nil {
+			refused = cmp.Or(refused, verdict)
+			return verdict
+		}
+
+		refused = nil
+		return p.saveHostKey(t, key)
+	}
+
+	for _, algorithms := range policy.attempts {
 		var client *ssh.Client
 		client, err = p.connect(ctx, t, &ssh.ClientConfig{
-			User: t.User, Auth: l.methods, HostKeyAlgorithms: algorithms, ClientVersion: "SSH-2.0-bijou",
-			HostKeyCallback: func(name string, remote net.Addr, key ssh.PublicKey) error {
-				verdict := known.check(name, remote, key)
-				if verdict == nil {
-					refused = nil
-					return p.saveHostKey(t, key)
-				}
-
-				refused = cmp.Or(refused, verdict)
-				return verdict
-			},
+			User:              t.User,
+			Auth:              l.methods,
+			HostKeyAlgorithms: algorithms,
+			HostKeyCallback:   checkKey,
+			ClientVersion:     "SSH-2.0-bijou",
 		})
 		if err == nil {
 			return newConn(ctx, t, client), nil
 		}
 
-		if refused == nil && !strings.Contains(err.Error(), noCommonKeyText) ||
-			errors.Is(err, provider.ErrTransient) {
+		otherKeyMayDo := refused != nil || strings.Contains(err.Error(), noCommonKeyText)
+		if !otherKeyMayDo || errors.Is(err, provider.ErrTransient) {
 			break
 		}
 	}

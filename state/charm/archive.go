@@ -57,7 +57,8 @@ func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err e
 	return archive(dir, w, opts, defaultLimits())
 }
 
-func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInfo, error) {
+// archive packs a charm's directory as opts say. What it writes and what the archive unpacks to stays below max.
+func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveInfo, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ArchiveInfo{}, err
@@ -73,15 +74,16 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInf
 		return ArchiveInfo{}, err
 	}
 
-	made := []item{{name: revisionName, mode: 0o644, text: string(revisionText(cmp.Or(opts.Revision, c.Revision)))}}
-	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: l, items: append(made, c.made...)}
+	revision := revisionText(cmp.Or(opts.Revision, c.Revision))
+	made := append([]item{{name: revisionName, mode: 0o644, text: string(revision)}}, c.made...)
+	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: max, items: made}
 	items, err := lister.list(opts.Tools)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
 
-	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
-	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize)}
+	out := &archiveWriter{w: w, sum: sha256.New(), limits: max}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: max, content: bufio.NewReaderSize(nil, sampleSize)}
 	for _, it := range items {
 		if err := a.addItem(it); err != nil {
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)

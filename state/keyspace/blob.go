@@ -167,7 +167,8 @@ func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 	return head, err
 }
 
-func (v *View) completeBlobHead(sum string) (BlobHead, error) {
+// headOfCompleteBlob returns ErrNotFound also for a blob that is stored only in part.
+func (v *View) headOfCompleteBlob(sum string) (BlobHead, error) {
 	head, err := v.BlobHead(sum)
 	if err != nil {
 		return head, err
@@ -191,7 +192,7 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	if tx.buffer.assumed[sum] {
 		return nil
 	}
-	_, err := tx.completeBlobHead(sum)
+	_, err := tx.headOfCompleteBlob(sum)
 	if err != nil {
 		return err
 	}

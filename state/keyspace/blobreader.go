@@ -38,7 +38,7 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if v.buffer != nil && v.buffer.blobs[sum] != nil {
 		return v.buffer.blobs[sum], nil
 	}
-	head, err := v.completeBlobHead(sum)
+	head, err := v.headOfCompleteBlob(sum)
 	if err != nil {
 		return nil, err
 	}

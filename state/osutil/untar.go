@@ -104,7 +104,8 @@ func (u *unpacker) writeFile(name string, mode fs.FileMode, content io.Reader) e
 	return errors.Join(err, f.Close())
 }
 
-// fill has the file outlast a loss of power once it returns without an error.
+// fill writes the content and syncs it. In an archive of our own it sets the mode once more, since the umask may
+// have taken bits from it.
 func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	if _, err := io.Copy(f, content); err != nil {
 		return err

@@ -129,24 +129,29 @@ func (p *preserver) preserveDir(dir string) error {
 	return nil
 }
 
+// preserveEntry takes one entry of the old charm's directory along, unless the old charm shipped it or the new
+// one has something by its name. Directories are searched in any case.
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	there, err := p.root.Lstat(newPath(name))
-
-	switch {
-	case err == nil && there.IsDir() && e.IsDir():
-		return p.preserveDir(name)
-	case err == nil:
-		return nil // the new charm has something else by this name
-	case !errors.Is(err, fs.ErrNotExist):
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
-	case e.IsDir() && p.shipped[name]:
-		return p.preserveDir(name) // it is made if anything in it goes along
-	case e.IsDir():
-		if err := p.ensureDir(name); err != nil {
-			return err
+	}
+	if err == nil {
+		if there.IsDir() && e.IsDir() {
+			return p.preserveDir(name)
+		}
+		return nil // what the new charm has goes first
+	}
+
+	if e.IsDir() {
+		if !p.shipped[name] { // a hook made it: it is kept even if it is empty
+			if err := p.ensureDir(name); err != nil {
+				return err
+			}
 		}
 		return p.preserveDir(name)
-	case p.shipped[name]:
+	}
+	if p.shipped[name] {
 		return nil
 	}
 

@@ -159,7 +159,26 @@ func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	return at
 }
 
-// reportDegraded records what was found. It alerts of all that is not told yet if it is time for that.
+// splitUntold returns the findings with all of them marked as told, and those that no alert has told of yet.
+func splitUntold(found record.Degraded) (told, news record.Degraded) {
+	told = found
+	told.Findings = slices.Clone(found.Findings)
+	for i, f := range told.Findings {
+		if f.Untold {
+			news.Findings = append(news.Findings, f)
+		}
+		told.Findings[i].Untold = false
+	}
+
+	if len(news.Findings) > 0 {
+		news.More = found.More
+	}
+
+	return told, news
+}
+
+// reportDegraded records the findings. Once tellAt has come (zero: never), it also raises one alert about those
+// that no alert has told of.
 func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt time.Time) Action {
 	a := Action{Verb: Warn, Why: "all is as the last update left it again"}
 	if found.Count() > 0 {
@@ -167,16 +186,8 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt ti
 	}
 
 	var news record.Degraded
-	var lrns []int
 	if !tellAt.IsZero() && !now.Before(tellAt) {
-		found.Findings = slices.Clone(found.Findings)
-		for i, f := range found.Findings {
-			if f.Untold {
-				news.Findings = append(news.Findings, f)
-				lrns = append(lrns, f.Server)
-			}
-			found.Findings[i].Untold = false
-		}
+		found, news = splitUntold(found)
 	}
 
 	a.Changes = []updater.Change{updater.Put(keys.Degraded, found)}
@@ -184,13 +195,19 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt ti
 		return a
 	}
 
-	if found.More > 0 {
-		news.More = found.More
+	var servers []int
+	for _, f := range news.Findings {
+		servers = append(servers, f.Server)
 	}
-	why := describeFindings(news)
+
+	message := withHint("degraded: "+describeFindings(news), s.findingsHint(news.Findings))
 	alert := record.Alert{
-		ID: fmt.Sprintf("degraded-%d", now.UnixNano()), Kind: record.AlertDegraded, Servers: record.Blame(record.SortServers(lrns)),
-		Version: s.LastVersion(), Message: record.Shorten(withHint("degraded: "+why, s.findingsHint(news.Findings)), maxMessage), At: now,
+		ID:      fmt.Sprintf("degraded-%d", now.UnixNano()),
+		Kind:    record.AlertDegraded,
+		Servers: record.Blame(record.SortServers(servers)),
+		Version: s.LastVersion(),
+		Message: record.Shorten(message, maxMessage),
+		At:      now,
 	}
 
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))

@@ -38,21 +38,22 @@ const maxBatchDelay = 100 * time.Millisecond
 func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)
-	f := &snapshotCache{store: l.Store, feed: feed, ownVersion: l.Version, stale: true}
+	cache := &snapshotCache{store: l.Store, feed: feed, ownVersion: l.Version, stale: true}
 
-	return withFeed(ctx, f.feed, func() error {
-		m := decide.NewObservations(l.afterOutage)
+	return withFeed(ctx, feed, func() error {
+		observations := decide.NewObservations(l.afterOutage)
+		told := "" // the last reason that was logged
 
-		for told := ""; ctx.Err() == nil; {
+		for ctx.Err() == nil {
 			began := time.Now()
-			a, err := l.actOnCache(ctx, f, m)
+			a, err := l.actOnCache(ctx, cache, observations)
 			took := time.Since(began)
 
 			switch {
 			case endsLeadership(err) || ctx.Err() != nil:
 				return err
 			case err != nil:
-				m.NoteOutage()
+				observations.NoteOutage()
 				slog.Warn("cannot decide what is next; trying again", "error", err)
 				_ = backoff.Sleep(ctx, updater.RetryInterval)
 				continue
@@ -64,7 +65,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 			}
 
 			if a.Verb == decide.Wait {
-				clock.WaitUntil(ctx, f.feed.Ready(), m.WallTime(a.Until))
+				clock.WaitUntil(ctx, feed.Ready(), observations.WallTime(a.Until))
 				_ = backoff.Sleep(ctx, min(5*took, maxBatchDelay))
 			}
 		}

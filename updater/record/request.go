@@ -219,7 +219,7 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.Why = ""
 	h.AtFault = nil
 	h.EndedAt = nil
-	h.Attempts = append(h.Attempts[:len(h.Attempts):len(h.Attempts)], Attempt{
+	h.Attempts = append(slices.Clone(h.Attempts), Attempt{ // copies of the History share them
 		Number:    number,
 		Who:       who,
 		Result:    Running,
@@ -228,20 +228,24 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.condense()
 }
 
-// End completes the present attempt. It adds one whose beginning an older version has not written.
+// End completes the present attempt. It adds the attempt if it is missing: older versions did not record its
+// beginning.
 func (h *History) End(a Attempt) {
 	h.Result = a.Result
 	h.Why = a.Why
 	h.AtFault = a.AtFault
 	h.EndedAt = a.EndedAt
-	before := h.Attempts
-	if n := len(before); n > 0 && before[n-1].Number == a.Number {
-		a.Who = before[n-1].Who
-		a.StartedAt = before[n-1].StartedAt
-		before = before[:n-1]
+
+	attempts := slices.Clone(h.Attempts) // copies of the History share them
+	if last := len(attempts) - 1; last >= 0 && attempts[last].Number == a.Number {
+		a.Who = attempts[last].Who
+		a.StartedAt = attempts[last].StartedAt
+		attempts[last] = a
+	} else {
+		attempts = append(attempts, a)
 	}
 
-	h.Attempts = append(before[:len(before):len(before)], a)
+	h.Attempts = attempts
 	h.condense()
 }
 

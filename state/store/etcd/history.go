@@ -88,12 +88,15 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 	return false
 }
 
-// observeResponse takes a linearizable answer, and returns the epoch that it is certainly
-// of, or was asked in.
+// observeResponse records a linearizable answer to a request that was sent when the history was as in before. It
+// returns the answer's epoch: a new one if the answer shows that the history was replaced, else the request's,
+// even if that has ended meanwhile.
 func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
-	if !d.history.recordResponse(before, answer) {
+	epochEnded := d.history.recordResponse(before, answer)
+	if !epochEnded {
 		return before.epoch
 	}
+
 	d.startEpoch(before, answer)
 	return before.epoch + 1
 }

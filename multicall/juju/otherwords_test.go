@@ -100,7 +100,7 @@ func TestRefuseMissing(t *testing.T) {
 		"restart web":                  "after a failure: juju resolved --retry web/0",
 		"restart web/3":                "after a failure: juju resolved --retry web/3",
 		"rollout restart deploy/web":   "after a failure: juju resolved --retry web/0",
-		"rollout undo deployment web":  "give the former charm: juju refresh web --path DIRECTORY",
+		"rollout undo deployment web":  "go back to the previous charm: juju rollback web",
 		"rollout history":              "see how far they are: juju status",
 		"config":                       "juju config APP; of the whole model: juju export-bundle",
 		"config web":                   "",

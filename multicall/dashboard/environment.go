@@ -33,7 +33,7 @@ func templateFunctions() template.FuncMap {
 		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
 		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
-		"lower": strings.ToLower, "any": func(t time.Time) bool { return !t.IsZero() }, "isUnit": charm.IsUnit, "steps": splitSteps,
+		"lower": strings.ToLower, "any": func(t time.Time) bool { return !t.IsZero() }, "isUnit": charm.IsUnit, "steps": splitSteps, "isTime": isTime,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"bijou/multicall/console"
 )
@@ -20,6 +21,10 @@ type Fleet struct {
 
 // FleetView has boot servers as they are at one time.
 type FleetView struct {
+	State  string // in a word, with its colour
+	Colour console.Colour
+	Why    string
+	Hints  []string    // what to type, and when
 	Facts  [][2]string // lines of the status: their name, their text
 	Steps  []string    // of an update
 	Tables []FleetTable
@@ -53,6 +58,11 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 
 func (f *liveFleet) rowsOf(view FleetView) rows {
 	all := rows{}
+	all.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{
+		"View":  view,
+		"Class": classOf(view.Colour),
+	}))
+
 	for i, fact := range view.Facts {
 		id := fmt.Sprintf("fleet/fact/%02d", i)
 		all.put("fleet/facts", id, id,
@@ -73,19 +83,13 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 			}
 
 			n++
-			class := map[console.Colour]string{
-				console.Red:    "error",
-				console.Yellow: "waiting",
-				console.Green:  "active",
-			}[colour]
-
 			all.put(
 				list,
 				list+"/"+cells[0],
 				fmt.Sprintf("%06d", n),
 				f.render("cells", map[string]any{
 					"ID":      list + "/" + cells[0],
-					"Class":   class,
+					"Class":   classOf(colour),
 					"Heading": heading,
 					"Cells":   cells,
 					"Steps":   view.Steps,
@@ -95,6 +99,21 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 	}
 
 	return all
+}
+
+// classOf returns the style of what neco prints in a colour.
+func classOf(colour console.Colour) string {
+	return map[console.Colour]string{
+		console.Red:    "error",
+		console.Yellow: "waiting",
+		console.Green:  "active",
+	}[colour]
+}
+
+// isTime reports whether a cell of a table is a moment, which the page shows by its age.
+func isTime(cell string) bool {
+	_, err := time.Parse(time.RFC3339, cell)
+	return err == nil
 }
 
 // splitSteps returns class and title of each step in a server's bar.

@@ -10,6 +10,7 @@ import (
 	"bijou/multicall/dashboard"
 	"bijou/state/keyspace"
 	"bijou/updater"
+	"bijou/updater/decide"
 	"bijou/updater/keys"
 	"bijou/updater/record"
 )
@@ -71,6 +72,18 @@ func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	return &dashboard.Fleet{Read: read, Await: await, Ask: ask}, nil
 }
 
+// stateColour returns the colour of a fleet's state.
+func stateColour(state string) console.Colour {
+	switch state {
+	case decide.Stopped, decide.Degraded:
+		return console.Red
+	case decide.Updating:
+		return console.Yellow
+	}
+
+	return console.Green
+}
+
 // maxShownEntries is how many updates, and deeds of operators, the page shows.
 const maxShownEntries = 20
 
@@ -95,7 +108,14 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 
 	now := time.Now()
 	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
+	view.State = doc.State
+	view.Colour = stateColour(doc.State)
+	view.Why = doc.Why
+	view.Hints = doc.Hints
 	line := func(name, format string, args ...any) {
+		if name == "state" || name == "also" {
+			return // they stand on top
+		}
 		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	text.writeFacts(line)

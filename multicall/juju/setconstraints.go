@@ -3,7 +3,6 @@ package juju
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,16 +17,12 @@ type setConstraintsCmd struct {
 
 // Run replaces the constraints.
 func (c setConstraintsCmd) Run(o *operator) error {
-	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
+	if len(c.Values) > 1 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
 			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE behind the first"))
 		}
 		c.Service = c.Values[0]
 		c.Values = c.Values[1:]
-		if len(c.Values) == 0 {
-			return console.Hint(console.Usage(fmt.Errorf("no constraints given for %q", c.Service)),
-				"to have none: juju set-constraints --service "+quoteShellWords([]string{c.Service}))
-		}
 	}
 
 	v, err := parseConstraints(c.Values...)

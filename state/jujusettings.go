@@ -11,7 +11,7 @@ const AuthorizedKeys = "authorized-keys"
 // jujuSettings are keys of Juju 3.6's model-config that have no meaning here.
 const jujuSettings = `
 agent-metadata-url agent-stream apt-ftp-proxy apt-http-proxy apt-https-proxy apt-mirror apt-no-proxy
-authorized-keys backup-dir charmhub-url cloudinit-userdata container-image-metadata-defaults-disabled
+authorized-keys backup-dir cloudinit-userdata container-image-metadata-defaults-disabled
 container-image-metadata-url container-image-stream container-inherit-properties container-networking-method
 default-base default-space development disable-network-management disable-telemetry egress-subnets
 enable-os-refresh-update enable-os-upgrade extra-info fan-config firewall-mode ftp-proxy http-proxy https-proxy

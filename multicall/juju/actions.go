@@ -13,9 +13,10 @@ import (
 )
 
 type actionsCmd struct {
-	Service string `arg:"" help:"The service."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
-	Schema  bool   `help:"Show the schemas of the parameters: as --format yaml does."`
+	Service    string `arg:"" help:"The service."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
+	outputFlag `embed:""`
+	Schema     bool `help:"Show the schemas of the parameters: as --format yaml does."`
 }
 
 type actionInfo struct {

@@ -12,9 +12,10 @@ import (
 )
 
 type charmResourcesCmd struct {
-	Name    string `arg:"" help:"A charm of the store."`
-	Channel string `placeholder:"CHANNEL" help:"The channel whose release is meant; default: stable of the charm's default track."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Name       string `arg:"" help:"A charm of the store."`
+	Channel    string `placeholder:"CHANNEL" help:"The channel whose release is meant; default: stable of the charm's default track."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 // charmResource has Juju's keys.

@@ -58,13 +58,14 @@ func (c execCmd) runOnMachine(o *operator) error {
 }
 
 type execCmd struct {
-	Units   []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
-	Unit    []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
-	Service []string      `short:"a" aliases:"application,app" placeholder:"SERVICE" help:"All units of a service; several with commas."`
-	All     bool          `help:"All units of the environment."`
-	Machine string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
-	Timeout time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
-	Format  string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	Units      []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
+	Unit       []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
+	Service    []string      `short:"a" aliases:"application,app" placeholder:"SERVICE" help:"All units of a service; several with commas."`
+	All        bool          `help:"All units of the environment."`
+	Machine    string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
+	Timeout    time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
+	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	outputFlag `embed:""`
 
 	Background bool `help:"Only queue it, and print the ids: juju show-operation ID shows what comes of it."`
 	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"With a terminal, or stdin: by juju ssh, outside of the unit's turn."`

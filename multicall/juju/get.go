@@ -12,11 +12,12 @@ import (
 )
 
 type configCmd struct {
-	Service string   `arg:"" help:"The service."`
-	Words   []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
-	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
-	File    []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it, or what get has printed; - is stdin, and what is given by name wins."`
-	History bool     `help:"Show who has set which options lately, and when; not to what."`
+	Service    string   `arg:"" help:"The service."`
+	Words      []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
+	File       []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it, or what get has printed; - is stdin, and what is given by name wins."`
+	History    bool     `help:"Show who has set which options lately, and when; not to what."`
 	resetFlags
 	waitFlags
 }

@@ -9,8 +9,9 @@ import (
 )
 
 type getConstraintsCmd struct {
-	Service string `arg:"" optional:"" help:"Of this service, instead of the environment."`
-	Format  string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
+	Service    string `arg:"" optional:"" help:"Of this service, instead of the environment."`
+	Format     string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
+	outputFlag `embed:""`
 }
 
 // Run prints the constraints; as text, nothing if there are none.

@@ -10,8 +10,9 @@ import (
 )
 
 type getEnvironmentCmd struct {
-	Key    string `arg:"" optional:"" help:"Print this value only."`
-	Format string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Of all values: yaml or json; default yaml."`
+	Key        string `arg:"" optional:"" help:"Print this value only."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Of all values: yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints one value, or all as YAML, defaults applied.

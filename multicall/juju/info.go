@@ -15,12 +15,13 @@ import (
 )
 
 type infoCmd struct {
-	Name    string `arg:"" help:"A charm or bundle of the store."`
-	Channel string `placeholder:"CHANNEL" help:"The channel whose release is described; default: the store's choice."`
-	Arch    string `placeholder:"ARCH" help:"Only channels with a release for an architecture; default: all."`
-	Base    string `aliases:"series" placeholder:"BASE" help:"Only channels with a release for a base (ubuntu@24.04)."`
-	Config  bool   `help:"Also show the charm's options."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Name       string `arg:"" help:"A charm or bundle of the store."`
+	Channel    string `placeholder:"CHANNEL" help:"The channel whose release is described; default: the store's choice."`
+	Arch       string `placeholder:"ARCH" help:"Only channels with a release for an architecture; default: all."`
+	Base       string `aliases:"series" placeholder:"BASE" help:"Only channels with a release for a base (ubuntu@24.04)."`
+	Config     bool   `help:"Also show the charm's options."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 // infoEntry has Juju's keys.

@@ -74,7 +74,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		command: tail,
 	}
 
-	err = parsed.Run(o)
+	err = o.runInto(parsed.Selected().Target.Interface(), parsed.Run)
 	if c, may := parsed.Selected().Target.Interface().(awaiting); may && err == nil {
 		err = o.awaitAffected(c.flags())
 	}

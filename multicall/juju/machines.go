@@ -1,7 +1,8 @@
 package juju
 
 type machinesCmd struct {
-	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 type machineEntry struct {

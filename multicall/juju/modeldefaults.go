@@ -11,10 +11,11 @@ import (
 )
 
 type modelDefaultsCmd struct {
-	Words  []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: show it only. None: show all."`
-	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
-	Cloud  string   `hidden:"" help:"As it is: the defaults are this host's."`
-	Region string   `hidden:"" help:"As it is: the defaults are this host's."`
+	Words      []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: show it only. None: show all."`
+	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
+	Cloud      string `hidden:"" help:"As it is: the defaults are this host's."`
+	Region     string `hidden:"" help:"As it is: the defaults are this host's."`
 	resetFlags
 }
 

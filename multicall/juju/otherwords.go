@@ -18,7 +18,7 @@ func inOwnWords(args []string) []string {
 		}
 	}
 
-	args = console.OrHelp(args)
+	args = behindCommand(console.OrHelp(args))
 	at := commandAt(args)
 	if at == len(args) {
 		return args
@@ -40,6 +40,42 @@ func inOwnWords(args []string) []string {
 	}
 
 	return slices.Concat(args[:at], words)
+}
+
+// behindCommand moves options of Juju's that stand before the command, and change nothing, behind it: there
+// each command takes them.
+func behindCommand(args []string) []string {
+	var moved []string
+	at := 0
+	for at < len(args) {
+		option, _, joined := strings.Cut(args[at], "=")
+		n := 0
+		switch {
+		case slices.Contains([]string{"--debug", "-v", "--verbose", "-q", "--quiet", "--show-log"}, option):
+			n = 1
+		case option == "--logging-config" && joined:
+			n = 1
+		case option == "--logging-config":
+			n = min(2, len(args)-at)
+		case slices.Contains(modelOptions(), option) && !joined && at+1 < len(args):
+			at += 2
+			continue
+		case strings.HasPrefix(option, "-") && option != "--":
+			at++
+			continue
+		}
+
+		if n == 0 {
+			break
+		}
+		moved = append(moved, args[at:at+n]...)
+		args = slices.Concat(args[:at], args[at+n:])
+	}
+
+	if at == len(args) {
+		return append(args, moved...)
+	}
+	return slices.Concat(args[:at+1], moved, args[at+1:])
 }
 
 // helpTopic returns the command that prints one of Juju's help topics; "" if it is none.
@@ -67,7 +103,7 @@ func logWords(words []string) []string {
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		selects := option == "--selector" || option == "-l" && i+1 < len(words) && strings.Contains(words[i+1], "=")
-		takesValue := selects || slices.Contains([]string{"--tail", "-c", "--container"}, option)
+		takesValue := selects || option == "--tail"
 		if takesValue && !joined && i+1 < len(words) {
 			i++
 			value = words[i]
@@ -102,7 +138,7 @@ func logWords(words []string) []string {
 // logOptions are those of compose's and kubectl's logs that say what debug-log does by itself.
 func logOptions() []string {
 	return []string{
-		"-c", "--container", "-t", "--timestamps", "--no-log-prefix", "--prefix", "--all-containers", "-p", "--previous",
+		"-t", "--timestamps", "--no-log-prefix", "--prefix",
 	}
 }
 

@@ -1,13 +1,85 @@
 package juju
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"bijou/multicall/console"
 	"bijou/state/osutil"
 )
+
+// outputFlag is of commands that print data, as Juju has it.
+type outputFlag struct {
+	Output string `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+}
+
+func (f outputFlag) outputFile() string { return f.Output }
+
+// outputting is a command whose stdout may go to a file.
+type outputting interface{ outputFile() string }
+
+// runInto runs the command, and writes what it prints to the file that it names, once it has ended.
+func (o *operator) runInto(command any, run func(binds ...any) error) error {
+	c, may := command.(outputting)
+	if !may || c.outputFile() == "" {
+		return run(o)
+	}
+	if err := refuseFormat(c.outputFile(), o.args); err != nil {
+		return err
+	}
+
+	out := o.streams.Out
+	var printed bytes.Buffer
+	o.streams.Out = &printed
+	err := run(o)
+	o.streams.Out = out
+
+	if err != nil && printed.Len() == 0 {
+		return err
+	}
+	return errors.Join(err, writeOutput(o, c.outputFile(), printed.Bytes()))
+}
+
+// refuseFormat leads kubectl's -o FORMAT on to --format: Juju's names a file. Behind a kind of kubectl's the command
+// itself says what to type.
+func refuseFormat(output string, args []string) error {
+	format, _, _ := strings.Cut(output, "=")
+	switch format {
+	case "json", "yaml":
+	case "jsonpath", "jsonpath-as-json", "go-template", "custom-columns":
+		format = "json"
+	case "wide", "name", "table", "tabular":
+		format = ""
+	default:
+		return nil
+	}
+	if slices.ContainsFunc(args, isKind) {
+		return nil
+	}
+
+	var others []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-o", args[i] == "--output":
+			i++
+		case !strings.HasPrefix(args[i], "--output=") && !strings.HasPrefix(args[i], "-o"):
+			others = append(others, args[i])
+		}
+	}
+	if format != "" {
+		others = slices.Insert(others, min(len(others), commandAt(others)+1), "--format="+format)
+	}
+
+	err := fmt.Errorf("cannot write to %q: -o names a file, and this is a format", output)
+	return console.Hint(console.Usage(err),
+		"juju "+quoteShellWords(others),
+		"a file of that name is: -o ./"+quoteShellWords([]string{output}))
+}
 
 // writeOutput writes the data to where -o says. A regular file is replaced by rename, so
 // that no reader ever sees half of it; anything else (a pipe, a device) is written to. The

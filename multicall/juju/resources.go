@@ -13,8 +13,9 @@ import (
 )
 
 type resourcesCmd struct {
-	Service string `arg:"" help:"The service, or one of its units."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Service    string `arg:"" help:"The service, or one of its units."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 type resourceInfo struct {

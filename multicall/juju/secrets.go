@@ -87,9 +87,10 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 }
 
 type secretsCmd struct {
-	Owner     string `placeholder:"NAME" help:"Only those of this service or unit; <model>: the operators'."`
-	Revisions bool   `help:"Show all revisions, in yaml and json."`
-	Format    string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Owner      string `placeholder:"NAME" help:"Only those of this service or unit; <model>: the operators'."`
+	Revisions  bool   `help:"Show all revisions, in yaml and json."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 // Run lists the secrets.

@@ -11,10 +11,11 @@ import (
 )
 
 type showActionOutputCmd struct {
-	Words  []string `arg:"" name:"id" help:"The action's id. Of a service and one of its charm's actions: what that is."`
-	Wait   waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
-	Watch  bool     `help:"Wait for its end, however long that takes."`
-	Format string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Words      []string `arg:"" name:"id" help:"The action's id. Of a service and one of its charm's actions: what that is."`
+	Wait       waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
+	Watch      bool     `help:"Wait for its end, however long that takes."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints the action with its output and results.

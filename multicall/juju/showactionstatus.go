@@ -15,14 +15,15 @@ import (
 )
 
 type showActionStatusCmd struct {
-	Which  []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
-	Apps   []string `aliases:"applications" placeholder:"SERVICE,..." help:"Only those of units of these services."`
-	Units  []string `placeholder:"UNIT,..." help:"Only those of these units."`
-	Names  []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Only actions of these names."`
-	Status []string `placeholder:"STATUS,..." help:"Only those that are so far: pending, running, completed, failed, cancelled."`
-	Limit  int      `default:"0" placeholder:"N" help:"The first N only; 0: all."`
-	Offset int      `default:"0" placeholder:"N" help:"Leave the first N out."`
-	Format string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Which      []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
+	Apps       []string `aliases:"applications" placeholder:"SERVICE,..." help:"Only those of units of these services."`
+	Units      []string `placeholder:"UNIT,..." help:"Only those of these units."`
+	Names      []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Only actions of these names."`
+	Status     []string `placeholder:"STATUS,..." help:"Only those that are so far: pending, running, completed, failed, cancelled."`
+	Limit      int      `default:"0" placeholder:"N" help:"The first N only; 0: all."`
+	Offset     int      `default:"0" placeholder:"N" help:"Leave the first N out."`
+	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 // Run prints one line an action.

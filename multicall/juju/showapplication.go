@@ -13,8 +13,9 @@ import (
 )
 
 type showApplicationCmd struct {
-	Services []string `arg:"" name:"service" help:"The services."`
-	Format   string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Services   []string `arg:"" name:"service" help:"The services."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints what status --format json has of the services, all or none.

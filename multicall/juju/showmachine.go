@@ -13,8 +13,9 @@ import (
 )
 
 type showMachineCmd struct {
-	Machines []string `arg:"" optional:"" name:"machine" help:"The machines' ids; default: all."`
-	Format   string   `enum:"yaml,json,tabular" default:"yaml" placeholder:"FORMAT" help:"yaml, json or tabular; default yaml."`
+	Machines   []string `arg:"" optional:"" name:"machine" help:"The machines' ids; default: all."`
+	Format     string   `enum:"yaml,json,tabular" default:"yaml" placeholder:"FORMAT" help:"yaml, json or tabular; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints the machines, all that were named or none.

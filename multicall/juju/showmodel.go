@@ -3,8 +3,9 @@ package juju
 import "cmp"
 
 type showModelCmd struct {
-	Name   string `arg:"" optional:"" help:"The environment, if not given by -e."`
-	Format string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Name       string `arg:"" optional:"" help:"The environment, if not given by -e."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints what environment.yaml says of it.

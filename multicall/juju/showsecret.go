@@ -9,11 +9,12 @@ import (
 )
 
 type showSecretCmd struct {
-	Secret    string `arg:"" help:"Its name, or its URI."`
-	Reveal    bool   `help:"Show its content, too."`
-	Revision  int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
-	Revisions bool   `help:"Show all revisions."`
-	Format    string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Secret     string `arg:"" help:"Its name, or its URI."`
+	Reveal     bool   `help:"Show its content, too."`
+	Revision   int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
+	Revisions  bool   `help:"Show all revisions."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints the secret.

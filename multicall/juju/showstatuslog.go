@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -14,16 +13,16 @@ import (
 )
 
 type showStatusLogCmd struct {
-	Unit     string `arg:"" help:"The unit."`
-	Count    *int   `short:"n" placeholder:"N" help:"At most so many, the last ones; default 50."`
-	Days     int    `placeholder:"N" help:"Those of so many days; not with -n or --from-date."`
-	FromDate string `placeholder:"DATE" help:"Those since that day, as 2026-02-28; not with -n or --days."`
-	Type     string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"unit, or only those of its agent (juju-unit) or of its charm (workload)."`
-	Format   string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
-	Output   string `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
-	UTC      bool   `name:"utc" help:"Times are UTC's instead of this host's."`
-	Secrets  bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that hooks wrote."`
-	Updates  bool   `name:"include-status-updates" hidden:"" help:"They are always included."`
+	Unit       string `arg:"" help:"The unit."`
+	Count      *int   `short:"n" placeholder:"N" help:"At most so many, the last ones; default 50."`
+	Days       int    `placeholder:"N" help:"Those of so many days; not with -n or --from-date."`
+	FromDate   string `placeholder:"DATE" help:"Those since that day, as 2026-02-28; not with -n or --days."`
+	Type       string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"unit, or only those of its agent (juju-unit) or of its charm (workload)."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
+	UTC        bool `name:"utc" help:"Times are UTC's instead of this host's."`
+	Secrets    bool `name:"show-secrets" help:"Show passwords and other secrets, too, that hooks wrote."`
+	Updates    bool `name:"include-status-updates" hidden:"" help:"They are always included."`
 
 	colourFlags `embed:""`
 }
@@ -68,26 +67,15 @@ func (c showStatusLogCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		return c.print(o, encoded)
-	}
-
-	var table bytes.Buffer
-	width := 0
-	if c.Output == "" && console.IsTerminal(o.streams.Out) {
-		width = console.SizeOf(o.streams.Out).Width
-	}
-	if err := pastTable(all).WriteIn(&table, c.Output == "" && c.canColour(o.streams.Out), width); err != nil {
+		_, err = o.streams.Out.Write(encoded)
 		return err
 	}
-	return c.print(o, table.Bytes())
-}
 
-func (c showStatusLogCmd) print(o *operator, data []byte) error {
-	if c.Output != "" {
-		return writeOutput(o, c.Output, data)
+	width := 0
+	if console.IsTerminal(o.streams.Out) {
+		width = console.SizeOf(o.streams.Out).Width
 	}
-	_, err := o.streams.Out.Write(data)
-	return err
+	return pastTable(all).WriteIn(o.streams.Out, c.canColour(o.streams.Out), width)
 }
 
 // since is zero for all that are kept.

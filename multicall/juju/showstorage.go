@@ -3,8 +3,9 @@ package juju
 import "bijou/state"
 
 type showStorageCmd struct {
-	Storage []string `arg:"" help:"Ids, as data/0."`
-	Format  string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Storage    []string `arg:"" help:"Ids, as data/0."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	outputFlag `embed:""`
 }
 
 // Run prints the storage, all that were named or none.

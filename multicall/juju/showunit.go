@@ -16,8 +16,8 @@ type showUnitCmd struct {
 	Endpoint    string   `placeholder:"NAME" help:"Of relations only those of this endpoint."`
 	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Of relations only what this unit has said."`
 	Format      string   `enum:"auto,text,yaml,smart,json" default:"auto" placeholder:"FORMAT" help:"text, yaml or json; default text on a terminal, else yaml."`
-	Output      string   `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
-	UTC         bool     `name:"utc" help:"Times are UTC's instead of this host's."`
+	outputFlag  `embed:""`
+	UTC         bool `name:"utc" help:"Times are UTC's instead of this host's."`
 	colourFlags `embed:""`
 }
 
@@ -47,15 +47,12 @@ func (c showUnitCmd) Run(o *operator) error {
 	}
 
 	o.noteDamage(damage)
-	asText := c.Format == "text" || c.Format == "auto" && c.Output == "" && console.IsTerminal(o.streams.Out)
+	asText := c.Format == "text" || c.Format == "auto" && console.IsTerminal(o.streams.Out)
 	printed, err := c.render(o, all, asText)
 	if err != nil {
 		return err
 	}
 
-	if c.Output != "" {
-		return writeOutput(o, c.Output, printed)
-	}
 	_, err = o.streams.Out.Write(printed)
 	return err
 }

@@ -11,7 +11,8 @@ import (
 )
 
 type sshKeysCmd struct {
-	Full bool `help:"Print the keys themselves."`
+	Full       bool `help:"Print the keys themselves."`
+	outputFlag `embed:""`
 }
 
 // Run lists the keys that operators have added.

@@ -24,9 +24,9 @@ import (
 )
 
 type statusCmd struct {
-	Selectors   []string  `arg:"" optional:"" name:"selector" help:"Only these units: by their names or their application's (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked), with their machines and relations."`
-	Format      string    `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
-	Output      string    `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	Selectors   []string `arg:"" optional:"" name:"selector" help:"Only these units: by their names or their application's (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked), with their machines and relations."`
+	Format      string   `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
+	outputFlag  `embed:""`
 	Wide        bool      `help:"Tabular: each machine, relations among peers, and more columns."`
 	Relations   bool      `aliases:"integrations" help:"Tabular: every unit of every relation, instead of one line a relation."`
 	Storage     bool      `help:"Tabular: storage, too."`
@@ -74,18 +74,17 @@ func (c statusCmd) Run(o *operator) error {
 		}
 		return unmatched
 	}
-	if c.Output == "" {
-		err = c.write(o.streams.Out, s, c.layout(o))
-		return errors.Join(err, unmatched)
-	}
 
-	text, err := c.render(s, c.layout(o))
-	if err != nil {
-		return err
-	}
-
-	err = writeOutput(o, c.Output, text)
+	err = c.write(o.streams.Out, s, c.layout(o))
 	return errors.Join(err, unmatched)
+}
+
+// outputFile leaves a status that is shown again and again to watch, which replaces its file each time.
+func (c statusCmd) outputFile() string {
+	if c.Watch.set {
+		return ""
+	}
+	return c.Output
 }
 
 // noteDamage says what is missing of the state.

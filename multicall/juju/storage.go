@@ -71,7 +71,8 @@ func storageSize(s state.Storage) string {
 }
 
 type storageCmd struct {
-	Format string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
 }
 
 // Run lists the storage.

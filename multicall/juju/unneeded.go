@@ -6,7 +6,11 @@ import "bijou/multicall/console"
 func unneeded() []console.Unneeded {
 	return []console.Unneeded{
 		{Commands: "*", Options: "color no-color", Why: "colours are there on a terminal, unless NO_COLOR is set"},
+		{Commands: "*", Options: "debug v verbose show-log logging-config=", Why: "the log is in juju debug-log"},
+		{Commands: "*", Options: "quiet q", Why: "commands print what was asked for, and notes to stderr"},
 		{Commands: "*", Options: "no-browser-login B", Why: "nothing logs in"},
+		{Commands: "debug-log", Options: "c= container= all-containers", Why: "a unit is no container, and its log is one"},
+		{Commands: "debug-log", Options: "p previous", Why: "the log goes on over restarts, and has what was before"},
 		{Commands: "*", Options: "c= controller=", Why: "there are no controllers"},
 		{Commands: "*", Options: "client", Why: "there are no controllers beside this client"},
 		{Commands: "remove-unit destroy-service destroy-machine destroy-relation", Options: "no-wait", Why: "it never waits between two steps of a removal"},
@@ -26,7 +30,7 @@ func unneeded() []console.Unneeded {
 		{Commands: "export-bundle", Options: "include-series", Why: "a bundle always names the series"},
 		{Commands: "status", Options: "a all q", Why: "it always shows all"},
 		{Commands: "environments machines storage secrets", Options: "all uuid", Why: "it always shows all"},
-		{Commands: "get", Options: "o= output= n= namespace= A all-namespaces w l= selector=", Why: "they are options of kubectl"},
+		{Commands: "get", Options: "n= namespace= A all-namespaces w l= selector=", Why: "it is an option of kubectl's"},
 		{Commands: "documentation", Options: "all split no-index out= url=", Why: "it prints the list"},
 		{Commands: "upgrade-juju", Options: "agent-version= agent-stream= build-agent reset-previous-upgrade ignore-agent-versions y yes", Why: "agents go over to this binary"},
 		{Commands: "backup", Options: "no-download keep-copy B", Why: "the backup is the file itself"},

@@ -62,11 +62,27 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 		url:    charm.URL{Series: u.current.URL.Series, Name: u.current.URL.Name, Revision: f.release.Revision},
 		origin: f.release.origin(channel, u.service.Series),
 	}
+	t.origin.Channel = followedChannel(channel, f.release.Channel)
 	if u.current.Store.IsRevision(f.release.ID, f.release.Revision) {
 		t.url = u.current.URL
 		return t, nil
 	}
 	return u.downloadTarget(t, f, scratch)
+}
+
+// followedChannel returns the channel that a service follows which was asked for. The store says its track, where
+// that was left to it. Another risk stands in for one that has no release yet, and is not followed.
+func followedChannel(asked, effective string) string {
+	whole := charmsource.WholeChannel(effective)
+	switch {
+	case effective == "" || charmsource.WholeChannel(asked) == asked:
+		return asked
+	case charmsource.WholeChannel(asked) == whole:
+		return effective
+	}
+
+	track, _, _ := strings.Cut(whole, "/")
+	return track + "/" + asked
 }
 
 // channel returns the channel that the service is to follow.

@@ -8,8 +8,9 @@ import (
 )
 
 type versionCmd struct {
-	All    bool   `help:"Of bijou, too."`
-	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	All        bool   `help:"Of bijou, too."`
+	Format     string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	outputFlag `embed:""`
 }
 
 // Run prints the version in the form that Juju's own has, with bijou as the release.

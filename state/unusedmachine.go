@@ -136,7 +136,7 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 		return Machine{}, err
 	}
 	if has := env.MachineSeries(); m.Series != "" && len(has) > 0 && !slices.Contains(has, m.Series) {
-		return Machine{}, fmt.Errorf("there are no machines of series %q here: they have %q", m.Series, has)
+		return Machine{}, RefuseSeries(fmt.Errorf("there are no machines of series %q here: they have %q", m.Series, has))
 	}
 	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err

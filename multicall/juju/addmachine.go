@@ -48,6 +48,10 @@ func (c addMachineCmd) Run(o *operator) error {
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
+		if _, other := errors.AsType[*state.SeriesError](err); other {
+			return console.Hint(err, "of the series that they have: juju add-machine",
+				"a model of containers, which can have others: juju bootstrap nspawn")
+		}
 		if errors.Is(err, state.ErrOtherProvider) {
 			return console.Hint(
 				err,

@@ -1,20 +1,27 @@
 package juju
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"bijou/multicall/console"
 	"bijou/state"
 )
 
 type addRelationCmd struct {
 	A string `arg:"" help:"SERVICE or SERVICE:RELATION."`
-	B string `arg:"" help:"SERVICE or SERVICE:RELATION."`
+	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION."`
 	waitFlags
 }
 
 // Run adds the relation and prints its endpoints.
 func (c addRelationCmd) Run(o *operator) error {
+	if c.B == "" {
+		return console.Hint(console.Usage(errors.New("no second application given")),
+			"juju integrate "+quoteShellWords([]string{c.A})+" APPLICATION")
+	}
+
 	var added state.Relation
 	err := o.update(func(tx *state.Tx) error {
 		ends, err := tx.InferEndpoints(c.A, c.B)

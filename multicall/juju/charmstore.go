@@ -232,8 +232,11 @@ func (st *charmStore) resolve(w charmsource.Wish) (*storeRelease, error) {
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*storeRelease, error) {
 	err := answer.Err
 	none, ok := errors.AsType[*charmsource.NoReleaseError](err)
-	if ok && w.Revision == 0 && w.Base.Name != "" && len(none.Matching()) > 0 {
+	if ok && w.Revision == 0 && w.Base.Name != "" && none.HasOtherBase() {
 		return nil, state.RefuseSeries(err)
+	}
+	if ok {
+		return nil, console.Hint(err, "its channels are in: juju info "+quoteShellWords([]string{w.Name}))
 	}
 	if err != nil {
 		if errors.Is(err, charmsource.ErrNotFound) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -270,6 +271,10 @@ func liftedBy(force, forceSeries bool) bundle.Force {
 }
 
 func (o *operator) withForceHint(err error) error {
+	if slices.Contains(o.args, "--force") {
+		return err // or else it would be told to do it again
+	}
+
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
@@ -278,12 +283,26 @@ func (o *operator) withForceHint(err error) error {
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err,
-			fmt.Sprintf("juju %s --force runs it there all the same", called),
+			fmt.Sprintf("juju %s --force runs it there all the same%s", called, o.describeHookUser()),
 			fmt.Sprintf("juju model-config %s=true allows that for all of this environment, juju model-defaults %[1]s=true for new ones",
 				state.AllowOtherSeries))
 	}
 
 	return err
+}
+
+// describeHookUser says on provider local as whom a charm's hooks run; elsewhere it is empty.
+func (o *operator) describeHookUser() string {
+	silent := *o
+	silent.streams.Err = io.Discard
+	env, err := readChosen(&silent, (*state.View).Environment)
+	switch {
+	case err != nil || env.Provider != state.ProviderLocal:
+		return ""
+	case os.Getuid() == 0:
+		return "; its hooks run on this host, as root"
+	}
+	return "; its hooks run on this host, as this user"
 }
 
 // addService adds charm, service and first unit, or all that have places of their own, in one transaction: a placement that is

@@ -51,8 +51,8 @@ func (c configCmd) Run(o *operator) error {
 func (c configCmd) show(o *operator) error {
 	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
 		s, err := v.Service(c.Service)
-		if errors.Is(err, state.ErrNotFound) && isKind(c.Service) {
-			return doc, console.Hint(err, hintKind(c.Service, c.Words))
+		if hint := hintKubectl(c.Service, c.Words); errors.Is(err, state.ErrNotFound) && hint != "" {
+			return doc, console.Hint(err, hint)
 		}
 		if err != nil {
 			return doc, err
@@ -113,11 +113,40 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
+// hintKubectl returns what juju has for kubectl's get of a kind, or its config; "" if it is neither.
+func hintKubectl(word string, rest []string) string {
+	switch word {
+	case "view", "get-contexts", "current-context", "get-clusters":
+		return "juju models"
+	case "use-context":
+		if len(rest) == 0 {
+			return "juju switch NAME"
+		}
+		return "juju switch " + quoteShellWords(rest[:1])
+	}
+
+	if !isKind(word) {
+		return ""
+	}
+	return hintKind(word, rest)
+}
+
 // hintKind returns what juju has for kubectl's get of a kind.
 func hintKind(kind string, names []string) string {
 	listed := missing{instead: []string{"juju show-unit UNIT", "juju show-application APP", "juju status"}}
-	if strings.HasPrefix(kind, "no") {
+	switch {
+	case strings.HasPrefix(kind, "no"):
 		listed.instead = []string{"juju show-machine MACHINE", "juju machines"}
+	case strings.HasPrefix(kind, "secret"):
+		listed.instead = []string{"juju show-secret APP", "juju secrets"}
+	case strings.HasPrefix(kind, "ev"):
+		listed.instead = []string{"juju debug-log"}
+	case kind == "storage", strings.HasPrefix(kind, "pv"):
+		listed.instead = []string{"juju storage"}
+	case strings.HasPrefix(kind, "configmap"), kind == "cm":
+		listed.instead = []string{"juju config APP", "juju status"}
+	case strings.HasPrefix(kind, "namespace"), kind == "ns":
+		listed.instead = []string{"juju models"}
 	}
 	return listed.advise(readNames(names))
 }

@@ -10,7 +10,10 @@ const maxListed = 12
 
 // listHint names what there is, for somebody who has named something else.
 func listHint(what string, names []string) string {
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0 && what == "storage":
+		return "there is no storage"
+	case len(names) == 0:
 		return "there are no " + what
 	}
 

@@ -24,6 +24,10 @@ type missing struct {
 	// of is for commands that bijou has itself: the row applies only with names behind the command, or
 	// only without any.
 	of rowOf
+	// when is for rows of commands that bijou has itself, and that apply to some words only; nil: to all.
+	when func(words []string) bool
+	// advice makes a hint of the words behind the command, in place of instead; it may return "". It may be nil.
+	advice func(words []string, names givenNames) string
 }
 
 type rowOf int
@@ -35,7 +39,7 @@ const (
 )
 
 const (
-	noUsers       = "a model belongs to the owner of its directory, so that there are no users and no controllers"
+	noUsers       = "there are no users and no controllers: the owner of the directory BIJOU_HOME may do everything"
 	noClouds      = "a model's provider makes its machines, so that there are no clouds, regions or credentials to list"
 	noCredentials = "a model has one credential at most, which it gives to trusted applications"
 	noContainers  = "a charm installs what it runs, so that there are no images and no containers"
@@ -45,14 +49,18 @@ const (
 func missingCommands() []missing {
 	return []missing{
 		// Juju's.
-		{commands: "offer offers find-offers show-offer remove-offer consume suspend-relation resume-relation remove-saas", why: "nothing is offered to other models",
+		{commands: "offer offers find-offers show-offer remove-offer consume remove-saas", why: "nothing is offered to other models",
 			instead: []string{"deploy both applications in one model: juju integrate A B"}},
+		{commands: "suspend-relation resume-relation", why: "a relation is there or not, and none is suspended",
+			instead: []string{"end it with: juju remove-relation MACHINE, and make it again with: juju integrate A B", "end it with: juju remove-relation A B"}},
 		{commands: "spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", why: "there are no spaces, and all machines reach one another",
 			instead: []string{"addresses are in: juju show-machine MACHINE", "addresses are in: juju machines"}},
 		{commands: "clouds add-cloud show-cloud update-cloud remove-cloud regions add-k8s remove-k8s update-k8s update-public-clouds default-region set-default-region", why: noClouds,
-			instead: []string{"choose the provider with: juju bootstrap --provider NAME"}},
-		{commands: "auth controllers show-controller destroy-controller kill-controller register unregister login logout whoami users add-user show-user remove-user enable-user disable-user change-user-password", why: noUsers,
+			instead: []string{"a model on this host: juju bootstrap local; one of containers: juju bootstrap nspawn"}},
+		{commands: "auth controllers show-controller register unregister login logout whoami users add-user show-user remove-user enable-user disable-user change-user-password", why: noUsers,
 			instead: []string{"juju models"}},
+		{commands: "destroy-controller kill-controller", why: "there are no controllers, and each model goes by itself",
+			instead: []string{"juju models"}, advice: destroyControllerHint},
 		{commands: "grant revoke grant-cloud revoke-cloud", why: noUsers,
 			instead: []string{"a secret is granted to an application with: juju grant-secret --help"}},
 		{commands: "enable-ha", why: "a model's state is as available as its store",
@@ -60,7 +68,7 @@ func missingCommands() []missing {
 		{commands: "controller-config", why: "there is no controller, and a model has all settings",
 			instead: []string{"juju model-config"}},
 		{commands: "enable-destroy-controller disable-command enable-command disabled-commands", why: "no command can be disabled",
-			instead: []string{"removals ask on a terminal and show what they would do with: juju remove-application APP --dry-run"}},
+			instead: []string{"removals ask on a terminal and show what they would do with: juju remove-application NAME --dry-run"}},
 		{commands: "import-ssh-key", why: "it fetches nothing from the network",
 			instead: []string{"give the key itself: juju add-ssh-key KEY"}},
 		{commands: "search", why: "the store is asked by another name",
@@ -70,7 +78,13 @@ func missingCommands() []missing {
 		{commands: "import-filesystem", why: "storage is a directory, which a pool of the host's can name",
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "it waits for states, not for queries",
-			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}},
+			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
+		{commands: "wait", why: "it waits for states of units, not for conditions", when: waitsForCondition,
+			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
+		{commands: "set:image", why: "a charm brings what it runs", when: ofKindOrPath,
+			instead: []string{"take a newer charm: juju refresh APP"}},
+		{commands: "create:secret", why: "secrets have a command of their own",
+			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
 		{commands: "backups list-backups download-backup", why: "no controller keeps backups: each is a file where it was written",
 			instead: []string{"juju backup FILE"}},
 		{commands: "restore-backup", why: "a backup is a file, of which a model is made",
@@ -78,9 +92,9 @@ func missingCommands() []missing {
 		{commands: "migrate", why: "there is no controller to migrate a model to",
 			instead: []string{"its state moves to another store with: juju migrate-state URL"}},
 		{commands: "credentials show-credential show-credentials add-credential autoload-credentials update-credential update-credentials remove-credential default-credential set-default-credential set-default-credentials", why: noCredentials,
-			instead: []string{"juju set-credential --help"}},
+			instead: []string{"juju set-credential CLOUD CREDENTIAL --file credentials.yaml"}},
 		{commands: "secret-backends add-secret-backend show-secret-backend update-secret-backend remove-secret-backend model-secret-backend", why: "secrets are sealed in the model's state, and nowhere else",
-			instead: []string{"seal them with a new key: juju rotate-secret-key"}},
+			instead: []string{"juju secrets"}},
 		{commands: "firewall-rules set-firewall-rule", why: "it changes no firewall",
 			instead: []string{"an application is marked as reachable from outside: juju expose --help"}},
 		{commands: "payloads", why: "charms register no payloads",
@@ -107,9 +121,11 @@ func missingCommands() []missing {
 		// Compose's and kubectl's. Those that remove or restart anything never act.
 		{commands: "down", why: neverActs,
 			instead: []string{"juju destroy-model MODEL"}},
-		{commands: "rm delete kill", why: neverActs,
+		{commands: "kill", why: neverActs + ", and a charm itself stops what it runs",
+			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP...", "remove it with: juju remove-machine MACHINE..."}},
+		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
-		{commands: "stop", why: "it ends a model's background process, and an application has none of its own", of: callsWithNames,
+		{commands: "stop", why: "it ends a model's background process, and a charm itself stops what it runs", of: callsWithNames,
 			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP..."}},
 		{commands: "start", why: "it starts a model's background process, and a charm starts what it runs", of: callsWithNames,
 			instead: []string{"run what has failed again: juju resolved --retry UNIT", "its units are in: juju status APP"}},
@@ -209,7 +225,7 @@ func refuseMissing(args []string) error {
 	names := readNames(words)
 	switch m.of {
 	case anyCall:
-		if isCommand(args[at]) {
+		if isCommand(args[at]) && (m.when == nil || !m.when(words)) {
 			return nil
 		}
 	case bareCalls:
@@ -236,13 +252,21 @@ func refuseMissing(args []string) error {
 	}
 
 	err := fmt.Errorf("bijou has no command %q: %s", command, m.why)
+	if m.when != nil {
+		err = fmt.Errorf("cannot %s as kubectl does: %s", command, m.why)
+	}
 	switch m.of {
 	case callsWithNames:
 		err = fmt.Errorf("juju %s takes no name: %s", command, m.why)
 	case bareCalls:
 		err = fmt.Errorf("no application given: %s", m.why)
 	}
-	return console.Hint(console.Usage(err), m.advise(names))
+
+	hint := ""
+	if m.advice != nil {
+		hint = m.advice(words, names)
+	}
+	return console.Hint(console.Usage(err), cmp.Or(hint, m.advise(names)))
 }
 
 // advise returns the hint that says what to type, with the names that the user gave.
@@ -322,7 +346,8 @@ func otherValue(word string) bool {
 func isKind(word string) bool {
 	return slices.Contains(strings.Fields("po pod pods deploy deployment deployments deployment.apps svc service services "+
 		"no node nodes sts statefulset statefulsets ds daemonset daemonsets rs replicaset replicasets job jobs all ns namespace "+
-		"namespaces pv pvc cm configmap application unit machine"), word)
+		"namespaces pv pvc cm configmap configmaps secret secrets ev event events storage ing ingress ingresses cronjob cronjobs "+
+		"application unit machine"), word)
 }
 
 var placeholder = sync.OnceValue(func() *regexp.Regexp {

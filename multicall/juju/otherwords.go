@@ -25,6 +25,9 @@ func inOwnWords(args []string) []string {
 	}
 
 	words := args[at+1:]
+	if isOtherTool(args[at]) {
+		return inOwnWords(slices.Concat(args[:at], words))
+	}
 	twin, isList := strings.CutPrefix(args[at], "list-")
 	switch command := args[at]; {
 	case command == "logs":
@@ -40,6 +43,11 @@ func inOwnWords(args []string) []string {
 	}
 
 	return slices.Concat(args[:at], words)
+}
+
+// isOtherTool reports whether the word is a tool whose verbs juju answers by themselves: juju compose up is juju up.
+func isOtherTool(word string) bool {
+	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
 // behindCommand moves options of Juju's that stand before the command, and change nothing, behind it: there

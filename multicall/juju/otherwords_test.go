@@ -68,6 +68,15 @@ func TestHintsParse(t *testing.T) {
 	}
 }
 
+// checkCommands has each command of a hint parsed as it is printed.
+func checkCommands(t *testing.T, hint string) {
+	t.Helper()
+	hint = strings.NewReplacer(" makes a model", "", " an application", "", "'", "").Replace(hint)
+	for _, command := range regexp.MustCompile(`juju [^,;]*`).FindAllString(hint, -1) {
+		checkParses(t, strings.TrimSuffix(command, " or "))
+	}
+}
+
 func checkParses(t *testing.T, command string) {
 	t.Helper()
 	args, _, err := cutCommand(strings.Fields(command)[1:])
@@ -84,34 +93,56 @@ func TestRefuseMissing(t *testing.T) {
 	t.Setenv("BIJOU_HOME", t.TempDir())
 	t.Setenv("JUJU_ENV", "home")
 	for line, want := range map[string]string{
-		"rm web":                       "juju remove-application web",
-		"rm -f web/0 web/1":            "juju remove-unit web/0 web/1",
-		"delete pod web/0":             "juju remove-unit web/0",
-		"delete pod/web-0":             "juju remove-unit web/0",
-		"delete -n x deployment web":   "juju remove-application web",
-		"delete node 3":                "juju remove-machine 3",
-		"-m prod rm web":               "juju -m prod remove-application web",
-		"kill web/0 -m prod":           "juju -m prod remove-unit web/0",
-		"down":                         "juju destroy-model home",
-		"down -v --remove-orphans":     "juju destroy-model home",
-		"-m prod down":                 "juju destroy-model prod",
-		"apply -f x.yaml":              "juju deploy x.yaml",
-		"apply --filename ./b":         "juju deploy ./b",
-		"restart web":                  "after a failure: juju resolved --retry web/0",
-		"restart web/3":                "after a failure: juju resolved --retry web/3",
-		"rollout restart deploy/web":   "after a failure: juju resolved --retry web/0",
-		"rollout undo deployment web":  "go back to the previous charm: juju rollback web",
-		"rollout history":              "see how far they are: juju status",
-		"config":                       "juju config APP; of the whole model: juju export-bundle",
-		"config web":                   "",
-		"pull":                         "take a newer charm: juju refresh APP",
-		"restart":                      "after a failure: juju resolved --retry UNIT, or juju resolved --retry APP/0",
-		"stop --help":                  "",
-		"delete pods":                  "juju remove-unit UNIT..., or juju remove-application APP..., or juju remove-machine MACHINE...",
-		"grant bob write default":      "a secret is granted to an application with: juju grant-secret --help",
-		"wait-for model default":       "juju wait",
-		"rollout status deploy/web":    "see how far they are: juju status web",
-		"stop web":                     "remove it with: juju remove-application web",
+		"rm web":                      "juju remove-application web",
+		"rm -f web/0 web/1":           "juju remove-unit web/0 web/1",
+		"delete pod web/0":            "juju remove-unit web/0",
+		"delete pod/web-0":            "juju remove-unit web/0",
+		"delete -n x deployment web":  "juju remove-application web",
+		"delete node 3":               "juju remove-machine 3",
+		"-m prod rm web":              "juju -m prod remove-application web",
+		"kill web/0 -m prod":          "remove it with: juju -m prod remove-unit web/0",
+		"down":                        "juju destroy-model home",
+		"down -v --remove-orphans":    "juju destroy-model home",
+		"-m prod down":                "juju destroy-model prod",
+		"apply -f x.yaml":             "juju deploy x.yaml",
+		"apply --filename ./b":        "juju deploy ./b",
+		"restart web":                 "after a failure: juju resolved --retry web/0",
+		"restart web/3":               "after a failure: juju resolved --retry web/3",
+		"rollout restart deploy/web":  "after a failure: juju resolved --retry web/0",
+		"rollout undo deployment web": "go back to the previous charm: juju rollback web",
+		"rollout history":             "see how far they are: juju status",
+		"config":                      "juju config APP; of the whole model: juju export-bundle",
+		"config web":                  "",
+		"pull":                        "take a newer charm: juju refresh APP",
+		"restart":                     "after a failure: juju resolved --retry UNIT, or juju resolved --retry APP/0",
+		"stop --help":                 "",
+		"delete pods":                 "juju remove-unit UNIT..., or juju remove-application APP..., or juju remove-machine MACHINE...",
+		"grant bob write default":     "a secret is granted to an application with: juju grant-secret --help",
+		"wait-for model prod":         "juju -m prod wait",
+		"rollout status deploy/web":   "see how far they are: juju status web",
+		"stop web":                    "remove it with: juju remove-application web",
+		"wait-for application web --query=status==\"blocked\" --timeout 10s": "juju wait web --for blocked --timeout 10s",
+		"wait-for unit web/0 --query=workload-status==active":                "juju wait web/0 --for active",
+		"wait-for application web --query=life==alive":                       "juju wait web --for active",
+		"-m prod wait-for application web":                                   "juju -m prod wait web --for active",
+		"wait --for=condition=ready pod/web-0 --timeout 1m":                  "juju wait web/0 --for active --timeout 1m",
+		"wait --for condition=available deployment/web":                      "juju wait web --for active",
+		"wait --for=delete pod/web-0":                                        "juju wait web/0 --for gone",
+		"wait web --for active":                                              "",
+		"set image deployment/web nginx=1.2":                                 "take a newer charm: juju refresh web",
+		"set image title=x":                                                  "",
+		"create secret generic db --from-literal=pw=x":                       "juju add-secret db pw=x",
+		"create secret":                "juju add-secret NAME KEY=VALUE",
+		"kill-controller other":        "juju models",
+		"suspend-relation 2":           "end it with: juju remove-relation 2, and make it again with: juju integrate A B",
+		"disable-command all msg":      "removals ask on a terminal and show what they would do with: juju remove-application NAME --dry-run",
+		"credentials":                  "juju set-credential CLOUD CREDENTIAL --file credentials.yaml",
+		"secret-backends":              "juju secrets",
+		"clouds":                       "a model on this host: juju bootstrap local; one of containers: juju bootstrap nspawn",
+		"compose up -d":                "juju bootstrap makes a model, juju deploy CHARM an application",
+		"compose rm web":               "juju remove-application web",
+		"kubectl delete pod web-0":     "juju remove-application web-0",
+		"--debug rm web -v":            "juju remove-application web",
 		"stop":                         "",
 		"start":                        "",
 		"start web":                    "its units are in: juju status web",
@@ -128,6 +159,80 @@ func TestRefuseMissing(t *testing.T) {
 			_, got, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\nhint: ")
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
+			}
+			checkCommands(t, got)
+		})
+	}
+}
+
+// TestHintKubectl has kubectl's kinds and contexts led on.
+func TestHintKubectl(t *testing.T) {
+	for line, want := range map[string]string{
+		"pods":             "juju status",
+		"pod web/0":        "juju show-unit web/0",
+		"nodes":            "juju machines",
+		"secrets":          "juju secrets",
+		"events":           "juju debug-log",
+		"storage":          "juju storage",
+		"pvc":              "juju storage",
+		"all":              "juju status",
+		"namespaces":       "juju models",
+		"view":             "juju models",
+		"get-contexts":     "juju models",
+		"use-context prod": "juju switch prod",
+		"configmap":        "juju status",
+		"deployment web":   "juju show-application web",
+		"web":              "",
+	} {
+		t.Run(line, func(t *testing.T) {
+			words := strings.Fields(line)
+			got := hintKubectl(words[0], words[1:])
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			checkCommands(t, got)
+		})
+	}
+}
+
+// TestRefuseFormat leads kubectl's -o on to --format, and leaves names of files alone.
+func TestRefuseFormat(t *testing.T) {
+	for line, want := range map[string]string{
+		"config web -o json":        "juju config --format=json web",
+		"-m x models --output=yaml": "juju -m x models --format=yaml",
+		"machines -o wide":          "juju machines",
+		"storage -o jsonpath={.a}":  "juju storage --format=json",
+		"get pods -o json":          "",
+		"config web -o ./json":      "",
+		"config web -o out.txt":     "",
+	} {
+		t.Run(line, func(t *testing.T) {
+			words := strings.Fields(line)
+			output := strings.TrimPrefix(words[len(words)-1], "--output=")
+			var stderr bytes.Buffer
+			console.Report(&stderr, refuseFormat(output, words))
+			_, got, _ := strings.Cut(stderr.String(), "\nhint: ")
+			got, _, _ = strings.Cut(got, "\n")
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			checkCommands(t, got)
+		})
+	}
+}
+
+func TestFollowedChannel(t *testing.T) {
+	for _, c := range []struct{ asked, effective, want string }{
+		{"latest/edge", "latest/stable", "latest/edge"},
+		{"edge", "14/stable", "14/edge"},
+		{"edge", "stable", "latest/edge"},
+		{"stable", "14/stable", "14/stable"},
+		{"stable", "stable", "stable"},
+		{"14/stable", "", "14/stable"},
+	} {
+		t.Run(c.asked+" "+c.effective, func(t *testing.T) {
+			if got := followedChannel(c.asked, c.effective); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -147,9 +252,15 @@ func TestInOwnWords(t *testing.T) {
 		"logs web":                         "debug-log --no-tail --include=web/*",
 		"logs -f --tail 5 web/0":           "debug-log -f --lines=5 --include=web/0",
 		"logs --tail=all --since 10m web":  "debug-log --no-tail --lines=0 --since 10m --include=web/*",
-		"logs -t pod/web-0 -c main":        "debug-log --no-tail --include=web/0",
+		"logs -t pod/web-0 -c main":        "debug-log --no-tail --include=web/0 -c main",
+		"compose logs -f web":              "debug-log -f --include=web/*",
+		"compose":                          "--help",
+		"--debug status":                   "status --debug",
+		"-m x --logging-config a=b -q get": "-m x get --logging-config a=b -q",
+		"--version":                        "--version",
+		"--debug":                          "--debug",
 		"logs -n 3 1":                      "debug-log --no-tail -n 3 --include=machine-1",
-		"logs -l app=web --previous":       "debug-log --no-tail --include=web/*",
+		"logs -l app=web --previous":       "debug-log --no-tail --include=web/* --previous",
 		"logs -l ERROR":                    "debug-log --no-tail -l ERROR",
 		"logs --level ERROR":               "debug-log --no-tail --level ERROR",
 		"describe web/0":                   "show-unit web/0",

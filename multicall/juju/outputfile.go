@@ -58,7 +58,7 @@ func refuseFormat(output string, args []string) error {
 	default:
 		return nil
 	}
-	if slices.ContainsFunc(args, isKind) {
+	if slices.ContainsFunc(args[min(len(args), commandAt(args)+1):], isKind) {
 		return nil
 	}
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -28,6 +29,8 @@ type upgradeCharmCmd struct {
 	Base        string   `placeholder:"BASE" help:"The base of its machines (ubuntu@24.04), which they keep: another one is refused."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options, as deploy takes it, or an option, to be set with it; may be repeated, a later one wins."`
 	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
+	Trust       bool     `help:"Let its units have the cloud's credential, as juju trust does."`
+	Storage     []string `hidden:"" sep:"none" placeholder:"NAME=POOL,SIZE,COUNT"`
 	DryRun      bool     `help:"Only say what would be done."`
 	waitFlags
 
@@ -38,6 +41,12 @@ type upgradeCharmCmd struct {
 func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
 		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
+	}
+
+	if len(c.Storage) > 0 {
+		name, _, _ := strings.Cut(c.Storage[0], "=")
+		return console.Hint(console.Usage(errors.New("cannot change storage with a charm: units keep the storage that they have")),
+			fmt.Sprintf("give a unit more: juju add-storage %s", quoteShellWords([]string{c.Service + "/0", name})))
 	}
 
 	return o.openChosen(func(s *state.State) error {
@@ -87,7 +96,8 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 
 	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
 		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series),
-			"deploy another service with: juju deploy --base "+c.Base)
+			fmt.Sprintf("deploy it beside this one: juju deploy %s --base %s",
+				quoteShellWords([]string{u.charmName(), c.Service + "-new"}), quoteShellWords([]string{c.Base})))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
@@ -105,6 +115,15 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 	}
 
 	return u.run()
+}
+
+// charmName returns the word that juju deploy knows the service's charm by.
+func (u *upgrade) charmName() string {
+	origin := u.service.Origin
+	if origin.Store != "" {
+		return origin.Name
+	}
+	return cmp.Or(origin.Path, u.current.Meta.Name)
 }
 
 // errServiceMoved means that somebody else upgraded the service since it was read, so that
@@ -288,6 +307,12 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	err := putResources(tx, u.service.Name, u.resources)
 	if err != nil {
 		return err
+	}
+
+	if u.cmd.Trust {
+		if err := tx.SetTrusted(u.service.Name, true); err != nil {
+			return err
+		}
 	}
 
 	if len(u.options) > 0 {

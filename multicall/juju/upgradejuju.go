@@ -18,6 +18,7 @@ import (
 
 type upgradeJujuCmd struct {
 	AllowDowngrade bool          `help:"Also go back to an older version."`
+	DryRun         bool          `help:"Only say what would be done."`
 	Wait           time.Duration `default:"1m" help:"How long to wait for the agents; 0 does not."`
 }
 
@@ -29,6 +30,11 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	}
 	if err := c.checkVersion(e, o.parts.Version); err != nil {
 		return err
+	}
+
+	if c.DryRun {
+		fmt.Fprintf(o.streams.Out, "environment %q runs %s; its agents would go over to %s\n", e.Name, e.Tools, o.parts.Version)
+		return nil
 	}
 
 	return o.openState(e, func(s *state.State) error {

@@ -43,7 +43,7 @@ func (o *operator) awaitAffected(w waitFlags) error {
 
 type waitCmd struct {
 	Globs   []string      `arg:"" optional:"" name:"glob" help:"Only the services and units that match (mysql, 'wordpress/*'); default: all."`
-	For     string        `enum:"idle,active,gone" default:"idle" placeholder:"STATE" help:"idle: started, and nothing is owed to any; active: that, and each says so of its workload; gone: they are no more. Default idle."`
+	For     string        `enum:"idle,active,blocked,waiting,maintenance,error,gone" default:"idle" placeholder:"STATE" help:"idle: started, and nothing is owed to any; active, blocked, waiting, maintenance: that, and each says so of its workload; error: each is in error; gone: they are no more. Default idle."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after that long (30s, 10m); default: never."`
 }
 
@@ -61,8 +61,19 @@ func (c waitCmd) Run(o *operator) error {
 const (
 	untilIdle   = "idle"
 	untilActive = "active"
+	untilError  = "error"
 	untilGone   = "gone"
 )
+
+// waitStates are those that units can be waited for to be.
+func waitStates() []string {
+	return []string{untilIdle, untilActive, "blocked", "waiting", "maintenance", untilError, untilGone}
+}
+
+// isWorkloadStatus reports whether units say themselves that they are in the state.
+func isWorkloadStatus(until string) bool {
+	return !slices.Contains([]string{untilIdle, untilError, untilGone}, until)
+}
 
 // exitTimeout is the exit code of a wait whose time is up.
 const exitTimeout = 3
@@ -203,11 +214,14 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		}
 
 		switch {
+		case failed && w.until == untilError:
+		case w.until == untilError:
+			now.pending = append(now.pending, name+" (not in error)")
 		case failed:
 			now.failed = append(now.failed, name+" ("+why+")")
 		case w.until == untilGone || u.State != state.UnitStarted || u.Running != nil || u.Life == state.Dying:
 			now.pending = append(now.pending, name+" ("+why+")")
-		case w.until == untilActive && (u.Workload == nil || u.Workload.Current != "active"):
+		case isWorkloadStatus(w.until) && (u.Workload == nil || u.Workload.Current != w.until):
 			now.pending = append(now.pending, name+" "+workloadReason(u.Workload))
 		}
 	}
@@ -221,6 +235,9 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		return now, nil
 	}
 
+	if w.until == untilError {
+		return now, nil
+	}
 	return now, w.addOwed(v, units, &now)
 }
 

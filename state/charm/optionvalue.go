@@ -102,6 +102,10 @@ func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 // An option that is called like the service has a scalar, never a mapping.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	node, ok := nodes[service]
+	if !ok && service != "" && len(nodes) > 0 && c.isOfOthers(nodes) {
+		return nil, fmt.Errorf("it has no section for %q: it has %s",
+			service, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "))
+	}
 	if !ok || service == "" {
 		return nodes, nil
 	}
@@ -119,6 +123,16 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	}
 
 	return part, nil
+}
+
+// isOfOthers reports whether a file has only sections of other services: no option has a mapping.
+func (c *Config) isOfOthers(nodes map[string]yaml.Node) bool {
+	for name, node := range nodes {
+		if _, isOption := c.Options[name]; isOption || node.Kind != yaml.MappingNode {
+			return false
+		}
+	}
+	return true
 }
 
 // Coerce converts a value from JSON (or Go) to the option's type: string, int64, float64

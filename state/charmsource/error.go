@@ -72,6 +72,22 @@ func (e *NoReleaseError) describeOffers() string {
 	return "there are " + strings.Join(texts, ", ")
 }
 
+// HasOtherBase reports whether the wished channel, or a channel that stands in for it, has a release of another base.
+func (e *NoReleaseError) HasOtherBase() bool {
+	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
+	anyTrack := isRisk(wished[0])
+	if anyTrack {
+		wished = append([]string{""}, wished...)
+	}
+
+	risks := []string{"edge", "beta", "candidate", "stable"}
+	return slices.ContainsFunc(e.Matching(), func(o Offer) bool {
+		parts := strings.Split(o.Channel, "/")
+		isTrack := anyTrack || parts[0] == wished[0]
+		return isTrack && len(parts) > 1 && slices.Index(risks, parts[1]) >= slices.Index(risks, wished[1])
+	})
+}
+
 // Matching returns the offers of the wished architecture.
 func (e *NoReleaseError) Matching() (offers []Offer) {
 	all := e.Offers

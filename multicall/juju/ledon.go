@@ -1,0 +1,159 @@
+package juju
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"bijou/multicall/home"
+)
+
+// queriedStatus is a query of juju wait-for for one status: status=="active", workload-status=='blocked'.
+var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:[a-z-]*status)\s*==\s*["']?([a-z]+)["']?\s*$`)
+})
+
+// waitForHint returns the juju wait that does what a juju wait-for does; of a query that it cannot say, it waits
+// until all is active.
+func waitForHint(words []string, names givenNames) string {
+	kind, name, query, timeout := "", "", "", ""
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		if strings.HasPrefix(option, "-") && !joined && i+1 < len(words) && option != "--summary" {
+			i++
+			value = words[i]
+		}
+
+		switch {
+		case option == "--query":
+			query = value
+		case option == "--timeout":
+			timeout = value
+		case strings.HasPrefix(option, "-"):
+		case kind == "" && slices.Contains([]string{"application", "unit", "model", "machine"}, option):
+			kind = option
+		case name == "":
+			name = words[i]
+		}
+	}
+
+	command := []string{"juju"}
+	model := names.model
+	if kind == "model" {
+		model = cmp.Or(name, model)
+		name = ""
+	}
+	if model != "" {
+		command = append(command, "-m", model)
+	}
+
+	command = append(command, "wait")
+	if name != "" && kind != "machine" {
+		command = append(command, name, "--for", waitedStatus(query))
+	}
+	if timeout != "" {
+		command = append(command, "--timeout", timeout)
+	}
+	return quoteShellWords(command)
+}
+
+// waitedStatus returns the state of juju wait that a query asks for; active if it has none for it.
+func waitedStatus(query string) string {
+	found := queriedStatus().FindStringSubmatch(query)
+	if found != nil && slices.Contains(waitStates(), found[1]) {
+		return found[1]
+	}
+	return untilActive
+}
+
+// destroyControllerHint names the model that a controller's name is here, or how to list them.
+func destroyControllerHint(words []string, names givenNames) string {
+	h, err := home.Find()
+	if err != nil {
+		return ""
+	}
+
+	there, _ := h.Names()
+	if len(names.apps) > 0 && slices.Contains(there, names.apps[0]) {
+		return "juju destroy-model " + quoteShellWords(names.apps[:1])
+	}
+	if len(there) == 0 {
+		return ""
+	}
+	return "juju destroy-model MODEL; " + listHint("models", there)
+}
+
+// createSecretHint is of kubectl create secret generic NAME --from-literal=K=V.
+func createSecretHint(words []string, _ givenNames) string {
+	name := ""
+	var pairs []string
+	for i, word := range words {
+		literal, isLiteral := strings.CutPrefix(word, "--from-literal=")
+		switch {
+		case isLiteral:
+			pairs = append(pairs, literal)
+		case word == "--from-literal" && i+1 < len(words):
+			pairs = append(pairs, words[i+1])
+		case strings.HasPrefix(word, "-"), strings.Contains(word, "="):
+		case i == 0 && slices.Contains([]string{"generic", "tls", "docker-registry"}, word):
+		case name == "":
+			name = word
+		}
+	}
+
+	if len(pairs) == 0 {
+		pairs = []string{"KEY=VALUE"}
+	}
+	return "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
+}
+
+// waitsForCondition reports whether it is kubectl's wait: --for=condition=ready pod/web.
+func waitsForCondition(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		word = strings.TrimPrefix(word, "--for=")
+		kind, _, ofKind := strings.Cut(word, "/")
+		return strings.HasPrefix(word, "condition=") || strings.HasPrefix(word, "jsonpath=") || word == "delete" || ofKind && isKind(kind)
+	})
+}
+
+// conditionHint is of kubectl's wait.
+func conditionHint(words []string, _ givenNames) string {
+	state := untilActive
+	timeout := ""
+	var others []string
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		if (option == "--for" || option == "--timeout") && !joined && i+1 < len(words) {
+			i++
+			value = words[i]
+		}
+
+		switch {
+		case option == "--for" && value == "delete":
+			state = untilGone
+		case option == "--timeout":
+			timeout = " --timeout " + quoteShellWords([]string{value})
+		case option != "--for":
+			others = append(others, words[i])
+		}
+	}
+
+	names := readNames(others)
+	all := append(names.apps, names.units...)
+	hint := "juju wait"
+	if len(all) > 0 {
+		hint += " " + quoteShellWords(all)
+	}
+	return hint + " --for " + state + timeout
+}
+
+// ofKindOrPath reports whether it is kubectl's set image deployment/web: options of an application have no such words.
+func ofKindOrPath(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	kind, _, _ := strings.Cut(words[0], "/")
+	return isKind(kind)
+}

@@ -42,7 +42,9 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	if err != nil && printed.Len() == 0 {
 		return err
 	}
-	return errors.Join(err, writeOutput(o, c.outputFile(), printed.Bytes()))
+
+	written := writeOutput(o, c.outputFile(), printed.Bytes())
+	return errors.Join(err, written)
 }
 
 // refuseFormat leads kubectl's -o FORMAT on to --format: Juju's names a file. Behind a kind of kubectl's the command

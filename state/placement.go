@@ -163,9 +163,10 @@ func (e *SeriesError) Error() string { return e.reason }
 // RefuseSeries returns a *SeriesError for that reason.
 func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 
-// MachineSeries lists the series that machines can have; none: any. On "local" that is the host's;
-// other providers say what they have when they are examined, and a provider that boots machines
-// from trees of files has those that are configured as PROVIDER.tree.SERIES, too.
+// MachineSeries lists the series that machines can have, the preferred ones first; none: any. On "local"
+// that is the host's; other providers say what they have when they are examined. A provider that boots
+// machines from trees of files also has those that are configured as PROVIDER.tree.SERIES and
+// PROVIDER.mirror.SERIES, and nspawn makes trees of the archives' series unless nspawn.tree takes their place.
 func (e Environment) MachineSeries() []string {
 	own := e.HostSeries
 	if e.Provider == ProviderLocal {
@@ -176,9 +177,22 @@ func (e Environment) MachineSeries() []string {
 	}
 
 	all := []string{own}
-	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
-		if series, ok := strings.CutPrefix(key, e.Provider+".tree."); ok {
+	add := func(series string) {
+		if !slices.Contains(all, series) {
 			all = append(all, series)
+		}
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
+		kind, series, ok := strings.Cut(strings.TrimPrefix(key, e.Provider+"."), ".")
+		if ok && strings.HasPrefix(key, e.Provider+".") && (kind == "tree" || kind == "mirror") {
+			add(series)
+		}
+	}
+
+	if e.Provider == providerNspawn && e.Config[providerNspawn+".tree"] == "" {
+		for _, series := range charm.ArchivedSeries() {
+			add(series)
 		}
 	}
 

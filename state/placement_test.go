@@ -203,3 +203,49 @@ func TestMachinePlacement(t *testing.T) {
 		}
 	}
 }
+
+// TestMachineSeries: which series machines can have, and which of a charm's is taken.
+func TestMachineSeries(t *testing.T) {
+	made := []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
+	with := func(series string) []string {
+		isIt := func(other string) bool { return other == series }
+		return append([]string{series}, slices.DeleteFunc(slices.Clone(made), isIt)...)
+	}
+	for name, tt := range map[string]struct {
+		provider, host string
+		config         map[string]string
+		want           []string
+		wish, chosen   string // of a charm; "" is refused
+	}{
+		"processes":               {"local", "bookworm", nil, []string{"bookworm"}, "jammy", ""},
+		"any":                     {"ssh", "", nil, nil, "jammy", "jammy"},
+		"containers":              {"nspawn", "bookworm", nil, with("bookworm"), "jammy", "jammy"},
+		"containers, not a known": {"nspawn", "bookworm", nil, with("bookworm"), "centos7", ""},
+		"containers of a mirror": {
+			"nspawn", "bookworm", map[string]string{"nspawn.mirror.sid": "http://x", "nspawn.mirror.jammy": "http://x", "other.mirror.a": "", "nspawn.network": ""},
+			append([]string{"bookworm", "jammy", "sid"}, slices.DeleteFunc(slices.Clone(made), func(s string) bool { return s == "bookworm" || s == "jammy" })...),
+			"sid", "sid",
+		},
+		"containers of one tree": {"nspawn", "bookworm", map[string]string{"nspawn.tree": "/"}, []string{"bookworm"}, "jammy", ""},
+		"containers of two trees": {
+			"nspawn", "bookworm", map[string]string{"nspawn.tree": "/", "nspawn.tree.jammy": "/j", "nspawn.tree.bookworm": "/b"},
+			[]string{"bookworm", "jammy"}, "jammy", "jammy",
+		},
+		"one tree, and a mirror": {
+			"nspawn", "bookworm", map[string]string{"nspawn.tree": "/", "nspawn.mirror.jammy": "http://x"},
+			[]string{"bookworm", "jammy"}, "noble", "",
+		},
+		"a plugin's": {"rack", "focal", map[string]string{"rack.tree.jammy": "/j"}, []string{"focal", "jammy"}, "noble", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := state.Environment{Provider: tt.provider, DefaultSeries: "bookworm", HostSeries: tt.host, Config: tt.config}
+			if diff := cmp.Diff(tt.want, e.MachineSeries()); diff != "" {
+				t.Error(diff)
+			}
+			chosen, err := e.ChooseSeries("", []string{tt.wish}, false)
+			if chosen != tt.chosen || (err != nil) != (tt.chosen == "") {
+				t.Errorf("a charm for %s: %q, %v; want %q", tt.wish, chosen, err, tt.chosen)
+			}
+		})
+	}
+}

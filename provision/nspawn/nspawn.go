@@ -7,7 +7,7 @@
 // is found by its control groups, or as systemd's unit where systemd manages the host.
 //
 // It is no provisioner, and knows nothing of what is in the state. It imports
-// provision/provider and state/osutil only; multicall chooses it.
+// provision/provider and leaves of state only; multicall chooses it.
 package nspawn
 
 import (
@@ -48,11 +48,17 @@ type Provider struct {
 // The settings' names have nspawn. before them in the environment's configuration.
 func settings() []string { return []string{"apt-repository", "network", "packages", "storage", "tree"} }
 
-// CheckSettings refuses settings that somebody gives and the provider does not have.
+// CheckSettings refuses settings that somebody gives and the provider does not have, and mirrors that are none.
 func CheckSettings(config map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
+		if series, ok := strings.CutPrefix(key, "mirror."); ok && series != "" {
+			if err := checkMirror(series, config[key]); err != nil && config[key] != "" {
+				return err
+			}
+			continue
+		}
 		if !slices.Contains(settings(), key) && !strings.HasPrefix(key, "tree.") {
-			return fmt.Errorf("%s has no setting %q: it has %s, and tree.SERIES",
+			return fmt.Errorf("%s has no setting %q: it has %s, tree.SERIES, and mirror.SERIES",
 				Name, key, strings.Join(settings(), ", "))
 		}
 	}

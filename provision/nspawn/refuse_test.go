@@ -37,6 +37,24 @@ func TestRefusesSettings(t *testing.T) {
 			t.Errorf("%s: got %v", bad, err)
 		}
 	}
+	for name, tt := range map[string]struct{ key, value, want string }{
+		"a mirror":           {"mirror.jammy", "http://archive.example.com/ubuntu", ""},
+		"a folder":           {"mirror.sid", "file:/srv/debian", ""},
+		"taken back":         {"mirror.jammy", "", ""},
+		"an option":          {"mirror.jammy", "--no-check-gpg", "nspawn.mirror.jammy is \"--no-check-gpg\": want a URL"},
+		"a path":             {"mirror.jammy", "/srv/debian", "want a URL"},
+		"two":                {"mirror.jammy", "http://a http://b", "want a URL"},
+		"of which series":    {"mirror.", "http://a", "mirror.SERIES"},
+		"of all":             {"mirror", "http://a", "mirror.SERIES"},
+		"a tree of a series": {"tree.jammy", "/srv/jammy", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckSettings(map[string]string{tt.key: tt.value})
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want one that says %q", err, tt.want)
+			}
+		})
+	}
 	if err := CheckSettings(map[string]string{"aptrepository": "/x"}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
 		t.Errorf("error %v", err)
 	}

@@ -51,14 +51,14 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // ensureTree returns the folder that the machine boots from. A machine that has booted stays with
-// its own, since its files lie over that. It makes the host's own series, once for all environments
-// that want the same packages; a tree of what the host was before an upgrade is still there.
+// its own, since its files lie over that. It makes one of any series that debootstrap knows, once for all
+// environments that want the same packages.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
-	if given := cmp.Or(p.env.Config["tree."+series], p.env.Config["tree"]); given != "" {
+	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
 	}
 	if !nameForm().MatchString(series) {
-		return "", fmt.Errorf("%q is no series", series)
+		return "", fmt.Errorf("%q is not a series", series)
 	}
 
 	added, err := p.extraPackages()
@@ -66,36 +66,38 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 		return "", err
 	}
 
-	trees := filepath.Join(cacheFolder(), "trees")
-	dir := filepath.Join(trees, series+treeVersion)
-	if len(added) > 0 {
-		dir += "-" + osutil.Digest([]byte(strings.Join(added, ",")))[:8]
-	}
-
+	dir := treeFolder(series, added)
 	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil &&
-		filepath.Dir(before) == trees && treeHas(before, ".") {
+		filepath.Dir(before) == filepath.Dir(dir) && treeHas(before, ".") {
 		return before, checkTree(before, series)
 	}
 	if treeHas(dir, ".") {
 		return dir, checkTree(dir, series)
 	}
 
-	own, err := provider.SeriesOf("/")
-	if err != nil {
-		return "", err
-	}
-	if series != own {
-		if former := filepath.Join(trees, series+"-1"); treeHas(former, ".") {
-			return former, checkTree(former, series)
-		}
-		return "", refuseSeries(series, own)
-	}
-
-	if err := makeTree(ctx, dir, series, added, boot); err != nil {
-		return "", fmt.Errorf("cannot make the tree of files that machines boot from: %w", err)
+	if err := p.makeTree(ctx, dir, series, added, boot); err != nil {
+		return "", fmt.Errorf("cannot make the tree of %s that machines boot from: %w", series, err)
 	}
 
 	return dir, checkTree(dir, series)
+}
+
+// givenTree returns the tree that settings name for the series; "" has one made. A mirror for the series
+// says that one is to be made of it, beside the tree that all others have.
+func givenTree(config map[string]string, series string) string {
+	if config["mirror."+series] != "" {
+		return config["tree."+series]
+	}
+	return cmp.Or(config["tree."+series], config["tree"])
+}
+
+// treeFolder returns where a tree of that series is that has these packages besides.
+func treeFolder(series string, added []string) string {
+	dir := filepath.Join(cacheFolder(), "trees", series+treeVersion)
+	if len(added) > 0 {
+		dir += "-" + osutil.Digest([]byte(strings.Join(added, ",")))[:8]
+	}
+	return dir
 }
 
 // All environments share the trees there.
@@ -149,9 +151,17 @@ func refuseSeries(series, own string) error {
 }
 
 // It is made beside, unless another process has made it meanwhile.
-func makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
-	if _, err := exec.LookPath("debootstrap"); err != nil {
-		return errors.New("this host has no debootstrap: apt-get install debootstrap")
+func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
+	r, err := findRelease(series)
+	if err != nil {
+		return err
+	}
+	if err := r.checkKeyring(); err != nil {
+		return err
+	}
+	mirror, err := r.findMirror(ctx, p.env.Config)
+	if err != nil {
+		return err
 	}
 
 	parent := filepath.Dir(dir)
@@ -177,7 +187,7 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 		!errors.Is(err, os.ErrNotExist) {
 		return err // of one that was cut off
 	}
-	if err := runDebootstrap(ctx, filepath.Join(parent, draft), series, added, boot); err != nil {
+	if err := runDebootstrap(ctx, filepath.Join(parent, draft), r, mirror, added, boot); err != nil {
 		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
 	}
 
@@ -192,22 +202,17 @@ func makeTree(ctx context.Context, dir, series string, added []string, boot io.W
 	return osutil.SyncDir(parent)
 }
 
-func runDebootstrap(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
+func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 
 	fmt.Fprintf(
 		boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n",
-		series,
+		r.series,
 	)
 
-	args := []string{"--variant=minbase", "--include=" +
-		strings.Join(append([]string{packages}, added...), ","), series, dir}
-	if m := aptMirror(ctx, series); m != "" {
-		args = append(args, m)
-	}
-
+	args := r.args(dir, mirror, append(strings.Split(packages, ","), added...))
 	c := exec.CommandContext(ctx, "debootstrap", args...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

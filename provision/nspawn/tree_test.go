@@ -47,29 +47,6 @@ func TestTree(t *testing.T) {
 	refused("bookworm", "VERSION_CODENAME")
 }
 
-// TestTreeOfBefore: the tree that is there serves its series, whatever the host is now.
-func TestTreeOfBefore(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	p := newProvider(t, nil)
-	for series, want := range map[string]string{"elder": `"elder": deploy with`, "../elder": "no series", "": "no series"} {
-		if _, err := p.ensureTree(t.Context(), "1", series, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one that says %q", series, err, want)
-		}
-	}
-	dir := filepath.Join(cacheFolder(), "trees", "elder-1")
-	for path, text := range map[string]string{
-		"etc/os-release": "VERSION_CODENAME=elder\n", "usr/bin/dpkg": "", "usr/bin/sh": "", "usr/lib/systemd/systemd": "",
-	} {
-		path = filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := p.ensureTree(t.Context(), "1", "elder", io.Discard); err != nil || got != dir {
-		t.Errorf("tree %q, error %v; want %q", got, err, dir)
-	}
-}
-
 // TestTreeOfAMachine: a machine stays with the tree that its files lie over; others get the one
 // with the packages that are wanted.
 func TestTreeOfAMachine(t *testing.T) {

@@ -73,6 +73,12 @@ func codeNames() map[string]string {
 	}
 }
 
+// ArchivedSeries returns the series that the archives of Ubuntu and Debian keep for years, and whose systems
+// run in containers: Ubuntu's first, which most charms are for, and of each the newest first.
+func ArchivedSeries() []string {
+	return []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
+}
+
 // Base is a system and its version, as ubuntu and 24.04.
 type Base struct {
 	Name    string `json:"name" yaml:"name"`

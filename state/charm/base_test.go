@@ -108,3 +108,15 @@ func TestSourceTree(t *testing.T) {
 		}
 	}
 }
+
+// TestArchivedSeries: each is one that a base of a charm can name.
+func TestArchivedSeries(t *testing.T) {
+	for _, series := range ArchivedSeries() {
+		t.Run(series, func(t *testing.T) {
+			b := BaseOfSeries(series)
+			if b.Version == "" || SeriesOfBase(b.Name+"@"+b.Version) != series {
+				t.Errorf("its base is %+v", b)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -44,6 +45,14 @@ func (c addMachineCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
+		env, err := state.Read(o.ctx, s, (*state.View).Environment)
+		if err != nil {
+			return err
+		}
+		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), false); err != nil {
+			return fmt.Errorf("cannot add machine: %w", err)
+		}
+
 		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)

@@ -262,7 +262,33 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	}
 
 	series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
+	if err == nil && d.needsMachines() {
+		err = d.o.checkSeries(env, series, d.service.ForceSeries)
+	}
 	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+}
+
+// needsMachines reports whether a machine may have to be made for a unit.
+func (d *deployment) needsMachines() bool {
+	isThere := func(p state.Placement) bool { return p.Machine != "" && p.Machine != state.PlaceNew }
+	return d.units > 0 && (len(d.placements) == 0 || !slices.ContainsFunc(d.placements, isThere))
+}
+
+// checkSeries refuses a series that machines cannot have as their host is. With force that is left to the
+// machine's start, before which the host can be mended.
+func (o *operator) checkSeries(env state.Environment, series string, force bool) error {
+	if force {
+		return nil
+	}
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+
+	if err := o.parts.Providers.CheckSeries(e, env, series); err != nil {
+		return fmt.Errorf("machines of the series %q cannot be made: %w", series, err)
+	}
+	return nil
 }
 
 // liftedBy returns what --force and --force-series lift, of deploy, of bundles and of refresh.

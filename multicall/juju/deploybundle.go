@@ -30,6 +30,24 @@ func (c deployCmd) refuseBundleFlags() error {
 	return nil
 }
 
+// checkStepSeries refuses new services whose machines cannot be made, before anything is done.
+func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
+	env, err := state.Read(o.ctx, s, (*state.View).Environment)
+	if err != nil {
+		return err
+	}
+
+	for _, step := range steps {
+		if step.Series == "" {
+			continue
+		}
+		if err := o.checkSeries(env, step.Series, liftedBy(c.Force, c.ForceSeries).Series); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // deployBundle shows what is to be done, and does it step by step.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
@@ -43,6 +61,9 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		}
 
 		steps := b.Plan()
+		if err := c.checkStepSeries(o, s, steps); err != nil {
+			return err
+		}
 		if err := o.showSteps(c.Format, steps); err != nil {
 			return err
 		}

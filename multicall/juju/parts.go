@@ -98,6 +98,9 @@ type Providers interface {
 	// CheckSettings refuses settings of the environment that an operator gives, where they are the
 	// provider's, and it does not have them.
 	CheckSettings(provider string, given map[string]string) error
+	// CheckSeries refuses a series that machines of the environment cannot have on this host as it is, and
+	// says what to install. What only the provider's own host knows is not checked.
+	CheckSeries(e home.Environment, env state.Environment, series string) error
 	// Access returns how to get onto a machine that has an instance, or is machine 0.
 	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
 	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile.

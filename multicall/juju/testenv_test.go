@@ -132,15 +132,24 @@ func (h testHooks) EndStrays(_ context.Context, word string) error {
 	return nil
 }
 
-// testProviders have the local one, and one that is far.
+// testProviders have the local one, one whose machines are on this host, too, and one that is far.
 type testProviders struct{ Providers }
 
 func (testProviders) CheckSettings(string, map[string]string) error { return nil }
+
+func (testProviders) CheckSeries(_ home.Environment, _ state.Environment, series string) error {
+	if series == "unmakeable" {
+		return errors.New("this host has no keyring: apt-get install it")
+	}
+	return nil
+}
 
 func (testProviders) Inspect(_ context.Context, e home.Environment, _ map[string]string) (Provider, error) {
 	switch e.Provider {
 	case state.ProviderLocal:
 		return Provider{}, nil
+	case "near":
+		return Provider{Isolated: true, SHA256: strings.Repeat("0", 64)}, nil
 	case "far":
 		return Provider{Isolated: true, Remote: true, SHA256: strings.Repeat("0", 64)}, nil
 	}

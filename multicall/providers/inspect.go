@@ -305,6 +305,19 @@ func (All) CheckSettings(name string, given map[string]string) error {
 	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
+// CheckSeries asks the provider on the host of machine 0, whose machines are there, too.
+func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
+	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == env.Provider })
+	if i < 0 || builtinProviders()[i].checkSeries == nil {
+		return nil
+	}
+	if _, err := os.Stat(e.MachineDir("0")); err != nil {
+		return nil
+	}
+
+	return builtinProviders()[i].checkSeries(env.ProviderConfig(), series)
+}
+
 func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }

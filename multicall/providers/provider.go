@@ -42,6 +42,8 @@ type builtinProvider struct {
 	// checkHost returns the series of its machines on this host, "" for any, or why it can
 	// have none; nil: nothing keeps it from that.
 	checkHost func(config map[string]string) (series string, err error)
+	// checkSeries refuses a series that its machines cannot have on this host; nil: checkHost says all.
+	checkSeries func(config map[string]string, series string) error
 }
 
 // All are the providers, built in or plugins, as the operator's commands use them.
@@ -49,9 +51,9 @@ type All struct{}
 
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, checkLocalSettings, hostSeries},
-		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.CheckSettings, nspawn.HostSeries},
-		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), ssh.CheckSettings, nil},
+		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, checkLocalSettings, hostSeries, nil},
+		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.CheckSettings, nspawn.HostSeries, nspawn.CheckSeries},
+		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), ssh.CheckSettings, nil, nil},
 	}
 }
 

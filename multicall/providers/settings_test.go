@@ -1,9 +1,12 @@
 package providers
 
 import (
+	"os"
 	"testing"
 
+	"bijou/multicall/home"
 	"bijou/provision/provider"
+	"bijou/state"
 )
 
 // TestUnknownSettings: a setting that a newer binary has given an environment keeps no provider from
@@ -24,6 +27,37 @@ func TestUnknownSettings(t *testing.T) {
 			}
 			if err := (All{}).CheckSettings(b.name, map[string]string{"hook-timeout": "1m"}); err != nil {
 				t.Errorf("another's is refused: %v", err)
+			}
+		})
+	}
+}
+
+// TestCheckSeries: only a provider that makes systems, on the host where it does, refuses a series.
+func TestCheckSeries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		provider  string
+		elsewhere bool
+		config    map[string]string
+		refused   bool
+	}{
+		"containers":              {provider: "nspawn", refused: true},
+		"of a tree of one's own":  {provider: "nspawn", config: map[string]string{"nspawn.tree.nosuchseries": "/x"}},
+		"containers of elsewhere": {provider: "nspawn", elsewhere: true},
+		"processes":               {provider: "local"},
+		"hosts":                   {provider: "ssh"},
+		"a plugin's":              {provider: "rack"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := home.Environment{Dir: t.TempDir()}
+			if !tt.elsewhere {
+				if err := os.MkdirAll(e.MachineDir("0"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			err := All{}.CheckSeries(e, state.Environment{Provider: tt.provider, Config: tt.config}, "nosuchseries")
+			if (err != nil) != tt.refused {
+				t.Errorf("error %v", err)
 			}
 		})
 	}

@@ -146,7 +146,11 @@ func checkMirror(series, mirror string) error {
 // CheckSeries refuses a series whose machines cannot boot on this host with these settings: there is no
 // tree of it, and none can be made. The error says what to install.
 func CheckSeries(config map[string]string, series string) error {
-	if givenTree(config, series) != "" || treeHas(treeFolder(series, nil), ".") {
+	added, err := extraPackages(config)
+	if err != nil {
+		return err
+	}
+	if givenTree(config, series) != "" || treeHas(treeFolder(series, added), ".") {
 		return nil
 	}
 

@@ -33,8 +33,8 @@ const (
 
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-func (p *Provider) extraPackages() ([]string, error) {
-	names := strings.FieldsFunc(p.env.Config["packages"], isSeparator)
+func extraPackages(config map[string]string) ([]string, error) {
+	names := strings.FieldsFunc(config["packages"], isSeparator)
 	slices.Sort(names)
 	for _, name := range names {
 		if !nameForm().MatchString(name) {
@@ -61,7 +61,7 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 		return "", fmt.Errorf("%q is not a series", series)
 	}
 
-	added, err := p.extraPackages()
+	added, err := extraPackages(p.env.Config)
 	if err != nil {
 		return "", err
 	}

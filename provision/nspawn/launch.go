@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +116,7 @@ func (l launch) runContainer(ctx context.Context) error {
 
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
-		args: append([]string{l.dir(), ready.LocalAddr().String()}, l.commandArgs()...),
+		args: slices.Concat([]string{l.dir(), ready.LocalAddr().String()}, hierarchyArgs(l.tree), l.commandArgs()),
 		log:  console.path, lock: l.lock, limits: l.spec.Constraints.Hardware(),
 	})
 	if err != nil {
@@ -160,6 +162,34 @@ func (l launch) commandArgs() []string {
 	}
 
 	return args
+}
+
+// minUnifiedSystemd is the first version of systemd that knows no control groups but those of version 2.
+const minUnifiedSystemd = 258
+
+// hierarchyArgs returns what comes before systemd-nspawn, so that the tree's systemd finds the control groups
+// that it needs also where the host itself goes by others.
+func hierarchyArgs(tree string) []string {
+	if systemdVersion(tree) < minUnifiedSystemd {
+		return nil
+	}
+	return []string{"env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
+}
+
+// systemdVersion returns 0 if it cannot be told.
+func systemdVersion(tree string) int {
+	for _, pattern := range []string{"usr/lib/*/systemd", "usr/lib/systemd"} {
+		found, _ := filepath.Glob(filepath.Join(tree, pattern, "libsystemd-shared-*.so")) // the pattern is right
+		for _, path := range found {
+			name := strings.TrimSuffix(filepath.Base(path), ".so")
+			digits, _, _ := strings.Cut(strings.TrimPrefix(name, "libsystemd-shared-"), ".") // also of 252.38-1
+			if version, err := strconv.Atoi(digits); err == nil {
+				return version
+			}
+		}
+	}
+
+	return 0
 }
 
 // What is mounted below from is left out.

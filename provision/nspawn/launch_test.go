@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/provision/provider"
 )
 
@@ -73,4 +75,36 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	running(true)
 	k.lives = false
 	running(false)
+}
+
+// TestHierarchy: a systemd that knows control groups of version 2 only gets those.
+func TestHierarchy(t *testing.T) {
+	unified := []string{"env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
+	for name, tt := range map[string]struct {
+		library string
+		version int
+		want    []string
+	}{
+		"Debian 12":    {"usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-252.so", 252, nil},
+		"Debian 13":    {"usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-257.so", 257, nil},
+		"Ubuntu 26.04": {"usr/lib/aarch64-linux-gnu/systemd/libsystemd-shared-259.so", 259, unified},
+		"Debian 11":    {"usr/lib/systemd/libsystemd-shared-247.so", 247, nil},
+		"with a patch": {"usr/lib/systemd/libsystemd-shared-258.1-2.so", 258, unified},
+		"no number":    {"usr/lib/systemd/libsystemd-shared-x.so", 0, nil},
+		"no library":   {"usr/lib/systemd/systemd", 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := t.TempDir()
+			path := filepath.Join(tree, tt.library)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			if got := systemdVersion(tree); got != tt.version {
+				t.Errorf("version %d, want %d", got, tt.version)
+			}
+			if diff := cmp.Diff(tt.want, hierarchyArgs(tree)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

@@ -20,6 +20,10 @@ type Tool struct {
 
 	// Check refuses a call by its arguments before anything is asked; nil: the runner does.
 	Check func(inv *Invocation) error
+
+	// CheckFirst refuses a call by its first argument, if it has one, after Check and before anything is
+	// asked; nil: the runner does.
+	CheckFirst func(word string) error
 }
 
 // Runner runs a tool whose options are parsed. Its error is worded for the caller.
@@ -34,6 +38,11 @@ func (t Tool) declareFlags() (*FlagSet, Runner) {
 	return f, func(ctx context.Context, inv *Invocation) error {
 		if t.Check != nil {
 			if err := t.Check(inv); err != nil {
+				return err
+			}
+		}
+		if t.CheckFirst != nil && len(inv.Args) > 0 {
+			if err := t.CheckFirst(inv.Args[0]); err != nil {
 				return err
 			}
 		}
@@ -54,15 +63,24 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	return flags, run, err
 }
 
-// CheckOptions returns why the tool would refuse the options of a call, its name left out. An empty
-// word is one that is not known: then only an option that the tool has not is refused.
-func (t Tool) CheckOptions(argv []string) error {
-	_, _, err := t.parse(argv)
+// CheckWords returns the arguments of a call, its name and options left out, or why the tool would refuse
+// it by its options or by its first argument. An empty word is one that is not known: then only an option
+// that the tool does not have is refused, and a first argument that is known.
+func (t Tool) CheckWords(argv []string) (args []string, _ error) {
+	flags, _, err := t.parse(argv)
+	args = flags.args
+	if err == nil && t.CheckFirst != nil && len(args) > 0 && args[0] != "" {
+		if err := t.CheckFirst(args[0]); err != nil {
+			return args, fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+
 	if err == nil || errors.Is(err, errHelp) ||
 		slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption) {
-		return nil
+		return args, nil
 	}
-	return fmt.Errorf("%s: %w", t.Name, err)
+
+	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
 // WithoutOptions returns the Prepare of a tool that declares no option.

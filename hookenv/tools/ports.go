@@ -27,10 +27,17 @@ func preparePortChange(open bool) func(*hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
+func checkPortText(text string) error {
+	if _, err := parsePort(text); err != nil {
+		return hookenv.UsageErrorf("%v", err)
+	}
+	return nil
+}
+
 func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 	port, err := parsePort(inv.Args[0])
 	if err != nil {
-		return hookenv.UsageErrorf("%v", err)
+		return err
 	}
 	unit, err := unitArgument(inv)
 	if err != nil {

@@ -45,13 +45,14 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 	return tool.RunWithoutHook(argv)
 }
 
-// CheckCall returns why the tool that argv names would refuse its options, as Tool.CheckOptions does.
-func CheckCall(argv []string) error {
+// CheckCall returns the arguments of the call, or why the tool that argv names would refuse it, as
+// Tool.CheckWords does.
+func CheckCall(argv []string) (args []string, _ error) {
 	tool, ok := findTool(argv[0])
 	if !ok {
-		return hookenv.UsageErrorf("unknown tool %q", argv[0])
+		return nil, hookenv.UsageErrorf("unknown tool %q", argv[0])
 	}
-	return tool.CheckOptions(argv[1:])
+	return tool.CheckWords(argv[1:])
 }
 
 // All returns every hook tool, sorted by name. Symlinks are made from it.
@@ -62,7 +63,7 @@ func All() []hookenv.Tool {
 		{Name: "action-log", Check: atLeastOne("no message specified"), Prepare: hookenv.WithoutOptions(logAction)},
 		{Name: "action-set", Prepare: hookenv.WithoutOptions(setResults)},
 		{Name: "application-version-set", Check: atLeastOne("no version specified"), Prepare: hookenv.WithoutOptions(setVersion)},
-		{Name: "close-port", Check: atLeastOne("no port or range specified"), Prepare: preparePortChange(false)},
+		{Name: "close-port", Check: atLeastOne("no port or range specified"), CheckFirst: checkPortText, Prepare: preparePortChange(false)},
 		{Name: "config-get", Prepare: prepareConfigGet},
 		{Name: "credential-get", Check: unitCall(0), Prepare: prepareCredentialGet},
 		{Name: "goal-state", Check: unitCall(0), Prepare: prepareGoalState},
@@ -73,7 +74,7 @@ func All() []hookenv.Tool {
 		{Name: "leader-get", Prepare: hookenv.WithOutput(printLeaderSettings)},
 		{Name: "leader-set", Prepare: withPairs(setLeaderSettings)},
 		{Name: "network-get", Check: atLeastOne("no arguments specified"), Prepare: prepareNetworkGet},
-		{Name: "open-port", Check: atLeastOne("no port or range specified"), Prepare: preparePortChange(true)},
+		{Name: "open-port", Check: atLeastOne("no port or range specified"), CheckFirst: checkPortText, Prepare: preparePortChange(true)},
 		{Name: "opened-ports", Check: unitCall(0), Prepare: prepareOpenedPorts},
 		{Name: "relation-get", Prepare: prepareRelationGet},
 		{Name: "relation-ids", Check: unitCall(1), Prepare: hookenv.WithOutput(printRelationIDs)},
@@ -93,7 +94,7 @@ func All() []hookenv.Tool {
 		{Name: "state-get", Check: unitCall(1), Prepare: prepareStateGet},
 		{Name: "state-set", Prepare: withPairs(setState)},
 		{Name: "status-get", Check: unitCall(0), Prepare: prepareStatusGet},
-		{Name: "status-set", Check: atLeastOne("invalid args, require <status> [message]"), Prepare: prepareStatusSet},
+		{Name: "status-set", Check: atLeastOne("invalid args, require <status> [message]"), CheckFirst: checkStatusWord, Prepare: prepareStatusSet},
 		{Name: "storage-add", Check: atLeastOne("storage add requires a storage directive"), Prepare: hookenv.WithoutOptions(addStorage)},
 		{Name: "storage-get", Prepare: prepareStorageGet},
 		{Name: "storage-list", Check: atMost(1), Prepare: hookenv.WithOutput(listStorage)},

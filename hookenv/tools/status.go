@@ -56,15 +56,19 @@ func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 	return details
 }
 
+func checkStatusWord(word string) error {
+	words := []string{"maintenance", "blocked", "waiting", "active"}
+	if !slices.Contains(words, word) {
+		return hookenv.UsageErrorf("invalid status %q, expected one of %v", word, words)
+	}
+	return nil
+}
+
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 	ofService := false
 	f.AddBool(&ofService, "set the status of the service, not of the unit", "application")
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		words := []string{"maintenance", "blocked", "waiting", "active"}
-		if !slices.Contains(words, inv.Args[0]) {
-			return hookenv.UsageErrorf("invalid status %q, expected one of %v", inv.Args[0], words)
-		}
 		if err := inv.CheckUnitCall(2); err != nil {
 			return err
 		}

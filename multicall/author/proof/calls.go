@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,42 +14,151 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a command of a script; a word that is only known when it runs is empty.
+// call is a command of a program; a word that is only known when it runs is empty.
 type call struct {
 	file string
 	line int
 	argv []string
+
+	// isOpen says that one of the unknown words can be an option, or many words.
+	isOpen bool
 }
 
-// checkCalls holds the calls of hook tools in the charm's scripts against the tools' own table.
-func (p *proofer) checkCalls() {
-	var calls []call
-	functions := map[string]bool{}
-	seen := map[string]bool{} // by where links lead: many hooks are links to one file
+// program is a script of the charm, read once whatever links lead to it.
+type program struct {
+	file  string
+	names []string // of the links and the file itself, below the charm's directory
+	data  []byte
+}
+
+// findPrograms returns the charm's scripts, those of Python's modules left out.
+func (p *proofer) findPrograms() (all []*program) {
+	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
 		files, _ := fs.Glob(p.root.FS(), pattern)
 		for _, file := range files {
 			target := p.target(file)
-			if seen[target] {
+			if byTarget[target] == nil {
+				byTarget[target] = &program{file: file, data: p.read(file)}
+				all = append(all, byTarget[target])
+			}
+			byTarget[target].names = append(byTarget[target].names, file)
+		}
+	}
+
+	return all
+}
+
+// checkCalls holds the calls of hook tools in the charm's scripts against the tools' own table, and
+// against what the charm declares.
+func (p *proofer) checkCalls() {
+	programs := p.findPrograms()
+	functions := map[string]bool{}
+	var calls []call
+	for _, s := range programs {
+		if isShell(interpreter(s.data)) || path.Ext(s.file) == ".sh" {
+			calls = append(calls, p.shellCalls(s.file, s.data, functions)...)
+		}
+	}
+
+	for _, c := range append(calls, p.checkPython(programs)...) {
+		name := c.argv[0]
+		switch {
+		case functions[name]:
+		case slices.Contains(p.rules.Tools, name):
+			args, err := p.rules.CheckCall(c.argv)
+			if err != nil {
+				p.add(Warning, c.file, c.line, "%v", err)
 				continue
 			}
-			seen[target] = true
-			if data := p.read(file); isShell(interpreter(data)) || path.Ext(file) == ".sh" {
-				calls = append(calls, p.shellCalls(file, data, functions)...)
+			p.checkArguments(c, args)
+			p.checkContext(c, programs)
+		default:
+			if meant := suggest(name, p.sisters(name)); meant != "" && !isThere(name) {
+				p.add(Warning, c.file, c.line, "there is no tool %q%s", name, meant)
+			}
+		}
+	}
+}
+
+// checkArguments holds the first argument of a call against what the charm declares. The sources of a
+// reactive charm declare a part of it only: layers bring the rest.
+func (p *proofer) checkArguments(c call, args []string) {
+	if len(args) == 0 || args[0] == "" || args[0] == "-" {
+		return
+	}
+
+	word := args[0]
+	switch c.argv[0] {
+	case "config-get":
+		options := p.declaredOptions()
+		if !p.has("layer.yaml") && !slices.Contains(options, word) {
+			p.add(Warning, c.file, c.line, "config-get: the charm declares no option %q%s", word, suggest(word, options))
+		}
+	case "relation-ids":
+		relations := p.relationNames()
+		if !p.has("layer.yaml") && !slices.Contains(relations, word) {
+			p.add(Warning, c.file, c.line, "relation-ids: the charm declares no relation %q%s", word,
+				suggest(word, relations))
+		}
+	case "relation-get":
+		// Every unit has these settings. Others are a matter of the interface.
+		own := []string{"private-address", "ingress-address", "egress-subnets"}
+		if meant := suggest(strings.ReplaceAll(word, "_", "-"), own); len(word) > 12 && meant != "" &&
+			!slices.Contains(own, word) {
+			p.add(Warning, c.file, c.line, "relation-get: no unit has a setting %q by itself%s", word, meant)
+		}
+	}
+}
+
+// checkContext wants a relation tool to name its relation where the hook has none. A hook that another
+// script may call is left alone, and one that asks which relation it is in.
+func (p *proofer) checkContext(c call, programs []*program) {
+	if !slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0]) ||
+		c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) || p.has("dispatch") {
+		return
+	}
+
+	own := slices.IndexFunc(programs, func(s *program) bool { return s.file == c.file })
+	if own < 0 || bytes.Contains(programs[own].data, []byte("JUJU_")) {
+		return
+	}
+
+	hooks := p.rules.Hooks(nil, nil) // those that have no relation
+	for _, name := range programs[own].names {
+		if path.Dir(name) != "hooks" || !slices.Contains(hooks, path.Base(name)) {
+			return
+		}
+
+		mention := regexp.MustCompile(`[/"' ]` + regexp.QuoteMeta(path.Base(name)) + `\b`)
+		if slices.ContainsFunc(programs, func(s *program) bool {
+			return s.file != c.file && mention.Match(s.data)
+		}) {
+			return
+		}
+	}
+
+	p.add(Warning, c.file, c.line, "%s: %s has no relation: name one with -r", c.argv[0], path.Base(c.file))
+}
+
+func namesRelation(word string) bool {
+	return strings.HasPrefix(word, "-r") || strings.HasPrefix(word, "--relation") || word == "--help"
+}
+
+// declaredOptions returns the names of the charm's options.
+func (p *proofer) declaredOptions() []string {
+	options := p.declared([]string{"config.yaml"}, "options")
+	for key, value := range pairs(p.documents["charmcraft.yaml"]) {
+		for inner, all := range pairs(value) {
+			for name := range pairs(all) {
+				if key.Value == "config" && inner.Value == "options" {
+					options = append(options, name.Value)
+				}
 			}
 		}
 	}
 
-	for _, c := range calls {
-		name := c.argv[0]
-		if slices.Contains(p.rules.Tools, name) {
-			if err := p.rules.CheckCall(c.argv); err != nil {
-				p.add(Warning, c.file, c.line, "%v", err)
-			}
-		} else if meant := suggest(name, p.sisters(name)); meant != "" && !functions[name] && !isThere(name) {
-			p.add(Warning, c.file, c.line, "there is no tool %q%s", name, meant)
-		}
-	}
+	return options
 }
 
 // sisters returns the tools that a word may have been meant to be: one half of it is a half of theirs.
@@ -75,8 +186,9 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 			functions[n.Name.Value] = true
 		case *syntax.CallExpr:
 			if argv := literals(n.Args); len(argv) > 0 {
-				calls = append(calls, call{file, int(n.Pos().Line()), argv})
+				calls = append(calls, call{file, int(n.Pos().Line()), argv, slices.ContainsFunc(n.Args[1:], isOpenWord)})
 			}
+			p.checkSource(file, data, n)
 		}
 
 		return true
@@ -85,11 +197,65 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	return calls
 }
 
+// checkSource wants a file that a script reads as its own to be in the charm. One that the script names
+// twice may be made or looked for before, and after cd it is unknown where the script looks.
+func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
+	if len(n.Args) < 2 || n.Args[0].Lit() != "." && n.Args[0].Lit() != "source" {
+		return
+	}
+
+	base, name := ".", literal(n.Args[1])
+	if name == "" {
+		base, name = rooted(file, n.Args[1])
+	}
+
+	isLocal := filepath.IsLocal(name) && strings.Contains(name, "/")
+	isGuarded := bytes.Count(data, []byte(path.Base(name))) > 1 || bytes.Contains(data, []byte("cd ")) ||
+		bytes.Contains(data, []byte("pushd ")) || p.has("layer.yaml")
+	if _, err := p.root.Stat(path.Join(base, name)); err != nil && isLocal && !isGuarded &&
+		!strings.Contains(name, "env/") && p.examined[p.target(file)] {
+		p.add(Warning, file, int(n.Pos().Line()), "the charm has no file %q to read", path.Join(base, name))
+	}
+}
+
+// rooted returns a path like "$CHARM_DIR/lib/x" and "$(dirname "$0")/x", and the directory below the charm's
+// that it begins in; "" if it is of another form.
+func rooted(file string, word *syntax.Word) (base, rest string) {
+	parts := word.Parts
+	if quoted, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
+		parts = quoted.Parts
+	}
+	if len(parts) != 2 {
+		return "", ""
+	}
+
+	end, isLiteral := parts[1].(*syntax.Lit)
+	if !isLiteral || !strings.HasPrefix(end.Value, "/") {
+		return "", ""
+	}
+
+	rest = "./" + strings.TrimPrefix(end.Value, "/")
+	switch begin := parts[0].(type) {
+	case *syntax.ParamExp:
+		if begin.Param != nil && slices.Contains([]string{"CHARM_DIR", "JUJU_CHARM_DIR"}, begin.Param.Value) {
+			return ".", rest
+		}
+	case *syntax.CmdSubst:
+		var text strings.Builder
+		syntax.NewPrinter().Print(&text, begin)
+		if slices.Contains([]string{"$(dirname $0)", `$(dirname "$0")`}, text.String()) {
+			return path.Dir(file), rest
+		}
+	}
+
+	return "", ""
+}
+
 // literals returns the words of a call, of --option=$VALUE the option and an empty one.
 func literals(words []*syntax.Word) (argv []string) {
 	for _, word := range words {
 		beginning, _ := word.Parts[0].(*syntax.Lit)
-		if text := word.Lit(); text == "" && beginning != nil && strings.HasPrefix(beginning.Value, "--") {
+		if text := literal(word); text == "" && beginning != nil && strings.HasPrefix(beginning.Value, "--") {
 			option, _, _ := strings.Cut(beginning.Value, "=")
 			argv = append(argv, option, "")
 		} else {
@@ -98,4 +264,39 @@ func literals(words []*syntax.Word) (argv []string) {
 	}
 
 	return argv
+}
+
+// literal returns a word that says the same whenever it runs, without its quotes; else "".
+func literal(word *syntax.Word) string {
+	if len(word.Parts) != 1 {
+		return word.Lit()
+	}
+
+	switch part := word.Parts[0].(type) {
+	case *syntax.SglQuoted:
+		if !part.Dollar {
+			return part.Value
+		}
+	case *syntax.DblQuoted:
+		inner := &syntax.Word{Parts: part.Parts}
+		if len(part.Parts) == 1 && !strings.Contains(inner.Lit(), `\`) {
+			return inner.Lit()
+		}
+	}
+
+	return word.Lit()
+}
+
+// isOpenWord reports whether a word can become an option, or many words: it begins with something unknown.
+func isOpenWord(word *syntax.Word) bool {
+	if literal(word) != "" {
+		return false
+	}
+
+	first := word.Parts[0]
+	if quoted, ok := first.(*syntax.DblQuoted); ok && len(quoted.Parts) > 0 {
+		first = quoted.Parts[0]
+	}
+	text, isLiteral := first.(*syntax.Lit)
+	return !isLiteral || strings.HasPrefix(text.Value, "-")
 }

@@ -50,9 +50,13 @@ func (p *proofer) checkPrograms() {
 }
 
 func (p *proofer) hookNames() []string {
+	return p.rules.Hooks(p.relationNames(), p.declared([]string{"metadata.yaml", "charmcraft.yaml"}, "storage"))
+}
+
+// relationNames returns the charm's relations, and the one that every service has.
+func (p *proofer) relationNames() []string {
 	files := []string{"metadata.yaml", "charmcraft.yaml"}
-	return p.rules.Hooks(append(p.declared(files, "provides", "requires", "peers"), "juju-info"),
-		p.declared(files, "storage"))
+	return append(p.declared(files, "provides", "requires", "peers"), "juju-info")
 }
 
 var ofRelation = sync.OnceValue(func() *regexp.Regexp {

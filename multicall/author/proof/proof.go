@@ -42,8 +42,8 @@ type Finding struct {
 // Rules tell what the rest of the binary knows of hooks and their tools.
 type Rules struct {
 	Tools []string // their names
-	// Why a tool would refuse the options; an empty word may be any.
-	CheckCall func(argv []string) error
+	// The arguments of a call, or why a tool would refuse it; an empty word may be any.
+	CheckCall func(argv []string) (args []string, _ error)
 	Hooks     func(relations, storages []string) []string // the hooks of a charm that has those
 }
 

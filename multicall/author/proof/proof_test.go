@@ -3,6 +3,7 @@ package proof_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,15 @@ func TestBreakages(t *testing.T) {
 		{"a shell's syntax", "hooks/start", "#!/bin/bash\nif true; then\n  echo\n", `hooks/start:2: warning: the shell cannot read it: ...`},
 		{"a tool that there is not", "hooks/start", "#!/bin/bash\nset -e\nhost=$(relation-gte host)\n", `hooks/start:3: warning: there is no tool "relation-gte"; did you mean "relation-get"?`},
 		{"an option that a tool does not have", "hooks/start", "#!/bin/bash\nrelation-get --formt json - \"$UNIT\"\n", `hooks/start:2: warning: relation-get: option provided but not defined: --formt`},
+		{"a status that there is not", "hooks/start", "#!/bin/bash\nstatus-set 'ready' \"$MESSAGE\"\n", `hooks/start:2: warning: status-set: invalid status "ready"...`},
+		{"a port before its protocol", "hooks/start", "#!/bin/bash\nopen-port http/80\n", `hooks/start:2: warning: open-port: invalid port "http"...`},
+		{"an option that is not declared", "hooks/start", "#!/bin/bash\nx=$(config-get --format json prot)\n", `hooks/start:2: warning: config-get: the charm declares no option "prot"; did you mean "port"?`},
+		{"a relation that is not declared", "hooks/start", "#!/bin/bash\nrelation-ids database\n", `hooks/start:2: warning: relation-ids: the charm declares no relation "database"`},
+		{"a setting that no unit has by itself", "hooks/db-relation-changed", "#!/bin/sh\nrelation-get private_address\n", `hooks/db-relation-changed:2: warning: relation-get: no unit has a setting "private_address" by itself; did you mean "private-address"?`},
+		{"relation-set without a relation", "hooks/start", "#!/bin/bash\nrelation-set host=\"$H\"\n", `hooks/start:2: warning: relation-set: start has no relation: name one with -r`},
+		{"relation-get without a relation", "hooks/start", "#!/bin/bash\nset -e\nrelation-get host\n", `hooks/start:3: warning: relation-get: start has no relation: name one with -r`},
+		{"a file to read that is missing", "hooks/start", "#!/bin/bash\n. lib/common.sh\n", `hooks/start:2: warning: the charm has no file "lib/common.sh" to read`},
+		{"a file to read beside the hook", "hooks/start", "#!/bin/bash\nsource \"$(dirname \"$0\")/common\"\n", `hooks/start:2: warning: the charm has no file "hooks/common" to read`},
 		{"a value that an option does not have", "hooks/start", "#!/bin/bash\nrelation-get --format jsno\n", `hooks/start:2: warning: ...`},
 	}
 	for _, tt := range tests {
@@ -132,6 +142,69 @@ func TestBreakages(t *testing.T) {
 				}
 			}
 			t.Errorf("it finds\n%s\nand not\n%s", strings.Join(lines, "\n"), tt.want)
+		})
+	}
+}
+
+// TestPython needs Python, whose parser it is: proof says nothing of it elsewhere.
+func TestPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+
+	const begin = "#!/usr/bin/env python3\n"
+	tests := []struct{ name, file, text, want string }{
+		{"syntax of a hook", "hooks/start", begin + "def f(:\n", `hooks/start:2: error: Python cannot read it: ...`},
+		{"syntax of a module", "src/blog.py", "\nif True\n", `src/blog.py:2: warning: Python cannot read it: ...`},
+		{"an import", "hooks/start", begin + "import no_such_one\n", `hooks/start:2: warning: neither the charm nor this host has a Python module "no_such_one"`},
+		{"a call with a list", "hooks/start", begin + "run(['status-set', 'ready', m])\n", `hooks/start:2: warning: status-set: invalid status "ready"...`},
+		{"a call with words", "hooks/start", begin + "call('config-get', 'prot')\n", `hooks/start:2: warning: config-get: the charm declares no option "prot"; ...`},
+		{"no relation", "hooks/start", begin + "run(['relation-set', 'host=' + h])\n", `hooks/start:2: warning: relation-set: start has no relation: ...`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := sound()
+			files[tt.file] = tt.text
+			prefix, _, _ := strings.Cut(tt.want, "...")
+			lines := check(t, writeCharm(t, files))
+			if len(lines) != 1 || !strings.HasPrefix(lines[0], prefix) {
+				t.Errorf("it finds\n%s\nand not\n%s", strings.Join(lines, "\n"), tt.want)
+			}
+		})
+	}
+}
+
+// TestDoubt has what may well run: proof is silent about it.
+func TestDoubt(t *testing.T) {
+	tests := []struct{ name, file, text string }{
+		{"a status in a variable", "hooks/start", "#!/bin/bash\nstatus-set $S ready\nstatus-set \"$S\" \"x\"\n"},
+		{"a function of a tool's name", "hooks/start", "#!/bin/bash\nstatus-set() { echo \"$@\"; }\nstatus-set ready\n"},
+		{"options in a variable", "hooks/start", "#!/bin/bash\nrelation-set $OPTIONS host=x\nrelation-set \"$@\"\n"},
+		{"a hook that asks where it is", "hooks/start", "#!/bin/bash\n[ -z \"$JUJU_RELATION\" ] || relation-set host=x\n"},
+		{"a hook that a relation's hook calls", "hooks/start", "#!/bin/bash\nrelation-set host=x\n# hooks/db-relation-changed: exec hooks/stop\n"},
+		{"a link of a relation's hook", "hooks/start", "-> db-relation-changed"},
+		{"a file that is looked for", "hooks/start", "#!/bin/bash\n[ ! -e lib/x.sh ] || . lib/x.sh\n"},
+		{"a file of the host", "hooks/start", "#!/bin/bash\n. /etc/none\n. \"$HERE/none\"\n"},
+		{"a directory that is changed", "hooks/start", "#!/bin/bash\ncd /srv\n. ./none\n"},
+		{"what a failure of an import catches", "hooks/start", "#!/usr/bin/env python3\ntry:\n    import none_such\nexcept ImportError:\n    pass\ndef f():\n    import none_such\n"},
+		{"a module of the charm", "hooks/start", "#!/usr/bin/env python3\nimport helper, json, os.path\nfrom . import x\n"},
+		{"a list of tools", "hooks/start", "#!/usr/bin/env python3\nTOOLS = ['status-set', 'juju-log']\n"},
+		{"a key that is nearly a tool", "hooks/start", "#!/usr/bin/env python3\nx.get('secret-key')\n"},
+		{"Python 2", "hooks/start", "#!/usr/bin/python2\nprint 1\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := sound()
+			files[tt.file] = tt.text
+			if tt.name == "a hook that a relation's hook calls" {
+				files["hooks/db-relation-changed"] = "#!/bin/sh\nexec hooks/start\n"
+			}
+
+			for _, line := range check(t, writeCharm(t, files)) {
+				if !strings.Contains(line, "the interpreter") {
+					t.Error(line)
+				}
+			}
 		})
 	}
 }

@@ -2,6 +2,7 @@ package author
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,15 +15,22 @@ import (
 type proofCmd struct {
 	Dir    string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
 	Strict bool   `help:"A warning is exit code 1, too."`
+	Fix    bool   `help:"Mend all that has one mend, and print what was changed."`
 	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json; default text."`
 }
 
 // Run prints what was found, FILE:LINE first, from where editors go there. Of a charm in which
 // nothing was found it prints nothing.
 func (c proofCmd) Run(a *author) error {
-	findings, err := proof.Check(c.Dir, a.parts.Rules)
-	if err != nil {
-		return console.Hint(err, "give the folder that has the charm's metadata.yaml or charmcraft.yaml")
+	var fixed []proof.Finding
+	var err error
+	if c.Fix {
+		fixed, err = proof.Fix(c.Dir, a.parts.Rules)
+	}
+	findings, checkErr := proof.Check(c.Dir, a.parts.Rules)
+	findings = append(fixed, findings...)
+	if checkErr != nil {
+		return console.Hint(checkErr, "give the folder that has the charm's metadata.yaml or charmcraft.yaml")
 	}
 
 	for _, f := range findings {
@@ -38,7 +46,8 @@ func (c proofCmd) Run(a *author) error {
 	if c.Format == "json" {
 		e := json.NewEncoder(a.streams.Out)
 		e.SetIndent("", "  ")
-		err = e.Encode(append([]proof.Finding{}, findings...))
+		encodeErr := e.Encode(append([]proof.Finding{}, findings...))
+		err = errors.Join(err, encodeErr)
 	}
 
 	isBad := func(f proof.Finding) bool { return f.Level == proof.Error || f.Level == proof.Warning && c.Strict }

@@ -125,6 +125,23 @@ func NearestWord(name string, words []string) string {
 	return best
 }
 
+// OnlySlip returns the one of the words of which name is a slip of one letter or two; "" if there is none, or
+// several are as near.
+func OnlySlip(name string, words []string) (only string) {
+	const most = 2
+	nearest := most + 1
+	for _, w := range words {
+		switch d := editDistance(name, w); {
+		case d < nearest:
+			only, nearest = w, d
+		case d == nearest && w != only:
+			only = ""
+		}
+	}
+
+	return only
+}
+
 // editDistance counts letters to insert, delete, replace or swap with their neighbour
 // (optimal string alignment).
 func editDistance(a, b string) int {

@@ -60,20 +60,21 @@ func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
 			inner, isKnown = known["*"]
 		}
 		if !isKnown && len(known) > 0 {
-			p.addUnknownKey(file, key, known)
+			p.addUnknownKey(file, n, key, known)
 		}
 		dictionary, _ := inner.(map[string]any)
 		p.checkKeys(file, value, dictionary)
 	}
 }
 
-func (p *proofer) addUnknownKey(file string, key *yaml.Node, known map[string]any) {
+func (p *proofer) addUnknownKey(file string, n, key *yaml.Node, known map[string]any) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool {
 		return name == "*" || name == "?"
 	})
 	meant := suggest(key.Value, names)
 	if _, isOpen := known["?"]; !isOpen || len(key.Value) > 3 && meant != "" {
 		p.add(Warning, file, key.Line, "unknown key %q is ignored%s", key.Value, meant)
+		p.mendKey(file, n, key, names)
 	}
 }
 

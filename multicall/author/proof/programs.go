@@ -82,6 +82,7 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 			ofRelation().MatchString(name)
 		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
 			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
+			p.mendName(file, names)
 		}
 	}
 
@@ -111,6 +112,9 @@ func (p *proofer) examine(file string) {
 	p.examined[target] = true
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	words := interpreter(data)
+	if len(words) > 0 && !p.isExecutable(file) {
+		p.mendMode(file)
+	}
 
 	switch {
 	case !p.has(file):
@@ -126,10 +130,12 @@ func (p *proofer) examine(file string) {
 	case bytes.HasSuffix(line, []byte("\r")):
 		p.add(Error, file, 1,
 			"its lines end in CRLF, so that it wants an interpreter %q: save it with LF alone", words[0]+"\r")
+		p.mendLines(file, data)
 	case bytes.Contains(data, []byte("\r\n")) && isShell(words):
 		before, _, _ := bytes.Cut(data, []byte("\r\n"))
 		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")),
 			"the line ends in CRLF, and the CR is part of its last word: save it with LF alone")
+		p.mendLines(file, data)
 	case !isThere(words[0]):
 		usual := []string{"bash", "sh", "python3", "perl", "/bin/bash", "/bin/sh", "/usr/bin/python3", "/usr/bin/env"}
 		p.add(Warning, file, 1, "the interpreter %q is not on this host%s", words[0], suggest(words[0], usual))

@@ -29,6 +29,7 @@ const (
 	Error   Level = "error"   // deploy refuses it, or it cannot run
 	Warning Level = "warning" // it is accepted, and very likely not what is meant
 	Info    Level = "info"    // what else an author may want to know
+	Fixed   Level = "fixed"   // Fix has changed it
 )
 
 // Finding is one thing that was found in a charm.
@@ -55,13 +56,20 @@ type proofer struct {
 	found     []Finding
 	documents map[string]*yaml.Node // those that are dictionaries, by file
 	examined  map[string]bool       // files that are run, by where links lead
+	mends     []mend
 }
 
 // Check returns what it finds in the charm's folder, by file and line.
 func Check(dir string, r Rules) ([]Finding, error) {
+	found, _, err := examine(dir, r)
+	return found, err
+}
+
+// examine also returns how to mend all of it that has one mend.
+func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read charm: %w", err)
+		return nil, nil, fmt.Errorf("cannot read charm: %w", err)
 	}
 	defer root.Close()
 
@@ -74,7 +82,7 @@ func Check(dir string, r Rules) ([]Finding, error) {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 
-	return slices.Compact(p.found), nil
+	return slices.Compact(p.found), p.mends, nil
 }
 
 func (p *proofer) add(level Level, file string, line int, format string, args ...any) {

@@ -55,13 +55,17 @@ func writeCharm(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func check(t *testing.T, dir string) (lines []string) {
-	t.Helper()
+func rules() proof.Rules {
 	var names []string
 	for _, tool := range tools.All() {
 		names = append(names, tool.Name)
 	}
-	found, err := proof.Check(dir, proof.Rules{Tools: names, CheckCall: tools.CheckCall, Hooks: hook.Names})
+	return proof.Rules{Tools: names, CheckCall: tools.CheckCall, Hooks: hook.Names}
+}
+
+func check(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	found, err := proof.Check(dir, rules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +147,58 @@ func TestBreakages(t *testing.T) {
 			}
 			t.Errorf("it finds\n%s\nand not\n%s", strings.Join(lines, "\n"), tt.want)
 		})
+	}
+}
+
+// TestFix mends what has one mend, round by round: the hook's name is known once the key is right.
+func TestFix(t *testing.T) {
+	files := sound()
+	files["metadata.yaml"] = "\"naem\": blog # its name\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequries: {db: {interface: mysql, scpoe: global}}\n" +
+		"storage:\n  data: {type: filesystem, mulitple: {range: 1-}}\n"
+	files["hooks/db-relation-chagned"] = files["hooks/db-relation-changed"]
+	delete(files, "hooks/db-relation-changed")
+	files["hooks/start"] = "#!/bin/bash\r\necho x\r\n"
+	files["hooks/stop"] = "-> ../src/stop"
+	files["src/stop"] = "#!/bin/bash\n"
+	files["hooks/confg-changed"] = "#!/bin/sh\n"
+	files["hooks/config-chnged"] = "#!/bin/sh\n"
+	files["actions.yaml"] = "backup:\n  description: Copy all.\n  parmas: {}\n  params: {}\n"
+	dir := writeCharm(t, files)
+
+	fixed, err := proof.Fix(dir, rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range fixed {
+		got = append(got, fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Level, f.Message))
+	}
+
+	want := []string{
+		`metadata.yaml:7: fixed: key "mulitple" is now "multiple"`,
+		`metadata.yaml:5: fixed: key "requries" is now "requires"`,
+		`metadata.yaml:1: fixed: key "naem" is now "name"`,
+		`metadata.yaml:5: fixed: key "scpoe" is now "scope"`,
+		`hooks/start:0: fixed: its lines now end in LF alone`,
+		`hooks/db-relation-chagned:0: fixed: it is now called "hooks/db-relation-changed"`,
+		`hooks/stop:0: fixed: it is now executable`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+
+	wantMetadata := strings.NewReplacer("naem", "name", "requries", "requires", "scpoe", "scope", "mulitple", "multiple").
+		Replace(files["metadata.yaml"])
+	for file, text := range map[string]string{"metadata.yaml": wantMetadata, "hooks/start": "#!/bin/bash\necho x\n",
+		"hooks/db-relation-changed": files["hooks/db-relation-chagned"], "actions.yaml": files["actions.yaml"]} {
+		data, _ := os.ReadFile(filepath.Join(dir, file))
+		if diff := cmp.Diff(text, string(data)); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+	}
+
+	if again, err := proof.Fix(dir, rules()); len(again) > 0 || err != nil {
+		t.Errorf("fixed twice: %v, %v", again, err)
 	}
 }
 

@@ -1,0 +1,163 @@
+package proof
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/multicall/console"
+	"bijou/state/osutil"
+)
+
+// mend is a change of the charm after which something is no longer wrong.
+type mend struct {
+	step    step
+	fixed   Finding
+	column  int // of a key
+	perform func() error
+}
+
+// step orders mends: what a key declares is known only once the key is right.
+type step int
+
+const (
+	mendsKey step = iota
+	mendsLines
+	mendsName
+	mendsMode
+)
+
+// maxRounds bounds how often Fix looks again after a step.
+const maxRounds = 20
+
+// Fix mends all that has one mend in the charm's directory: keys and names of hooks that are a slip of one word
+// alone, CRLF in scripts, and scripts that are not executable. It changes nothing else, and returns what it
+// changed, in its order, also with an error.
+func Fix(dir string, r Rules) (fixed []Finding, _ error) {
+	for range maxRounds {
+		_, mends, err := examine(dir, r)
+		if err != nil || len(mends) == 0 {
+			return fixed, err
+		}
+
+		// From the end of a file, since a change moves what comes after it.
+		slices.SortStableFunc(mends, func(a, b mend) int {
+			return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.fixed.File, b.fixed.File),
+				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
+		})
+		for _, m := range mends {
+			if m.step != mends[0].step {
+				break
+			}
+			if err := m.perform(); err != nil {
+				return fixed, fmt.Errorf("cannot fix %s: %w", m.fixed.File, err)
+			}
+			fixed = append(fixed, m.fixed)
+		}
+	}
+
+	return fixed, nil
+}
+
+func (p *proofer) addMend(s step, file string, line, column int, perform func() error, format string, args ...any) {
+	fixed := Finding{Fixed, file, line, fmt.Sprintf(format, args...)}
+	p.mends = append(p.mends, mend{s, fixed, column, perform})
+}
+
+// mendKey corrects a key of n that is one of the known ones but for a slip, unless n has that one, too.
+func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
+	meant := console.OnlySlip(key.Value, known)
+	candidates := 0
+	for other := range pairs(n) {
+		if console.OnlySlip(other.Value, known) == meant {
+			candidates++
+		}
+	}
+
+	if _, isThere := replaceKey(p.read(file), key, meant); meant == "" || candidates > 1 || !isThere {
+		return
+	}
+
+	target := p.target(file)
+	p.addMend(mendsKey, file, key.Line, key.Column, func() error {
+		data, err := os.ReadFile(target)
+		if err != nil {
+			return err
+		}
+		mended, _ := replaceKey(data, key, meant)
+		return osutil.WriteFile(target, mended, 0o644)
+	}, "key %q is now %q", key.Value, meant)
+}
+
+// replaceKey puts the word where the key stands, in quotes or without. It reports whether the key stands there:
+// one that is written with escapes does not.
+func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isThere bool) {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if key.Line > len(lines) {
+		return data, false
+	}
+	line := []rune(string(lines[key.Line-1])) // columns count characters
+	if key.Column > len(line) {
+		return data, false
+	}
+
+	before, after := string(line[:key.Column-1]), string(line[key.Column-1:])
+	quote := ""
+	if key.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		quote = after[:1]
+	}
+	rest, isThere := strings.CutPrefix(after, quote+key.Value+quote)
+	if !isThere {
+		return data, false
+	}
+
+	lines[key.Line-1] = []byte(before + quote + word + quote + rest)
+	return bytes.Join(lines, nil), true
+}
+
+// mendLines ends the lines of a script with LF alone.
+func (p *proofer) mendLines(file string, data []byte) {
+	target := p.target(file)
+	p.addMend(mendsLines, file, 0, 0, func() error {
+		return osutil.WriteFile(target, bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), 0o755)
+	}, "its lines now end in LF alone")
+}
+
+// mendName renames a file that is called like one of the names but for a slip, unless another is called so, or
+// nearly so.
+func (p *proofer) mendName(file string, names []string) {
+	folder, name := path.Split(file)
+	meant := console.OnlySlip(name, names)
+	entries, _ := os.ReadDir(filepath.Join(p.dir, folder))
+	isRival := func(e os.DirEntry) bool {
+		return e.Name() != name && console.OnlySlip(e.Name(), names) == meant
+	}
+	if meant == "" || slices.ContainsFunc(entries, isRival) {
+		return
+	}
+
+	p.addMend(mendsName, file, 0, 0, func() error {
+		return os.Rename(filepath.Join(p.dir, file), filepath.Join(p.dir, folder, meant))
+	}, "it is now called %q", path.Join(folder, meant))
+}
+
+// mendMode makes a script executable for all who can read it.
+func (p *proofer) mendMode(file string) {
+	info, err := p.root.Stat(file)
+	if err != nil {
+		return
+	}
+
+	target := p.target(file)
+	mode := info.Mode().Perm()
+	p.addMend(mendsMode, file, 0, 0, func() error {
+		return os.Chmod(target, mode|mode&0o444>>2)
+	}, "it is now executable")
+}

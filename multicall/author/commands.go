@@ -1,6 +1,7 @@
 package author
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -72,7 +73,12 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 
 // outputOf runs a program as the script would, and returns what it prints on both streams.
 func outputOf(s *script.State, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(s.Context(), program, args...)
+	return outputWithin(s.Context(), s, program, args...)
+}
+
+// outputWithin runs a program as outputOf, also after the script's time is up.
+func outputWithin(ctx context.Context, s *script.State, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = s.Getwd(), s.Environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -97,6 +103,9 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 		if out, _ = outputOf(s, args[2], args[3:]...); want.MatchString(out) == wanted {
 			return out, nil
 		}
+		if s.Context().Err() != nil {
+			return out, s.Context().Err()
+		}
 		time.Sleep(pause)
 	}
 
@@ -109,14 +118,25 @@ var hookLine = sync.OnceValue(func() *regexp.Regexp {
 
 // printJournal prints the hooks that have begun, in their order, and those that failed, each as
 // UNIT HOOK [REMOTE].
-func printJournal(s *script.State, units []string) (journal string, err error) {
-	log, err := outputOf(s, "juju", "debug-log")
+func printJournal(s *script.State, units []string) (string, error) {
+	lines, err := readLog(s.Context(), s)
+	return formatJournal(lines, units), err
+}
+
+// readLog returns the lines of the environment's log and of the units' own, in their order. Most are there
+// twice.
+func readLog(ctx context.Context, s *script.State) ([]string, error) {
+	log, err := outputWithin(ctx, s, "juju", "debug-log")
 	lines := strings.SplitAfter(log, "\n")
 	for _, dir := range unitDirs("*") {
 		lines = append(lines, readHooksLog(dir)...)
 	}
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(timeOf(a), timeOf(b)) })
 
+	return lines, err
+}
+
+func formatJournal(lines, units []string) (journal string) {
 	seen := map[string]bool{}
 	for _, line := range lines {
 		m := hookLine().FindStringSubmatch(line)
@@ -131,7 +151,7 @@ func printJournal(s *script.State, units []string) (journal string, err error) {
 		seen[key] = true
 	}
 
-	return journal, err
+	return journal
 }
 
 // timeOf returns when a line of debug-log was logged, to the millisecond.

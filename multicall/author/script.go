@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/tools/txtar"
 	"rsc.io/script"
@@ -138,13 +140,15 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	engine := script.NewEngine()
 	engine.Quiet = !r.Verbose
 	for _, name := range r.parts.Applets {
-		engine.Cmds[name] = script.Program(name, nil, 0)
+		engine.Cmds[name] = script.Program(name, func(cmd *exec.Cmd) error { return cmd.Process.Kill() }, time.Second)
 	}
 	maps.Copy(engine.Cmds, r.commands())
 
 	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
+	ctx, stop := context.WithTimeout(r.ctx, r.Timeout)
+	defer stop()
 	var err error
-	if r.state, err = script.NewState(r.ctx, r.work, r.environ); err != nil {
+	if r.state, err = script.NewState(ctx, r.work, r.environ); err != nil {
 		return err
 	}
 	if err := r.state.ExtractFiles(archive); err != nil {
@@ -152,6 +156,9 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	}
 
 	err = engine.Execute(r.state, r.Script, bufio.NewReader(bytes.NewReader(archive.Comment)), &r.log)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: the script has not ended within %s", err, r.Timeout)
+	}
 	if err != nil {
 		r.logLastScreen(err)
 	}
@@ -159,13 +166,23 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	return errors.Join(err, closeErr)
 }
 
+// lastScreenTimeout bounds how long a failed script is looked at.
+const lastScreenTimeout = 10 * time.Second
+
 // logLastScreen says how things were when the script failed.
 func (r *scriptRun) logLastScreen(failure error) {
-	status, _ := outputOf(r.state, "juju", "status")
-	journal, _ := printJournal(r.state, nil)
-	lines, _ := outputOf(r.state, "juju", "debug-log", "-n", "20")
-	fmt.Fprintf(&r.log, "FAIL: %v\n--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- a shell there: charm test %s -run '^%s$' --shell\n",
-		failure, status, journal, lines, r.Dir, scriptName(r.Script))
+	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout) // the script's own time may be up
+	defer stop()
+	status, _ := outputWithin(ctx, r.state, "juju", "status")
+	log, _ := readLog(ctx, r.state)
+	lines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
+
+	fmt.Fprintf(&r.log, "FAIL: %v\n", failure)
+	for _, end := range describeEnds(log, time.Now()) {
+		fmt.Fprintf(&r.log, "hook: %s\n", end)
+	}
+	fmt.Fprintf(&r.log, "--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- a shell there: charm test %s -run '^%s$' --shell\n",
+		status, formatJournal(log, nil), lines, r.Dir, scriptName(r.Script))
 }
 
 // call runs a program as the script would.

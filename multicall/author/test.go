@@ -22,14 +22,15 @@ import (
 )
 
 type testCmd struct {
-	Dir     string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
-	Scripts string `name:"run" placeholder:"REGEXP" help:"Only the scripts whose names match; also -run."`
-	Verbose bool   `short:"v" help:"Print what all scripts do, and not only those that fail."`
-	State   string `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
-	Network bool   `help:"Let hooks use this host's network; else they have a loopback only."`
-	OnHost  bool   `help:"Let hooks change this host: nothing is kept apart."`
-	Force   bool   `help:"Also a charm that does not support the series (base) of this host, as deploy --force."`
-	Shell   bool   `help:"Open a shell where the script ends; for one script."`
+	Dir     string        `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
+	Scripts string        `name:"run" placeholder:"REGEXP" help:"Only the scripts whose names match; also -run."`
+	Verbose bool          `short:"v" help:"Print what all scripts do, and not only those that fail."`
+	State   string        `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
+	Network bool          `help:"Let hooks use this host's network; else they have a loopback only."`
+	OnHost  bool          `help:"Let hooks change this host: nothing is kept apart."`
+	Force   bool          `help:"Also a charm that does not support the series (base) of this host, as deploy --force."`
+	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that has not ended after that long; default 5m."`
+	Shell   bool          `help:"Open a shell where the script ends; for one script."`
 
 	Script   string `hidden:"" help:"Run this script in this process."`
 	Folder   string `hidden:"" help:"In that folder."`
@@ -43,6 +44,10 @@ const probe = "probe"
 func (c testCmd) Run(a *author) error {
 	if c.Script != "" {
 		return c.runScript(a)
+	}
+
+	if c.Timeout <= 0 {
+		return console.Usage(fmt.Errorf("--timeout %s gives a script no time", c.Timeout))
 	}
 
 	scripts, err := c.findScripts()
@@ -172,7 +177,7 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--force=%t", c.Force)}
+		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--force=%t", c.Force)}
 
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {

@@ -55,7 +55,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 
 	add(
 		"stub",
-		"NAME [ROLE RELATION:INTERFACE]... | set NAME RELATION KEY=VALUE... | saw NAME RELATION KEY[=VALUE]...",
+		"NAME [ROLE RELATION:INTERFACE]... | set [--app] NAME RELATION KEY=VALUE... | saw [--app] NAME RELATION KEY[=VALUE]...",
 		1,
 		runStub,
 	)
@@ -222,23 +222,50 @@ func findCall(_ *script.State, args []string) (string, error) {
 	return string(calls), nil
 }
 
-// runStub deploys a service without anybody's charm, has its units say something (set), or wants
-// them to have been told something (saw).
+// runStub deploys a service without anybody's charm, has its units or the service itself say something (set), or
+// wants them to have been told something by units or by a service (saw).
 func runStub(s *script.State, args []string) (out string, err error) {
-	switch isMore := len(args) > 3; {
-	case isMore && args[0] == "set":
-		for _, dir := range unitDirs(args[1]) {
-			said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unitOf(dir), "relation-set", "--relation", args[2]}, args[3:]...)...)
-			out, err = out+said, errors.Join(err, serr)
-		}
-		return out, err
-	case isMore && args[0] == "saw":
-		return findTold(args[1], args[2], args[3:])
-	case len(args)%2 == 1:
+	verb, rest := args[0], args[1:]
+	isApp := len(rest) > 0 && rest[0] == "--app"
+	if isApp {
+		rest = rest[1:]
+	}
+
+	switch isMore := len(rest) > 2; {
+	case isMore && verb == "set" && isApp:
+		return setSettings(s, leaderDirs(s, rest[0]), rest[0], append([]string{"--app", "--relation"}, rest[1:]...))
+	case isMore && verb == "set":
+		return setSettings(s, unitDirs(rest[0]), rest[0], append([]string{"--relation"}, rest[1:]...))
+	case isMore && verb == "saw" && isApp:
+		return findTold("saw-app.", rest[0], rest[1], rest[2:])
+	case isMore && verb == "saw":
+		return findTold("saw.", rest[0], rest[1], rest[2:])
+	case len(args)%2 == 1 && !isApp:
 		return deployStub(s, args[0], args[1:])
 	}
 
 	return "", script.ErrUsage
+}
+
+// setSettings runs relation-set for each of the units, which it needs one of.
+func setSettings(s *script.State, dirs []string, service string, args []string) (out string, err error) {
+	if len(dirs) == 0 {
+		return "", fmt.Errorf("%s has no unit that can say it", service)
+	}
+
+	for _, dir := range dirs {
+		said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unitOf(dir), "relation-set"}, args...)...)
+		out, err = out+said, errors.Join(err, serr)
+	}
+	return out, err
+}
+
+// leaderDirs returns the directory of the unit that leads, which alone speaks for its service; none if none does.
+func leaderDirs(s *script.State, service string) []string {
+	return slices.DeleteFunc(unitDirs(service), func(dir string) bool {
+		answer, _ := outputOf(s, "juju", "do", "--unit", unitOf(dir), "is-leader")
+		return !strings.HasPrefix(answer, "True")
+	})
 }
 
 func unitDirs(service string) []string {
@@ -269,9 +296,9 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 }
 
 // findTold wants a unit of the service to have been told all that at once.
-func findTold(service, relation string, pairs []string) (all string, err error) {
+func findTold(record, service, relation string, pairs []string) (all string, err error) {
 	for _, dir := range unitDirs(service) {
-		data, _ := os.ReadFile(filepath.Join(dir, "saw."+relation))
+		data, _ := os.ReadFile(filepath.Join(dir, record+relation))
 		all += string(data)
 	}
 

@@ -79,6 +79,11 @@ func (c testCmd) runScript(a *author) error {
 	if failure != nil || c.Verbose {
 		r.log.WriteTo(a.streams.Out)
 	}
+	if c.Coverage {
+		if err := r.printTouched(archive); err != nil {
+			return err
+		}
+	}
 
 	if c.Shell {
 		r.call(os.Stdout, cmp.Or(os.Getenv("SHELL"), "/bin/sh"))

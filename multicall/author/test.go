@@ -32,6 +32,8 @@ type testCmd struct {
 	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that has not ended after that long; default 5m."`
 	Shell   bool          `help:"Open a shell where the script ends; for one script."`
 
+	Coverage bool `help:"Print which hooks, actions, options and relations no test has touched."`
+
 	Script   string `hidden:"" help:"Run this script in this process."`
 	Folder   string `hidden:"" help:"In that folder."`
 	Isolated bool   `hidden:"" help:"In which this process is kept from the host already."`
@@ -46,8 +48,11 @@ func (c testCmd) Run(a *author) error {
 		return c.runScript(a)
 	}
 
-	if c.Timeout <= 0 {
+	switch {
+	case c.Timeout <= 0:
 		return console.Usage(fmt.Errorf("--timeout %s gives a script no time", c.Timeout))
+	case c.Coverage && c.Shell:
+		return console.Usage(errors.New("--coverage cannot be used with --shell"))
 	}
 
 	scripts, err := c.findScripts()
@@ -61,6 +66,14 @@ func (c testCmd) Run(a *author) error {
 		return err
 	}
 
+	var all touched
+	if c.Coverage {
+		if all, err = a.findTouchable(c.Dir); err != nil {
+			return err
+		}
+	}
+
+	found := touched{}
 	var failed []string
 	var printing sync.Mutex
 	var running sync.WaitGroup
@@ -78,6 +91,7 @@ func (c testCmd) Run(a *author) error {
 			printing.Lock()
 			defer printing.Unlock()
 
+			out = found.takeTouched(out)
 			if err != nil {
 				result, failed = "FAIL", append(failed, name)
 			}
@@ -86,6 +100,9 @@ func (c testCmd) Run(a *author) error {
 	}
 
 	running.Wait()
+	if c.Coverage {
+		printCoverage(a.streams.Out, all, found)
+	}
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
 	}
@@ -177,7 +194,7 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--force=%t", c.Force)}
+		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force)}
 
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {

@@ -1,0 +1,184 @@
+package author
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"bijou/state/charm"
+)
+
+// touchedMark begins the line in which a script's process tells what the script has touched. Nothing that hooks
+// or the script print comes after it.
+const touchedMark = "charm-test-touched: "
+
+// touched is what tests can touch of a charm, or have touched: names by kind.
+type touched map[string][]string
+
+// kinds are in the order in which they are printed.
+var kinds = []string{"hook", "action", "option", "relation"}
+
+func (t touched) add(kind, name string) {
+	if !slices.Contains(t[kind], name) {
+		t[kind] = append(t[kind], name)
+	}
+}
+
+// findTouchable returns all of the charm that a test can touch. Hooks are the files in hooks/; of a charm with one
+// program they are those that the program names.
+func (a *author) findTouchable(dir string) (touched, error) {
+	read, err := charm.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	all := touched{
+		"action":   slices.Collect(maps.Keys(read.Actions)),
+		"option":   slices.Collect(maps.Keys(read.Config.Options)),
+		"relation": slices.Collect(maps.Keys(read.Meta.Declared)),
+	}
+
+	var source []byte
+	for _, pattern := range []string{"dispatch", "src/*.py", "src/*/*.py"} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, file := range files {
+			data, _ := os.ReadFile(file)
+			source = append(source, data...)
+		}
+	}
+
+	storages := slices.Collect(maps.Keys(read.Meta.Storage))
+	for _, hook := range a.parts.Rules.Hooks(all["relation"], storages) {
+		_, err := os.Stat(filepath.Join(dir, "hooks", hook))
+		isNamed := bytes.Contains(source, []byte(`"`+hook+`"`)) ||
+			bytes.Contains(source, []byte("on."+strings.ReplaceAll(hook, "-", "_")))
+		if err == nil || isNamed {
+			all.add("hook", hook)
+		}
+	}
+
+	return all, nil
+}
+
+// findTouched returns what the script has touched of all: hooks, actions and relations whose hooks began, and
+// options that it gives a value.
+func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
+	found := touched{}
+	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
+	defer stop()
+	log, _ := readLog(ctx, r.state)
+	journal := formatJournal(log, nil)
+	for line := range strings.Lines(journal) {
+		words := strings.Fields(line)
+		if len(words) < 2 || !isOf(words[0], r.charmName()) {
+			continue
+		}
+
+		for _, kind := range []string{"hook", "action"} {
+			if slices.Contains(all[kind], words[1]) {
+				found.add(kind, words[1])
+			}
+		}
+		for _, relation := range all["relation"] {
+			if strings.HasPrefix(words[1], relation+"-relation-") {
+				found.add("relation", relation)
+			}
+		}
+	}
+
+	text := archive.Comment
+	for _, f := range archive.Files {
+		text = append(append(slices.Clip(text), '\n'), f.Data...)
+	}
+	for _, option := range all["option"] {
+		if regexp.MustCompile(`(?m)(^|[\s'"])` + regexp.QuoteMeta(option) + `['"]?[=:]`).Match(text) {
+			found.add("option", option)
+		}
+	}
+
+	return found
+}
+
+func (r *scriptRun) charmName() string {
+	read, err := charm.ReadDir(r.Dir)
+	if err != nil {
+		return ""
+	}
+	return read.Meta.Name
+}
+
+// isOf reports whether the charm is the unit's. One that has gone is known by its service's name.
+func isOf(unit, name string) bool {
+	service, _, _ := strings.Cut(unit, "/")
+	for _, dir := range unitDirs(service) {
+		if read, err := charm.ReadDir(filepath.Join(dir, "charm")); err == nil {
+			return read.Meta.Name == name
+		}
+	}
+	return service == name
+}
+
+// printTouched tells the process that started this one.
+func (r *scriptRun) printTouched(archive *txtar.Archive) error {
+	all, err := r.findTouchable(r.Dir)
+	if err != nil {
+		return err
+	}
+
+	data, err := json.Marshal(r.findTouched(archive, all))
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+
+	fmt.Fprintf(r.streams.Out, "\n%s%s\n", touchedMark, data)
+	return nil
+}
+
+// takeTouched adds what a script's process told to t, and returns what else it printed.
+func (t touched) takeTouched(out []byte) (rest []byte) {
+	i := bytes.LastIndex(out, []byte("\n"+touchedMark))
+	if i < 0 {
+		return out
+	}
+
+	var found touched
+	line, _, _ := bytes.Cut(out[i+1+len(touchedMark):], []byte("\n"))
+	if err := json.Unmarshal(line, &found); err != nil {
+		return out
+	}
+
+	for kind, names := range found {
+		for _, name := range names {
+			t.add(kind, name)
+		}
+	}
+	return out[:i]
+}
+
+// printCoverage prints how much of all the tests have touched, and a line for each that they have not.
+func printCoverage(w io.Writer, all, t touched) {
+	var counts, missed []string
+	for _, kind := range kinds {
+		n := 0
+		for _, name := range slices.Sorted(slices.Values(all[kind])) {
+			if slices.Contains(t[kind], name) {
+				n++
+				continue
+			}
+			missed = append(missed, fmt.Sprintf("untouched %s %s\n", kind, name))
+		}
+		counts = append(counts, fmt.Sprintf("%d of %d %ss", n, len(all[kind]), kind))
+	}
+
+	fmt.Fprintf(w, "coverage: %s\n%s", strings.Join(counts, ", "), strings.Join(missed, ""))
+}

@@ -130,7 +130,7 @@ func (p *proofer) checkContext(c call, programs []*program) {
 			return
 		}
 
-		mention := regexp.MustCompile(`[/"' ]` + regexp.QuoteMeta(path.Base(name)) + `\b`)
+		mention := regexp.MustCompile(`[/"']` + regexp.QuoteMeta(path.Base(name)) + `\b`)
 		if slices.ContainsFunc(programs, func(s *program) bool {
 			return s.file != c.file && mention.Match(s.data)
 		}) {

@@ -137,6 +137,7 @@ func TestBreakages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			files := sound()
+			files["hooks/leader-elected"] = "#!/bin/sh\n# Runs after start, and calls nothing.\n"
 			files[tt.file] = tt.text
 			prefix, _, isOpen := strings.Cut(tt.want, "...")
 			lines := check(t, writeCharm(t, files))

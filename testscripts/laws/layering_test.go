@@ -231,7 +231,7 @@ func TestLawsCanFail(t *testing.T) {
 // TestTopLevel holds the root against the names that the project's card allows.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields(`main.go multicall agent state hookenv updater provision testscripts go.mod go.sum
-		README.md LICENSE CHANGELOG.md HACKING.md SECURITY.md docs .ci .gitignore`)
+		README.md LICENSE CHANGELOG.md HACKING.md SECURITY.md docs .ci .github .gitignore`)
 	out, err := exec.Command("git", "-C", "../..", "ls-files").Output()
 	if err != nil {
 		t.Skipf("skip: git does not list this tree: %v", err)

@@ -56,8 +56,10 @@ func TestOutsideDryRun(t *testing.T) {
 			if (err != nil) != (len(test.failed) > 0) {
 				t.Errorf("it ended with %v", err)
 			}
-			if !strings.Contains(report, "    asked/0 asks mysql/0 for asked\n") {
-				t.Errorf("the report does not have the page:\n%s", report)
+			for _, line := range []string{"    asked/0 asks mysql/0 for asked\n", "    deployed asked from the store, "} {
+				if !strings.Contains(report, line) {
+					t.Errorf("the report does not have %q:\n%s", line, report)
+				}
 			}
 		})
 	}

@@ -18,14 +18,27 @@ import (
 // with a link for each applet, and returns VERSION-SHA8. It works when the
 // binary's own file is gone already (go run removes it), and may be repeated.
 func InstallTools(dir, version string, applets []string) (name string, err error) {
-	binary, err := os.ReadFile("/proc/self/exe")
+	name, sum, binary, err := readTools(version)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the running binary: %w", err)
+		return "", err
+	}
+	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
+}
+
+// ToolsName returns the name that InstallTools gives the running binary.
+func ToolsName(version string) (string, error) {
+	name, _, _, err := readTools(version)
+	return name, err
+}
+
+func readTools(version string) (name, sum string, binary []byte, err error) {
+	binary, err = os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return "", "", nil, fmt.Errorf("cannot read the running binary: %w", err)
 	}
 
-	sum := osutil.Digest(binary)
-	name = version + "-" + sum[:8]
-	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
+	sum = osutil.Digest(binary)
+	return version + "-" + sum[:8], sum, binary, nil
 }
 
 // Fetched is a binary that comes from elsewhere.

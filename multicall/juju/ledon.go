@@ -10,9 +10,9 @@ import (
 	"bijou/multicall/home"
 )
 
-// queriedStatus is a query of juju wait-for for one status: status=="active", workload-status=='blocked'.
+// queriedStatus is of the status in a query of juju wait-for: status=="active", workload-status=='blocked'.
 var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*(?:[a-z-]*status)\s*==\s*["']?([a-z]+)["']?\s*$`)
+	return regexp.MustCompile(`status\s*==\s*["']?([a-z]+)`)
 })
 
 // waitForHint returns the juju wait that does what a juju wait-for does; of a query that it cannot say, it waits
@@ -62,7 +62,8 @@ func waitForHint(words []string, names givenNames) string {
 // waitedStatus returns the state of juju wait that a query asks for; active if it has none for it.
 func waitedStatus(query string) string {
 	found := queriedStatus().FindStringSubmatch(query)
-	if found != nil && slices.Contains(waitStates(), found[1]) {
+	isOneOf := strings.Contains(query, "||")
+	if found != nil && !isOneOf && slices.Contains(waitStates(), found[1]) {
 		return found[1]
 	}
 	return untilActive

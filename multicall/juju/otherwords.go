@@ -53,6 +53,10 @@ func isOtherTool(word string) bool {
 // behindCommand moves options of Juju's that stand before the command, and change nothing, behind it: there
 // each command takes them.
 func behindCommand(args []string) []string {
+	if len(args) > 0 && args[0] == console.CompleteOption {
+		return args
+	}
+
 	var moved []string
 	at := 0
 	for at < len(args) {

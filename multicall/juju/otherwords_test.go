@@ -123,6 +123,8 @@ func TestRefuseMissing(t *testing.T) {
 		"stop web":                    "remove it with: juju remove-application web",
 		"wait-for application web --query=status==\"blocked\" --timeout 10s": "juju wait web --for blocked --timeout 10s",
 		"wait-for unit web/0 --query=workload-status==active":                "juju wait web/0 --for active",
+		"wait-for application web --query=name==web&&status==\"blocked\"":    "juju wait web --for blocked",
+		"wait-for application web --query=status==blocked||status==active":   "juju wait web --for active",
 		"wait-for application web --query=life==alive":                       "juju wait web --for active",
 		"-m prod wait-for application web":                                   "juju -m prod wait web --for active",
 		"wait --for=condition=ready pod/web-0 --timeout 1m":                  "juju wait web/0 --for active --timeout 1m",

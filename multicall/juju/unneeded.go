@@ -34,7 +34,7 @@ func unneeded() []console.Unneeded {
 		{Commands: "export-bundle", Options: "include-series", Why: "a bundle always names the series"},
 		{Commands: "status", Options: "a all q", Why: "it always shows all"},
 		{Commands: "environments machines storage secrets", Options: "all uuid", Why: "it always shows all"},
-		{Commands: "get", Options: "n= namespace= A all-namespaces w l= selector=", Why: "it is an option of kubectl's"},
+		{Commands: "get", Options: "n= namespace= A all-namespaces w l= selector= minify raw flatten", Why: "it is an option of kubectl's"},
 		{Commands: "documentation", Options: "all split no-index out= url=", Why: "it prints the list"},
 		{Commands: "upgrade-juju", Options: "agent-version= agent-stream= build-agent reset-previous-upgrade ignore-agent-versions y yes", Why: "agents go over to this binary"},
 		{Commands: "backup", Options: "no-download keep-copy B", Why: "the backup is the file itself"},

@@ -33,8 +33,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	}
 
 	if c.DryRun {
-		fmt.Fprintf(o.streams.Out, "environment %q runs %s; its agents would go over to %s\n", e.Name, e.Tools, o.parts.Version)
-		return nil
+		return c.printPlan(o, e)
 	}
 
 	return o.openState(e, func(s *state.State) error {
@@ -59,6 +58,21 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 
 		return o.parts.SweepTools(e, before)
 	})
+}
+
+// printPlan says what would be done.
+func (c upgradeJujuCmd) printPlan(o *operator, e home.Environment) error {
+	tools, err := home.ToolsName(o.parts.Version)
+	if err != nil {
+		return err
+	}
+
+	if tools == e.Tools {
+		fmt.Fprintf(o.streams.Out, "environment %q runs %s already\n", e.Name, tools)
+		return nil
+	}
+	fmt.Fprintf(o.streams.Out, "environment %q would go over from %s to %s\n", e.Name, e.Tools, tools)
+	return nil
 }
 
 // publishTools has the agents run the environment's tools from now on. Those of other

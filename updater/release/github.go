@@ -17,8 +17,10 @@ import (
 type gitHub struct {
 	assetClient
 	owner, name string
-	hasToken    bool
-	client      *github.Client
+
+	// list returns one page of the releases, and the number of the next page; 0: this was the last. It hides the
+	// type of the client: for one in a field the linker would keep every method of GitHub's API.
+	list func(ctx context.Context, page int) (found []Release, next int, err error)
 }
 
 func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
@@ -37,12 +39,23 @@ func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
 	}
 
+	list := func(ctx context.Context, page int) (found []Release, next int, err error) {
+		all, resp, err := client.Repositories.ListReleases(ctx, owner, name, &github.ListOptions{PerPage: 100, Page: page})
+		if err != nil {
+			return nil, 0, err
+		}
+
+		for _, one := range all {
+			found = append(found, convertRelease(one, c.GitHubToken != ""))
+		}
+		return found, resp.NextPage, nil
+	}
+
 	return &gitHub{
 		assetClient: assetClient{client: files, header: header},
 		owner:       owner,
 		name:        name,
-		hasToken:    c.GitHubToken != "",
-		client:      client,
+		list:        list,
 	}, nil
 }
 
@@ -51,31 +64,28 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var all []Release
-	page := &github.ListOptions{PerPage: 100}
 
-	for {
-		found, resp, err := g.client.Repositories.ListReleases(ctx, g.owner, g.name, page)
+	for page := 0; ; {
+		found, next, err := g.list(ctx, page)
 		if err != nil {
 			return nil, classifyGitHub(fmt.Errorf("cannot list the releases of %s/%s: %w", g.owner, g.name, err))
 		}
 
-		for _, r := range found {
-			all = append(all, g.convertRelease(r))
-		}
-		if resp.NextPage <= page.Page {
+		all = append(all, found...)
+		if next <= page {
 			return all, nil
 		}
-		page.Page = resp.NextPage
+		page = next
 	}
 }
 
 // convertRelease takes the files' addresses at the API if there is a token, since it serves those
 // of private repositories, too; else their public addresses, which the rate limit does not count.
-func (g *gitHub) convertRelease(r *github.RepositoryRelease) Release {
+func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {
 		address := a.GetBrowserDownloadURL()
-		if g.hasToken && a.GetURL() != "" {
+		if hasToken && a.GetURL() != "" {
 			address = a.GetURL()
 		}
 		one.Assets = append(one.Assets, Asset{Name: a.GetName(), URL: address, Size: int64(a.GetSize())})

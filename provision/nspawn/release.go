@@ -138,7 +138,7 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 func checkMirror(series, mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || !slices.Contains([]string{"http", "https", "file"}, u.Scheme) || strings.ContainsFunc(mirror, isSeparator) {
-		return fmt.Errorf("nspawn.mirror.%s is %q: want a URL, as in http://deb.debian.org/debian", series, mirror)
+		return fmt.Errorf("nspawn.mirror.%s is %q: want a URL, as in http://MIRROR/debian", series, mirror)
 	}
 	return nil
 }

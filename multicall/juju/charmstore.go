@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
-	"bijou/state/backoff"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
 	"bijou/state/constraints"
@@ -357,10 +355,7 @@ func (st *charmStore) getFile(f charmsource.File, path string, isResource bool) 
 		return err
 	}
 	folder := filepath.Join(e.Dir, "downloads")
-	if err := osutil.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	lock, err := lockFolder(st.o.ctx, folder)
+	lock, err := osutil.LockDir(st.o.ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -394,17 +389,17 @@ func (st *charmStore) getFile(f charmsource.File, path string, isResource bool) 
 
 // keepFile stores a file as a blob, which stays for an hour unless something refers to it by then.
 func (st *charmStore) keepFile(path string, isResource bool) error {
-	if !isResource {
-		_, _, err := putFile(st.o.ctx, st.state, path)
-		return err
-	}
-
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	_, _, err = st.state.PutFile(st.o.ctx, file)
+
+	if isResource {
+		_, _, err = st.state.PutFile(st.o.ctx, file)
+	} else {
+		_, _, err = st.state.PutBlob(st.o.ctx, file)
+	}
 	return err
 }
 
@@ -417,17 +412,4 @@ func (st *charmStore) copyBlob(f charmsource.File, path string) (found bool, err
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// lockFolder waits until nobody else has the folder's lock.
-func lockFolder(ctx context.Context, folder string) (*os.File, error) {
-	for {
-		lock, err := osutil.TryLockFile(folder, os.O_RDONLY)
-		if !errors.Is(err, osutil.ErrLocked) {
-			return lock, err
-		}
-		if err := backoff.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
 }

@@ -38,7 +38,7 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", from)
 	}
 
-	lock, err := lockFolder(ctx, filepath.Join(p.dir, indexFolder))
+	lock, err := osutil.LockDir(ctx, filepath.Join(p.dir, indexFolder))
 	if err != nil {
 		return err
 	}

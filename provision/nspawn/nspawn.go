@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"bijou/provision/provider"
-	"bijou/state/backoff"
 	"bijou/state/constraints"
 	"bijou/state/osutil"
 )
@@ -152,7 +151,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return p.sweepShared(ctx) // of a Stop that was cut off
 	}
-	lock, err := lockFolder(ctx, dir)
+	lock, err := osutil.LockDir(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	lock, err := lockFolder(ctx, p.dir)
+	lock, err := osutil.LockDir(ctx, p.dir)
 	if err != nil {
 		return err
 	}
@@ -232,37 +231,7 @@ type command struct {
 	limits constraints.Hardware // of which memory and cores are bounded; 0 is all
 }
 
-// Until the file that it returns, and every copy of it that a child has, is closed, nobody else has
-// the lock. The folder is made.
-func lockFolder(ctx context.Context, path string) (*os.File, error) {
-	for {
-		f, err := tryLock(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot lock %q: %w", path, err)
-		}
-		if f != nil {
-			return f, nil
-		}
-		if err := backoff.Sleep(ctx, pollInterval); err != nil {
-			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, err)
-		}
-	}
-}
-
-// tryLock returns nil if another one has the lock, or the folder went away meanwhile.
-func tryLock(path string) (*os.File, error) {
-	if err := osutil.MkdirAll(path, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := osutil.TryLockFile(path, os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, osutil.ErrLocked) {
-		return nil, nil
-	}
-
-	return f, err
-}
-
-// pollInterval is for what nobody tells of: a lock that is free, a process that ends.
+// pollInterval is how often is looked for what nobody tells of, as the end of a process.
 const pollInterval = 10 * time.Millisecond
 
 // idForm matches an instance's id: it is the container's name and its folder's.
@@ -279,7 +248,7 @@ func (p *Provider) recordInstance(
 	ctx context.Context,
 	spec provider.Spec,
 ) (r provider.Record, lock *os.File, err error) {
-	all, err := lockFolder(ctx, p.dir)
+	all, err := osutil.LockDir(ctx, p.dir)
 	if err != nil {
 		return r, nil, err
 	}
@@ -302,7 +271,7 @@ func (p *Provider) recordInstance(
 	}
 
 	all.Close() // nobody waits for a boot but who wants the same machine
-	lock, err = lockFolder(ctx, dir)
+	lock, err = osutil.LockDir(ctx, dir)
 	return r, lock, err
 }
 

@@ -165,13 +165,13 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	}
 
 	parent := filepath.Dir(dir)
-	lock, err := tryLock(parent)
+	lock, err := osutil.TryLockDir(parent)
 	if err != nil {
 		return err
 	}
 	if lock == nil {
 		fmt.Fprintln(boot, "waiting for the tree that another start makes")
-		lock, err = lockFolder(ctx, parent)
+		lock, err = osutil.LockDir(ctx, parent)
 		if err != nil {
 			return err
 		}

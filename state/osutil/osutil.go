@@ -8,6 +8,7 @@
 //	read.go        files of others, up to a limit
 //	diskerror.go   what to do about an error of a disk
 //	filelock.go    locks that end with the processes that hold them
+//	lockdir.go     a directory that one process has at a time
 //	executable.go  files that were just written and will be executed
 //	mount.go       directories that others find at a second path
 //	procstat.go    /proc/PID/stat, to tell a process from a later one with the same PID

@@ -158,13 +158,13 @@ type Steps = keyspace.Steps
 
 // withProgress returns an Updater whose every commit counts as batchSize steps.
 func (s *State) withProgress(update Updater, p Steps) Updater {
-	s.ReportSteps(p)
+	s.Progress.Report(p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
 		p.Done = min(p.Done+batchSize, p.Total)
-		s.ReportSteps(p)
+		s.Progress.Report(p)
 		return nil
 	}
 }

@@ -104,7 +104,7 @@ func backUpBlobs(
 
 		n++
 		p.Done += chunks
-		s.ReportSteps(p)
+		s.Progress.Report(p)
 	}
 
 	return n, nil

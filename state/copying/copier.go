@@ -22,9 +22,9 @@ type copier struct {
 	// chunk reads one of a blob from where that is; ok is false if it is not there.
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
-	fault    func(point string)   // nil: none
-	lockLost <-chan struct{}      // closed when the lock on what is copied from, or to, is
-	report   func(keyspace.Steps) // nil: nobody asks
+	fault    func(point string) // nil: none
+	lockLost <-chan struct{}    // closed when the lock on what is copied from, or to, is
+	progress keyspace.Progress
 	steps    keyspace.Steps
 	sum      *contentSum
 
@@ -64,7 +64,7 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 		return err
 	}
 
-	c.reportSteps()
+	c.progress.Report(c.steps)
 	if err := c.removeOthers(ctx, all, there); err != nil {
 		return err
 	}
@@ -142,13 +142,7 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 
 func (c *copier) reportStep() {
 	c.steps.Done++
-	c.reportSteps()
-}
-
-func (c *copier) reportSteps() {
-	if c.report != nil && c.steps.Total > 0 {
-		c.report(c.steps)
-	}
+	c.progress.Report(c.steps)
 }
 
 func (c *copier) put(ctx context.Context, op store.Op) error {
@@ -193,7 +187,7 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 		s.add(kv.Key, kv.Value)
 		c.steps.Done++
 	}
-	c.reportSteps()
+	c.progress.Report(c.steps)
 
 	for _, kv := range all {
 		sum, chunks, _ := blobOf(kv)

@@ -23,8 +23,8 @@ type Migration struct {
 	Switch func() error
 	// Keep leaves the old store where it is, marked as moved.
 	Keep bool
-	// Progress, unless it is nil, is told of each key and chunk that is copied, and then compared.
-	Progress func(keyspace.Steps)
+	// Progress is told of each key and chunk that is copied, and then compared.
+	Progress keyspace.Progress
 	// Fault, unless it is nil, is called at named points, for tests to end the
 	// process there: migrate-batch, migrate-moved, migrate-founded, migrate-switched.
 	Fault func(point string)
@@ -296,7 +296,7 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	chunk := func(ctx context.Context, sum string, n int) ([]byte, bool, error) {
 		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
-	c := &copier{chunk: chunk, to: to, report: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
+	c := &copier{chunk: chunk, to: to, progress: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
 	back, err := c.copyAll(ctx, all)
 	if err != nil {
 		return back, err

@@ -36,8 +36,8 @@ type Restoration struct {
 	Begun func()
 	// Change completes the environment's record.
 	Change func(*state.Environment)
-	// Progress, unless it is nil, is told of each key and chunk that is copied, and then compared.
-	Progress func(keyspace.Steps)
+	// Progress is told of each key and chunk that is copied, and then compared.
+	Progress keyspace.Progress
 	// Fault, unless it is nil, is called at named points, for tests to end the
 	// process there: restore-begun, migrate-batch, restore-copied, restore-founded.
 	Fault func(point string)
@@ -126,7 +126,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	copier := &copier{
 		chunk:    from.readChunk,
 		to:       to,
-		report:   r.Progress,
+		progress: r.Progress,
 		fault:    r.Fault,
 		lockLost: lock.session.Done(),
 	}

@@ -163,7 +163,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	}
 
 	tell := func(n int) {
-		s.ReportSteps(Steps{
+		s.Progress.Report(Steps{
 			What:  "MiB stored",
 			Done:  int(min(int64(n+1)*ChunkSize, size) >> 20),
 			Total: int(size >> 20),

@@ -29,23 +29,26 @@ type Space struct {
 	// shared; nil: nothing is measured.
 	Metrics *metrics.Registry
 
-	// Progress, unless it is nil, is told how far a long job is: before its first step, and after each.
-	// A job is over with the report whose Done is Total, or when it returns. The reports come one
-	// after another. Progress must be set before the space is shared.
-	Progress func(Steps)
+	// Progress is told how far a long job is: before its first step, and after each. A job is over with the
+	// report whose Done is Total, or when it returns. The reports come one after another. Progress must be
+	// set before the space is shared.
+	Progress Progress
+}
+
+// Progress takes reports of how far a long job is. A nil Progress takes none.
+type Progress func(Steps)
+
+// Report passes the steps of a job on. A job of no steps is not reported.
+func (p Progress) Report(steps Steps) {
+	if p != nil && steps.Total > 0 {
+		p(steps)
+	}
 }
 
 // Steps counts the steps of a long job.
 type Steps struct {
 	What        string // what is counted: "units of mysql added"
 	Done, Total int
-}
-
-// ReportSteps passes the steps of a job to Progress. A job of no steps is not reported.
-func (s *Space) ReportSteps(steps Steps) {
-	if s.Progress != nil && steps.Total > 0 {
-		s.Progress(steps)
-	}
 }
 
 // Guard makes commits conditional on a key being absent. It costs them nothing but the comparison.

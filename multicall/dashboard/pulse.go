@@ -3,6 +3,8 @@ package dashboard
 import (
 	"context"
 	"time"
+
+	"bijou/state/backoff"
 )
 
 const (
@@ -24,19 +26,10 @@ func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan
 	go func() {
 		defer close(pulses)
 
-		for timer := time.NewTicker(pulseInterval); ; {
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			}
-
+		for backoff.Sleep(ctx, pulseInterval) == nil {
 			select {
 			case pulses <- takePulse(ctx, ask):
 			case <-ctx.Done():
-				timer.Stop()
-				return
 			}
 		}
 	}()

@@ -251,21 +251,25 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		return env, err
 	})
 
-	series := cmp.Or(d.series, d.found.Series)
-	if err != nil {
-		return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+	url := charm.URL{
+		Series:   cmp.Or(d.series, d.found.Series),
+		Name:     d.found.Meta.Name,
+		Revision: d.found.Revision,
 	}
-	if series != "" {
-		if err := charm.CheckSeries(series); err != nil {
-			return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+	if err != nil {
+		return url, err
+	}
+	if url.Series != "" {
+		if err := charm.CheckSeries(url.Series); err != nil {
+			return url, err
 		}
 	}
 
-	series, err = env.ChooseSeries(series, d.found.Meta.Series, d.service.ForceSeries)
+	url.Series, err = env.ChooseSeries(url.Series, d.found.Meta.Series, d.service.ForceSeries)
 	if err == nil && d.needsMachines() {
-		err = d.o.checkSeries(env, series, d.service.ForceSeries)
+		err = d.o.checkSeries(env, url.Series, d.service.ForceSeries)
 	}
-	return charm.URL{Series: series, Name: d.found.Meta.Name, Revision: d.found.Revision}, err
+	return url, err
 }
 
 // needsMachines reports whether a machine may have to be made for a unit.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,10 +85,8 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 
 // rehearseBundle does all steps in a transaction that is dropped, and says nothing of them.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
-	silent := *o
-	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
-		return bundleExecutor{&silent, s, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
+		return bundleExecutor{o.silenced(), s, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
 	})
 }
 

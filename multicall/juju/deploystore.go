@@ -3,7 +3,6 @@ package juju
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -134,12 +133,11 @@ func (f *storeFinder) downloadFound(scratch string) (charm.Found, error) {
 
 // rehearse deploys without files, to find out what is refused.
 func (d *deployment) rehearse(s *state.State) error {
-	silent := *d.o
-	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
-
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
-		try.o, try.state, try.files = &silent, r, nil
+		try.o = d.o.silenced()
+		try.state = r
+		try.files = nil
 		return try.run()
 	})
 }

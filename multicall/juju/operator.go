@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -122,6 +123,14 @@ func (o *operator) reportSteps(s state.Steps) {
 	if o.bar != nil && s.Total > 0 {
 		o.bar.At(s.What, s.Done, s.Total)
 	}
+}
+
+// silenced returns an operator that prints nothing, for what is only rehearsed.
+func (o *operator) silenced() *operator {
+	silent := *o
+	silent.streams.Out = io.Discard
+	silent.streams.Err = io.Discard
+	return &silent
 }
 
 func (o *operator) update(f func(tx *state.Tx) error) error {

@@ -72,13 +72,7 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	writeField(b, "Status", shown+sinceText(since))
 	writeField(b, "Why", text.Escape(why.text))
 	writeField(b, "Waits for", text.Escape(u.WaitsFor))
-	for i, command := range u.ToDo {
-		label := "To do"
-		if i > 0 {
-			label = ""
-		}
-		writeField(b, label, text.Escape(command))
-	}
+	writeList(b, "To do", u.ToDo)
 
 	if u.Agent.Current != "idle" {
 		agent := u.Agent.Current
@@ -88,12 +82,14 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 		writeField(b, "Agent", text.Escape(agent)+sinceText(u.Agent.Since))
 	}
 	writeField(b, "Next", text.Escape(u.Next))
-	for i, queued := range u.Queue {
-		label := "Queue"
-		if i > 0 {
-			label = ""
-		}
-		writeField(b, label, text.Escape(queued))
+	writeList(b, "Queue", u.Queue)
+}
+
+// writeList writes one value a line, with the label before the first.
+func writeList(b *bytes.Buffer, label string, values []string) {
+	for _, value := range values {
+		writeField(b, label, text.Escape(value))
+		label = ""
 	}
 }
 

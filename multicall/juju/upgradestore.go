@@ -2,7 +2,6 @@ package juju
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -131,9 +130,8 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 	}
 
 	try := *u
-	silent := *u.o
-	silent.streams.Out, silent.streams.Err = io.Discard, io.Discard
-	try.o, try.target = &silent, t
+	try.o = u.o.silenced()
+	try.target = t
 	err := u.base.Rehearse(u.o.ctx, func(r *state.Rehearsal) error {
 		try.state = r
 		return try.run()

@@ -24,7 +24,7 @@ type deployCmd struct {
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options ({SERVICE: {OPTION: VALUE}}, or what juju get prints; - is stdin), or an option, whose VALUE may be @FILE; may be repeated, a later one wins."`
 	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
 	ForceSeries bool     `aliases:"force-base" help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
-	Force       bool     `help:"Also a charm for other series, as --force-series, and one that needs what bijou does not have (block devices, a newer Juju); upgrades ask no more."`
+	Force       bool     `help:"Deploy a charm for other series, as --force-series does, or one that needs what bijou does not have (block devices, a newer Juju). Also applies to later upgrades."`
 	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
 	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
 	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`

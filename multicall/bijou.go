@@ -15,6 +15,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/multicall/install"
 	"bijou/multicall/tour"
+	"bijou/multicall/tour/site"
 )
 
 // bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is read.
@@ -29,6 +30,7 @@ type bijouCommands struct {
 	Uninstall  install.Removal `cmd:"" help:"Remove what install has made."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
 	Completion completionCmd   `cmd:"" help:"Print what has a shell complete commands, options and names."`
+	TourServer site.Command    `cmd:"" hidden:"" help:"Serve what the example charms promise; their hooks call it."`
 }
 
 // runBijou runs one of bijou's own commands, or an applet.
@@ -83,7 +85,7 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // ownCommands returns the words of bijouGrammar, for suggestions and dispatch.
 func ownCommands() []string {
-	return []string{"help", "version", "install", "uninstall", "quickstart", "completion"}
+	return []string{"help", "version", "install", "uninstall", "quickstart", "completion", "tour-server"}
 }
 
 //go:embed completion

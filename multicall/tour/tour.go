@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -65,10 +66,13 @@ func (t *tour) runSteps(ctx context.Context) error {
 		return err
 	}
 	return t.play(ctx, quickstartScript, strings.NewReplacer("{{home}}",
-		t.home), map[string]verb{"settle": t.settle, "show": t.showFile})
+		t.home), map[string]verb{"settle": t.settle, "show": t.showFile, "fetch": t.fetchPage})
 }
 
-const settleTimeout = "3m" // usually about two seconds
+const (
+	settleTimeout = "3m"    // usually about two seconds
+	maxPage       = 1 << 20 // bytes
+)
 
 // settle shows how far the units are also if they do not come up.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
@@ -87,9 +91,49 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 }
 
 func (t *tour) showFile(_ context.Context, args ...string) error {
-	name, path := args[0], ""
+	path, text, err := t.readUnitFile(args[0])
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintf(t.out, "%s\n\n%s\n", path, text)
+	return nil
+}
+
+// fetchPage shows the page whose address is in a file of a unit, as curl would.
+func (t *tour) fetchPage(ctx context.Context, args ...string) error {
+	_, url, err := t.readUnitFile(args[0])
+	if err != nil {
+		return err
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("cannot fetch the page: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot fetch the page: %w", err)
+	}
+	defer answer.Body.Close()
+
+	page, err := io.ReadAll(io.LimitReader(answer.Body, maxPage))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot fetch %s: %w", url, err)
+	}
+
+	fmt.Fprintf(t.out, "$ curl %s\n\n%s\n", url, strings.TrimSpace(string(page)))
+	return nil
+}
+
+// readUnitFile finds the file of that name below the units' directories. It returns its path and
+// its text, without the white space around that.
+func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
-	err := filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
+	err = filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
 		if d != nil && !d.IsDir() && d.Name() == name {
 			path = p
 			return filepath.SkipAll
@@ -97,16 +141,14 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 		return nil
 	})
 	if err != nil || path == "" {
-		return fmt.Errorf("cannot find %s below %q: %w", name, units, errors.Join(err, os.ErrNotExist))
+		return "", "", fmt.Errorf("cannot find %s below %q: %w", name, units, errors.Join(err, os.ErrNotExist))
 	}
 
-	text, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("cannot show %s: %w", name, err)
+		return "", "", fmt.Errorf("cannot show %s: %w", name, err)
 	}
-
-	fmt.Fprintf(t.out, "%s\n\n%s\n", path, strings.TrimSpace(string(text)))
-	return nil
+	return path, strings.TrimSpace(string(content)), nil
 }
 
 func (t *tour) printNextSteps() error {

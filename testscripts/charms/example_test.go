@@ -1,6 +1,8 @@
 package charms_test
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,14 +29,14 @@ func TestBlogAndDatabase(t *testing.T) {
 	need.Whole(t)
 	dir, p := examples(t), newPlay(t)
 	p.configure("mysql", map[string]any{"port": 3306})
-	p.configure("wordpress", map[string]any{"blog-title": `It's \ my blog`, "debug": false})
+	p.configure("wordpress", map[string]any{"blog-title": `It's \ my blog`, "debug": false, "port": 8080})
 	p.deploy("mysql/0", filepath.Join(dir, "mysql"))
 	p.deploy("wordpress/0", filepath.Join(dir, "wordpress"))
 	p.enter("mysql/0", "db:0")
 	p.enter("wordpress/0", "db:0")
 
 	want := `<?php
-define('DB_HOST',     '127.0.0.1:3306');
+define('DB_HOST',     '127.0.0.1:PORT');
 define('DB_NAME',     'wordpress');
 define('DB_USER',     'wordpress');
 define('DB_PASSWORD', 'PASSWORD');
@@ -47,19 +49,23 @@ define('WP_DEBUG',    false);
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("wp-config.php: mode %v, %v: the password must be the owner's only", info.Mode(), err)
 	}
-	if diff := cmp.Diff(map[string][]string{"mysql/0": {"3306/tcp"}, "wordpress/0": {"80/tcp"}}, p.world().Ports); diff != "" {
-		t.Errorf("ports (-want +got):\n%s", diff)
+
+	// The page has a line that lies in the database, and escapes its title.
+	if got, want := fetch(t, p), "<h1>It&#39;s \\ my blog</h1>\n<p>Hello from mysql/0, database wordpress.</p>"; !strings.Contains(got, want) {
+		t.Errorf("the page has no %q:\n%s", want, got)
 	}
 
-	p.configure("mysql", map[string]any{"port": 3307})
+	// With another port both go on.
+	p.configure("mysql", map[string]any{"port": 3406})
 	p.run("mysql/0", "config-changed")
 	p.settle()
-	compareConfig(t, p, path, strings.Replace(want, "3306", "3307", 1))
+	compareConfig(t, p, path, want)
+	fetch(t, p)
 
 	p.configure("wordpress", map[string]any{"debug": true})
 	p.run("wordpress/0", "config-changed")
 	p.run("wordpress/0", "upgrade-charm")
-	compareConfig(t, p, path, strings.Replace(strings.Replace(want, "3306", "3307", 1), "false", "true", 1))
+	compareConfig(t, p, path, strings.Replace(want, "false", "true", 1))
 
 	p.runIn("wordpress/0", "db:0", "departed", "mysql/0")
 	p.runIn("wordpress/0", "db:0", "broken", "")
@@ -77,18 +83,38 @@ define('WP_DEBUG',    false);
 	}
 }
 
-// compareConfig compares the rendered file; PASSWORD in want stands for what mysql made.
+// fetch returns the blog's page.
+func fetch(t *testing.T, p *play) string {
+	t.Helper()
+	url, err := os.ReadFile(filepath.Join(p.units["wordpress/0"], "url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(strings.TrimSpace(string(url)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("the blog answers %s, %v:\n%s", answer.Status, err, page)
+	}
+	return string(page)
+}
+
+// compareConfig compares the rendered file. PORT and PASSWORD in want stand for what mysql has told.
 func compareConfig(t *testing.T, p *play, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	password := p.world().Relations["db:0"].Settings["mysql/0"]["password"]
+	settings := p.world().Relations["db:0"].Settings["mysql/0"]
+	password := settings["password"]
 	if len(password) != 32 {
 		t.Errorf("password %q is not 32 characters long", password)
 	}
-	if diff := cmp.Diff(strings.Replace(want, "'PASSWORD'", "'"+password+"'", 1), string(got)); diff != "" {
+	if diff := cmp.Diff(strings.NewReplacer("'PASSWORD'", "'"+password+"'", "PORT", settings["port"]).Replace(want), string(got)); diff != "" {
 		t.Errorf("wp-config.php (-want +got):\n%s", diff)
 	}
 }
@@ -97,7 +123,7 @@ func TestUnitsOfOneBlogShareADatabase(t *testing.T) {
 	need.Whole(t)
 	dir, p := examples(t), newPlay(t)
 	p.configure("mysql", map[string]any{"port": 3306})
-	p.configure("wordpress", map[string]any{"blog-title": "b", "debug": false})
+	p.configure("wordpress", map[string]any{"blog-title": "b", "debug": false, "port": 8080})
 	p.deploy("mysql/0", filepath.Join(dir, "mysql"))
 	p.enter("mysql/0", "db:0")
 	for _, unit := range []string{"wordpress/0", "wordpress/1"} {

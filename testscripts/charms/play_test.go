@@ -11,13 +11,30 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bijou/multicall/console"
+	"bijou/multicall/tour/site"
 )
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "bijou" {
+		os.Exit(tourServer(os.Args[2:]))
+	}
 	if name := filepath.Base(os.Args[0]); slices.Contains(tools, name) {
 		os.Exit(playTool(name, os.Args[1:]))
 	}
 	os.Exit(m.Run())
+}
+
+// tourServer is `bijou tour-server`, the one command of bijou that hooks of the example charms call.
+// It is not multicall's, with which hook tools would be the real ones.
+func tourServer(args []string) int {
+	streams := console.Process()
+	parsed, err := console.Parse(streams, console.Command{Name: "tour-server", Grammar: &struct{}{}, Commands: &site.Command{}}, args)
+	if err == nil {
+		err = parsed.Run(streams)
+	}
+	return console.Report(streams.Err, err)
 }
 
 // play is a small environment: units that run their hooks one after another.
@@ -37,7 +54,7 @@ func newPlay(t *testing.T) *play {
 	self, err := os.Executable()
 	p.check(err)
 	p.check(os.Mkdir(filepath.Join(p.dir, "tools"), 0o755))
-	for _, name := range tools {
+	for _, name := range append([]string{"bijou"}, tools...) {
 		p.check(os.Symlink(self, filepath.Join(p.dir, "tools", name)))
 	}
 	return p

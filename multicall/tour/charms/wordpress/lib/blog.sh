@@ -30,14 +30,40 @@ publish() {
     fi
     render > "$data/wp-config.php.new"
     mv "$data/wp-config.php.new" "$data/wp-config.php"
-    open-port 80/tcp
-    status-set active "blogging: $(config-get blog-title)"
+    serve
+    status-set active "blogging at $(<url)"
 }
 
-# disconnect: forget the database, and close the blog.
+# serve: start the web server on the port of our option, or on the next one that
+# is free. A server that listens there already stays. The file url, in the
+# charm's directory, has the address.
+serve() {
+    local host port id
+    host=$(unit-get public-address)
+    port=$(bijou tour-server start blog "$data" --listen "$host:$(config-get port)")
+
+    [ "$port" = "$(cat "$data/port" 2>/dev/null)" ] || close
+    open-port "$port/tcp"
+    echo "$port" > "$data/port"
+    echo "http://$host:$port/" > url
+
+    for id in $(relation-ids website); do
+        relation-set -r "$id" hostname="$host" port="$port" || juju-log "will tell $id later"
+    done
+}
+
+# close: close the port that we have opened, if there is one.
+close() {
+    [ -e "$data/port" ] || return 0
+    close-port "$(<"$data/port")/tcp"
+    rm -f "$data/port" url
+}
+
+# disconnect: forget the database, and end the blog's server.
 disconnect() {
     rm -f "$data/database" "$data/wp-config.php"
-    close-port 80/tcp
+    bijou tour-server stop "$data"
+    close
     publish
 }
 

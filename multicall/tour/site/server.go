@@ -1,0 +1,254 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state/backoff"
+	"bijou/state/childenv"
+	"bijou/state/osutil"
+)
+
+const (
+	portsToTry   = 100 // from the wanted port upwards: other units of the host may have the first ones
+	startTimeout = 10 * time.Second
+	stopTimeout  = 5 * time.Second
+	pollInterval = 10 * time.Millisecond
+	lookInterval = time.Second // how often a server looks if its directory is still there
+)
+
+// noteFile says who serves from its directory. The server holds a lock on it as long as it lives.
+const noteFile = "server.json"
+
+// note is the content of noteFile.
+type note struct {
+	PID    int    `json:"pid"`
+	Listen string `json:"listen"` // as it was asked for
+	Port   int    `json:"port"`   // as it is
+}
+
+// Command is the command line of `bijou tour-server`, which the hooks of the example charms call.
+type Command struct {
+	Start start `cmd:"" help:"Serve a directory in the background, and print the port."`
+	Stop  stop  `cmd:"" help:"End the server of a directory."`
+	Serve serve `cmd:"" hidden:"" help:"Serve with the listener and the lock that start passes on."`
+}
+
+type start struct {
+	Kind      string `arg:"" enum:"database,blog" help:"Serve a database or a blog."`
+	Directory string `arg:"" help:"Serve this directory until it is removed."`
+	Listen    string `required:"" placeholder:"HOST:PORT" help:"Listen there, or at the next port that is free."`
+}
+
+// Run starts a server, and prints its port as soon as it accepts connections. It leaves a server
+// alone that was started with the same arguments.
+func (s start) Run(streams console.Streams) error {
+	if running, err := readNote(s.Directory); err == nil && running.Listen == s.Listen && isServed(s.Directory) {
+		fmt.Fprintln(streams.Out, running.Port)
+		return nil
+	}
+
+	if err := (stop{Directory: s.Directory}).Run(); err != nil {
+		return err
+	}
+
+	lock, err := osutil.TryLockFile(filepath.Join(s.Directory, noteFile), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return fmt.Errorf("cannot lock %s in %q: %w", noteFile, s.Directory, err)
+	}
+	defer lock.Close()
+
+	listener, err := listen(s.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+
+	if err := s.spawn(listener, lock); err != nil {
+		return fmt.Errorf("cannot start the server: %w", err)
+	}
+	return s.awaitNote(streams)
+}
+
+// listen tries the ports from the wanted one upwards.
+func listen(address string) (*net.TCPListener, error) {
+	host, wanted, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, console.Usage(fmt.Errorf("--listen %q is not HOST:PORT", address))
+	}
+	port, err := strconv.Atoi(wanted)
+	if err != nil {
+		return nil, console.Usage(fmt.Errorf("--listen %q has no number as its port", address))
+	}
+
+	for next := port; ; next++ {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(next)))
+		if err == nil {
+			return listener.(*net.TCPListener), nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || next == port+portsToTry {
+			return nil, fmt.Errorf("cannot listen: %w", err)
+		}
+	}
+}
+
+// spawn starts a server in a session of its own, so that it outlives the hook which asked for it.
+func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	socket, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+
+	server := exec.Command(self, "tour-server", "serve", s.Kind, s.Directory, "--listen", s.Listen)
+	server.Args[0] = "bijou"
+	server.Env = childenv.New(os.Environ(), childenv.Program) // without the hook's variables
+	server.ExtraFiles = []*os.File{socket, lock}
+	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	return server.Process.Release()
+}
+
+// awaitNote waits for the note that the new server writes, and prints its port.
+func (s start) awaitNote(streams console.Streams) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+
+	for {
+		running, err := readNote(s.Directory)
+		if err == nil && running.Listen == s.Listen {
+			fmt.Fprintln(streams.Out, running.Port)
+			return nil
+		}
+		if backoff.Sleep(ctx, pollInterval) != nil {
+			return fmt.Errorf("cannot start the server: no %s in %q after %v", noteFile, s.Directory, startTimeout)
+		}
+	}
+}
+
+type stop struct {
+	Directory string `arg:"" help:"End the server of this directory."`
+}
+
+// Run ends the directory's server, if there is one, and waits until it has ended.
+func (s stop) Run() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+
+	for isServed(s.Directory) {
+		// A server holds the lock before it has written its note: then there is no PID yet.
+		if running, err := readNote(s.Directory); err == nil {
+			_ = syscall.Kill(running.PID, syscall.SIGTERM) // it has ended meanwhile, if this fails
+		}
+		if backoff.Sleep(ctx, pollInterval) != nil {
+			return fmt.Errorf("cannot end the server of %q within %v", s.Directory, stopTimeout)
+		}
+	}
+
+	err := os.Remove(filepath.Join(s.Directory, noteFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot forget the server: %w", err)
+	}
+	return nil
+}
+
+// isServed reports whether a process holds the lock of the directory's server.
+func isServed(dir string) bool {
+	lock, err := osutil.TryLockFile(filepath.Join(dir, noteFile), os.O_RDONLY)
+	if err == nil {
+		lock.Close()
+	}
+	return errors.Is(err, osutil.ErrLocked)
+}
+
+func readNote(dir string) (n note, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, noteFile))
+	if err != nil {
+		return note{}, err
+	}
+	err = json.Unmarshal(text, &n)
+	return n, err
+}
+
+type serve struct {
+	Kind      string `arg:""`
+	Directory string `arg:""`
+	Listen    string `required:""`
+}
+
+// Run serves until it is told to end, or until its directory is removed.
+func (s serve) Run() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer cancel()
+
+	// As start's spawn passes them on.
+	socket, lock := os.NewFile(3, "listener"), os.NewFile(4, noteFile)
+	defer lock.Close()
+
+	listener, err := net.FileListener(socket)
+	if err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	if err := s.writeNote(lock, listener); err != nil {
+		listener.Close()
+		return err
+	}
+
+	server := &http.Server{Handler: newHandler(s.Kind, s.Directory), ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) }) // until it is closed
+	defer serving.Wait()
+	defer server.Close()
+
+	s.awaitEnd(ctx, lock)
+	return nil
+}
+
+func (s serve) writeNote(lock *os.File, listener net.Listener) error {
+	text, err := json.Marshal(note{PID: os.Getpid(), Listen: s.Listen, Port: listener.Addr().(*net.TCPAddr).Port})
+	if err != nil {
+		return err
+	}
+
+	if err := lock.Truncate(0); err != nil {
+		return fmt.Errorf("cannot write %s: %w", noteFile, err)
+	}
+	if _, err := lock.WriteAt(text, 0); err != nil {
+		return fmt.Errorf("cannot write %s: %w", noteFile, err)
+	}
+	return nil
+}
+
+// awaitEnd waits until ctx is done, or until the path of the note no longer leads to the locked file.
+func (s serve) awaitEnd(ctx context.Context, lock *os.File) {
+	for {
+		own, err := lock.Stat()
+		there, thereErr := os.Stat(filepath.Join(s.Directory, noteFile))
+		if err != nil || thereErr != nil || !os.SameFile(own, there) {
+			return
+		}
+		if backoff.Sleep(ctx, lookInterval) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Package site serves what the two example charms promise: a database that keeps a line of text
+// for each application that asks, and a blog whose page shows that line.
+//
+// It is neither a database nor a blog. It is the least that answers for real, so that a newcomer
+// can fetch a page whose text came over a relation. The charms' hooks start and stop it; it needs
+// no packages and no root.
+package site
+
+import (
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	fetchTimeout = 5 * time.Second
+	maxLine      = 64 << 10 // bytes that the blog reads of what a database answers
+)
+
+// newHandler returns what a server of that kind answers from the files of a directory. They are
+// read again for each request.
+func newHandler(kind, dir string) http.Handler {
+	if kind == "database" {
+		return database(dir)
+	}
+	return &blog{dir: dir, client: http.Client{Timeout: fetchTimeout}}
+}
+
+// database answers GET /NAME with the text in NAME.text, to whoever knows the password in
+// NAME.password.
+type database string
+
+func (d database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if !filepath.IsLocal(name) {
+		http.NotFound(w, r)
+		return
+	}
+
+	want, err := os.ReadFile(filepath.Join(string(d), name+".password"))
+	user, password, ok := r.BasicAuth()
+	if err != nil || !ok || user != name || password != string(want) {
+		http.Error(w, "access denied", http.StatusForbidden)
+		return
+	}
+
+	http.ServeFile(w, r, filepath.Join(string(d), name+".text"))
+}
+
+// blog answers each request with its one page. Its settings are those of wp-config.php.
+type blog struct {
+	dir    string
+	client http.Client
+}
+
+var page = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en">
+<title>{{.Title}}</title>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+</html>
+`))
+
+func (b *blog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	config, err := readConfig(filepath.Join(b.dir, "wp-config.php"))
+	if err != nil {
+		http.Error(w, "This blog has no database yet.", http.StatusServiceUnavailable)
+		return
+	}
+
+	text, err := b.fetch(r, config)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("This blog cannot read its database: %v", err), http.StatusBadGateway)
+		return
+	}
+
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = page.Execute(w, struct{ Title, Text string }{config["BLOG_TITLE"], text}) // the client has gone, if it fails
+}
+
+// fetch asks the database of the configuration for its text.
+func (b *blog) fetch(r *http.Request, config map[string]string) (string, error) {
+	url := "http://" + config["DB_HOST"] + "/" + config["DB_NAME"]
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	request.SetBasicAuth(config["DB_USER"], config["DB_PASSWORD"])
+
+	answer, err := b.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxLine))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s", config["DB_HOST"], answer.Status)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// define matches a setting of wp-config.php whose value is a string.
+var define = regexp.MustCompile(`(?m)^define\('(\w+)',\s*'((?:[^'\\]|\\.)*)'\);$`)
+
+// readConfig returns the settings that are strings, by name.
+func readConfig(path string) (map[string]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+
+	unescape := strings.NewReplacer(`\\`, `\`, `\'`, `'`)
+	config := map[string]string{}
+	for _, match := range define.FindAllStringSubmatch(string(text), -1) {
+		config[match[1]] = unescape.Replace(match[2])
+	}
+	return config, nil
+}

@@ -79,14 +79,13 @@ func (c deployCmd) newFinder(
 	if err != nil {
 		return nil, err
 	}
-	followed := ""
 	name := strings.TrimPrefix(a.Charm, "ch:")
-	if have.Origin.Store != "" && have.Origin.Name == name {
-		followed = have.Origin.Channel
-	}
-	channel, err := charmsource.ParseChannel(cmp.Or(a.Channel, followed))
+	channel, err := charmsource.ParseChannel(a.Channel)
 	if err != nil {
 		return nil, err
+	}
+	if a.Channel == "" && have.Origin.Store != "" && have.Origin.Name == name {
+		channel = cmp.Or(have.Origin.Channel, channel)
 	}
 
 	f := &storeFinder{charmStore: st, name: name, channel: channel, given: maps.Clone(a.Resources), picked: a.Revisions}

@@ -1,7 +1,6 @@
 package juju
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -90,7 +89,7 @@ func (u *upgrade) channel() (string, error) {
 	if u.cmd.Switch != "" {
 		followed = ""
 	}
-	channel, err := charmsource.ParseChannel(cmp.Or(u.cmd.Channel, followed))
+	channel, err := charmsource.ParseChannelFrom(followed, u.cmd.Channel)
 	if err != nil {
 		return "", console.Usage(err)
 	}

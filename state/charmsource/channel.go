@@ -1,12 +1,13 @@
 package charmsource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// DefaultChannel is asked for where no channel is given. A bare risk is of the charm's
+// DefaultChannel is asked for where no channel is given. A store takes a bare risk for one of the charm's
 // default track, which need not be latest.
 const DefaultChannel = "stable"
 
@@ -17,11 +18,15 @@ func isRisk(word string) bool {
 	return slices.Contains([]string{"stable", "candidate", "beta", "edge"}, word)
 }
 
-// ParseChannel returns a channel as a store is asked for it: [TRACK/]RISK[/BRANCH], of which 14 is
-// 14/stable, and nothing is DefaultChannel.
-func ParseChannel(text string) (string, error) {
+// ParseChannel returns a channel as a store is asked for it: [TRACK/]RISK[/BRANCH]. A track alone is its stable
+// channel, a risk alone is of the track latest, and an empty text is DefaultChannel.
+func ParseChannel(text string) (string, error) { return ParseChannelFrom("", text) }
+
+// ParseChannelFrom is ParseChannel for what follows a channel: a risk alone is of the track that it follows, and
+// an empty text is the channel itself. An empty followed is none.
+func ParseChannelFrom(followed, text string) (string, error) {
 	if text == "" {
-		return DefaultChannel, nil
+		return cmp.Or(followed, DefaultChannel), nil
 	}
 
 	parts := strings.Split(text, "/")
@@ -29,7 +34,10 @@ func ParseChannel(text string) (string, error) {
 	isBad := func(word string) bool { return word == "" || strings.ContainsAny(word, " \t\n\"\\") }
 	switch {
 	case slices.ContainsFunc(parts, isBad):
-	case isRisk(parts[0]) && n <= 2, n >= 2 && n <= 3 && isRisk(parts[1]):
+	case isRisk(parts[0]) && n <= 2:
+		track, _, _ := strings.Cut(WholeChannel(followed), "/")
+		return cmp.Or(track, latestTrack) + "/" + text, nil
+	case n >= 2 && n <= 3 && isRisk(parts[1]):
 		return text, nil
 	case n == 1:
 		return text + "/" + DefaultChannel, nil

@@ -355,12 +355,35 @@ func TestFetchRefuses(t *testing.T) {
 }
 
 func TestParseChannel(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "stable", "14": "14/stable", "edge": "edge", "14/edge": "14/edge", "14/edge/fix": "14/edge/fix", "edge/fix": "edge/fix",
-		"14/": "", "14/blue": "", "/edge": "", "a/b/c/d": "", "a b": "",
+	for _, test := range []struct {
+		followed, text string
+		want           string // empty: it is refused
+	}{
+		{"", "", "stable"},
+		{"", "14", "14/stable"},
+		{"", "stable", "latest/stable"},
+		{"", "edge", "latest/edge"},
+		{"", "edge/fix", "latest/edge/fix"},
+		{"", "14/edge", "14/edge"},
+		{"", "14/edge/fix", "14/edge/fix"},
+		{"", "14/", ""},
+		{"", "14/blue", ""},
+		{"", "/edge", ""},
+		{"", "a/b/c/d", ""},
+		{"", "a b", ""},
+
+		{"16/stable", "", "16/stable"},
+		{"16/stable", "edge", "16/edge"},
+		{"16/stable", "edge/fix", "16/edge/fix"},
+		{"16/stable", "14", "14/stable"},
+		{"stable", "", "stable"},
+		{"stable", "edge", "latest/edge"},
 	} {
-		if got, err := charmsource.ParseChannel(text); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
-		}
+		t.Run(test.followed+" "+test.text, func(t *testing.T) {
+			got, err := charmsource.ParseChannelFrom(test.followed, test.text)
+			if got != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("%q, %v, want %q", got, err, test.want)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Base is a base of the API.
@@ -271,10 +274,9 @@ func (s *Server) packageJSON(c Charm, whole bool) map[string]any {
 		if release.Revision == 0 {
 			continue
 		}
-		one := s.channelJSON(c, release, whole)
-		channels = append(channels, one)
+		channels = append(channels, s.channelJSON(c, release))
 		if entry["default-release"] == nil {
-			entry["default-release"] = one
+			entry["default-release"] = s.defaultJSON(c, release, whole)
 		}
 	}
 	if entry["default-release"] == nil {
@@ -293,14 +295,41 @@ func publisher(c Charm) map[string]string {
 	}
 }
 
-func (s *Server) channelJSON(c Charm, release Release, whole bool) map[string]any {
+// defaultJSON has what no entry of the channel map has.
+func (s *Server) defaultJSON(c Charm, release Release, whole bool) map[string]any {
+	entry := s.channelJSON(c, release)
+	if !whole {
+		return entry
+	}
+
+	r := c.revision(release.Revision)
+	revision := entry["revision"].(map[string]any)
+	revision["metadata-yaml"], revision["config-yaml"], revision["actions-yaml"] = r.Metadata, r.Config, r.Actions
+	revision["subordinate"] = isSubordinate(r.Metadata)
+	entry["resources"] = s.resourcesOf(c, release)
+	return entry
+}
+
+func isSubordinate(metadata string) bool {
+	var meta struct {
+		Subordinate bool `yaml:"subordinate"`
+	}
+	return yaml.Unmarshal([]byte(metadata), &meta) == nil && meta.Subordinate
+}
+
+func (s *Server) resourcesOf(c Charm, release Release) []any {
+	resources := []any{}
+	for _, name := range slices.Sorted(maps.Keys(release.Resources)) {
+		resources = append(resources, s.resourceJSON(c, name, release.Resources[name]))
+	}
+	return resources
+}
+
+func (s *Server) channelJSON(c Charm, release Release) map[string]any {
 	r := c.revision(release.Revision)
 	revision := map[string]any{
 		"revision": r.Number, "version": fmt.Sprint(r.Number), "created-at": at, "bases": r.Bases,
 		"download": s.fileJSON("charms", c.ID+fmt.Sprintf("_%d.charm", r.Number), r.Bytes, true),
-	}
-	if whole {
-		revision["metadata-yaml"], revision["config-yaml"] = r.Metadata, r.Config
 	}
 	return map[string]any{
 		"channel": map[string]any{
@@ -484,15 +513,12 @@ func refusal(a action, c *Charm, code, message string, extra map[string]any) map
 }
 
 func (s *Server) success(a action, c Charm, r Revision, release Release, byChannel bool) map[string]any {
-	resources := []any{}
-	for _, name := range sortedKeys(release.Resources) {
-		resources = append(resources, s.resourceJSON(c, name, release.Resources[name]))
-	}
 	entry := map[string]any{
 		"type": c.Type, "id": c.ID, "name": c.Name, "revision": r.Number, "version": fmt.Sprint(r.Number), "summary": c.Summary,
 		"license": "", "publisher": publisher(c), "created-at": at, "bases": r.Bases,
 		"download":      s.fileJSON("charms", c.ID+fmt.Sprintf("_%d.charm", r.Number), r.Bytes, true),
-		"metadata-yaml": r.Metadata, "config-yaml": r.Config, "actions-yaml": r.Actions, "resources": resources,
+		"metadata-yaml": r.Metadata, "config-yaml": r.Config, "actions-yaml": r.Actions,
+		"resources": s.resourcesOf(c, release),
 	}
 	answer := map[string]any{
 		"charm": entry, "id": c.ID, "name": c.Name, "result": a.Action, "released-at": at, "redirect-channel": nil, "effective-channel": nil,
@@ -507,15 +533,6 @@ func (s *Server) success(a action, c Charm, r Revision, release Release, byChann
 		answer["colour"], entry["bases-of-the-future"] = "blue", []int{1}
 	}
 	return answer
-}
-
-func sortedKeys(m map[string]int) []string {
-	keys := []string{}
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (s *Server) resourceJSON(c Charm, name string, n int) map[string]any {

@@ -81,8 +81,9 @@ func (c *candidates) notify() {
 	}
 }
 
-// pickLeader returns the unit that is to lead: the present leader if it is to stay, else
-// the first that is, or an empty string. known reports whether leader is a candidate.
+// pickLeader returns the unit that should lead: the present leader if it stays, else the first candidate
+// that stays. It returns an empty string if no candidate stays. known reports whether leader is a
+// candidate.
 func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,6 +117,8 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	return true
 }
 
+// runCampaigns campaigns for a service with one of this host's units at a time, and holds the leadership
+// while it has it. It returns when ctx is done or the service has no more candidates here.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 
@@ -196,6 +199,9 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 	}
 }
 
+// holdLeadership keeps the leadership of a service until it is lost or resigned. It passes the leadership
+// on within this host when the leading unit leaves. If no unit of this host stays, it resigns once a
+// different host has candidates.
 func (e *leaderElection) holdLeadership(
 	ctx context.Context,
 	lead *state.Leadership,

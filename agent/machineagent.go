@@ -18,17 +18,15 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunMachine runs a machine agent: it announces the machine, keeps one unit agent running for each
-// of its units, and marks the machine dead once it is dying and empty.
+// RunMachine runs a machine agent: it announces the machine, keeps one unit agent running for each of its
+// units, and marks the machine dead once it is dying and empty.
 //
-// It returns nil when ctx is done or the machine is dead, and an error only for
-// what no waiting heals: the machine or the environment does not exist (any
-// more). It waits for a store that is away.
+// It returns nil when ctx is done or the machine is dead. It returns an error only if waiting cannot help:
+// the machine or the environment does not exist, or no longer exists. It waits for a store that is away.
 //
-// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
-// committed. After that its process group is killed, nothing of it is
-// committed, and the next agent runs it again. When the claim is lost, a hook in flight is
-// told to end at once (SIGTERM), killed after 10 seconds, and left to the other agent.
+// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
+// process group is killed, nothing of it is committed, and the next agent runs it again. When the claim is
+// lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. It is left to the other agent.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
 	m := &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
@@ -108,6 +106,9 @@ func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	return claim, nil
 }
 
+// runSteps records that the machine's agent runs, and then takes one step after another until the machine
+// is dead, ctx is done or the store is gone. It reports each failed step in the status, waits, longer each
+// time, and tries again.
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
@@ -149,6 +150,8 @@ type machineState struct {
 	revision int64
 }
 
+// runStep reads the machine's records once and acts on them: it starts missing unit agents, removes
+// storage, and marks a dying machine without units as dead (finished). Then it waits for a change.
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	d, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {
@@ -253,6 +256,8 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	return state.IgnoreNotFound(err)
 }
 
+// recordRunning records the machine's addresses, its tools and that its agent runs. Afterwards it removes
+// the directories of units that the machine no longer has.
 func (m *machineAgent) recordRunning(ctx context.Context) error {
 	var units []string
 	m.faultPoint("before-machine")

@@ -49,6 +49,8 @@ func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err er
 	}
 }
 
+// note records the result of an agent's last attempt (err nil: it succeeded) and returns its outage. It
+// logs a cause once, however many agents it stops. next is the time of the next attempt.
 func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +140,9 @@ func (l *outageLog) isLogged(why string) bool {
 	return false
 }
 
-// rootCause returns an error's text without the names that are wrapped around it: the same for all
-// that one outage stops, though a store that is away refuses some and leaves others waiting.
+// rootCause returns an error's text without the context that callers wrapped around it. So all agents that
+// one outage stops have the same cause. A store that is away counts as one cause, though it refuses some
+// calls and blocks others.
 func rootCause(err error) string {
 	if errors.Is(err, state.ErrAway) {
 		return state.ErrAway.Error()

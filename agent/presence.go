@@ -51,6 +51,8 @@ func (p *presence) removeAgent(agent string) {
 	delete(p.agents, agent)
 }
 
+// run keeps all agents of this host announced until ctx is done. It announces them again whenever the
+// session is lost.
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.MarkUnbounded()
 	var retry backoff.Exponential
@@ -82,7 +84,8 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	p.close(ctx)
 }
 
-// announceAll ignores an agent whose unit or machine is gone: the agent will find out by itself.
+// announceAll announces all agents of this host in the process's session. It skips an agent whose unit or
+// machine is gone, since that agent finds out by itself.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -124,8 +127,8 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	return nil
 }
 
-// reportTrouble writes what an agent cannot do (nil: it can again) where it is announced,
-// and the line into its log, unless its message is empty.
+// reportTrouble stores beside an agent's announcement what the agent cannot do; t is nil once it can again.
+// It also appends line to the agent's log, unless its message is empty.
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()

@@ -28,10 +28,10 @@ type Quiesced interface {
 	Close() error
 }
 
-// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs. No store takes
-// part: if the caller dies, the unit goes on. A hook whose agent has died counts as long as its
-// process lives. onWait is called once if Quiesce has to wait. It returns ErrUnaware, or
-// ctx's error.
+// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs. It uses locks on
+// the unit's directory only: if the caller dies, the unit goes on. A hook whose agent has died counts as
+// long as its process lives. Quiesce calls onWait once if it must wait. It returns ErrUnaware if the unit's
+// agent is too old to take part, or ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy()
 	begin, waited := time.Now(), false

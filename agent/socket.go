@@ -22,8 +22,8 @@ const maxSocketPath = 107
 // the machine's units, for programs that look for them: no rule says where that folder is.
 const socketRecord = "sockets"
 
-// makeMachineSockets makes the folder of a machine's sockets, records it in the machine's folder, and
-// returns it. It is idempotent.
+// makeMachineSockets makes the directory of a machine's sockets, records its path in the machine's
+// directory, and returns it. It is idempotent.
 func makeMachineSockets(uuid, machineDir string) (string, error) {
 	dir, err := makeSocketDir(uuid, machineDir)
 	if err != nil {
@@ -41,8 +41,8 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 	return dir, nil
 }
 
-// removeMachineSockets removes the folder that is recorded in a machine's folder, and the record,
-// unless another process has a socket there.
+// removeMachineSockets removes the sockets' directory that the machine's directory records, and the record.
+// It keeps both if another process has a socket there.
 func removeMachineSockets(machineDir string) {
 	record := filepath.Join(machineDir, socketRecord)
 	dir, err := os.ReadFile(record)
@@ -55,7 +55,8 @@ func removeMachineSockets(machineDir string) {
 	}
 }
 
-// makeSocketDir makes a folder for sockets: owner-only, in a short place, under a short name.
+// makeSocketDir makes a directory for sockets that only its owner can enter. Its path is short, as the
+// address of a socket must be.
 func makeSocketDir(uuid, name string) (string, error) { return userSockets().makeIn(uuid, name) }
 
 func (b socketBase) makeIn(uuid, name string) (string, error) {
@@ -80,6 +81,8 @@ func (b socketBase) makeIn(uuid, name string) (string, error) {
 // host, which agents that were killed leave behind. None of its agents may run any more.
 func RemoveSockets(uuid string) error { return userSockets().remove(uuid) }
 
+// remove removes all sockets' directories of an environment, also those that older agents made. It removes
+// the base too if that is empty.
 func (b socketBase) remove(uuid string) error {
 	bases := b.list()
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
@@ -122,7 +125,8 @@ func socketsOf(uid int) socketBase {
 	return socketBase{"/tmp", "bijou-" + strconv.Itoa(uid)}
 }
 
-// make returns the base's folder, which only this user can have made.
+// make returns the base's directory, after it has made sure that only this user could have made it. If
+// another user has taken the name, it makes or finds one with a random suffix.
 func (b socketBase) make() (string, error) {
 	if err := os.MkdirAll(b.parent, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
@@ -168,9 +172,9 @@ func (b socketBase) list() []string {
 // errNotOwn is why a path is not used: somebody else has made it, as anybody may in /tmp.
 var errNotOwn = errors.New("it is not a folder of this user")
 
-// makePrivateDir makes a folder that only this user can enter. It returns errNotOwn for a path that
-// is taken by another user, or by a symlink or file. What is at a path could be replaced between
-// two looks at it, so all looks are at one open folder.
+// makePrivateDir makes a directory that only this user can enter. It returns errNotOwn if another user, a
+// symlink or a file has the path. It checks one open directory, since others could replace the path between
+// two checks.
 func makePrivateDir(path string) error {
 	for {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -216,7 +220,8 @@ func isPrivateDir(path string) bool {
 	return int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
 }
 
-// openDir opens a folder, which is not reached through a symlink.
+// openDir opens a directory. It returns errNotOwn if the path is a symlink or a file, or if this user may
+// not open it.
 func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 	dir, err = os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	for _, taken := range []error{unix.EACCES, unix.ELOOP, unix.ENOTDIR} {
@@ -246,9 +251,9 @@ func socketPath(dir, unit string) string {
 
 func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
-// UnitSockets returns the sockets that this user's agents have on this host for a unit of that name,
-// of whatever environment; with "" those of all units, and perhaps other sockets. Agents that were
-// killed leave sockets behind that nobody serves.
+// UnitSockets returns the sockets that this user's agents have on this host for units of that name, in all
+// environments. For an empty name it returns those of all units, and possibly other sockets. Agents that
+// were killed leave sockets behind that nobody serves.
 func UnitSockets(unit string) (paths []string) {
 	for _, base := range userSockets().list() {
 		dirs, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is sound

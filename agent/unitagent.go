@@ -50,12 +50,12 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	return h.runWhileClaimed(ctx, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
-// Owed returns what the unit's agent would do now, as the state is; "" if it would wait for something
-// to change. That update-status comes every few minutes does not count.
+// Owed returns the step that the unit's agent would take now. It returns an empty string if the agent would
+// only wait for changes. A due update-status does not count as a step.
 func Owed(v *state.View, unit string) (string, error) { return uniter.Owed(v, unit) }
 
-// unlessDone returns nil once ctx is done, since that is how work is told to end, unless
-// ctx is done because the machine's claim was lost.
+// unlessDone returns nil once ctx is done, since a done ctx is the normal end of the work. It returns the
+// cause if ctx is done because the machine's claim was lost, and a vanished store in any case.
 func unlessDone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
 		return cause
@@ -93,6 +93,7 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	}
 }
 
+// runUnitOnce runs a unit's agent until it ends. It returns a panic of the agent as an error.
 func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -70,12 +70,12 @@ const (
 	exitNotFound  = 127
 )
 
-// Run runs the command to its end and commits what its tools wrote, if it exits
-// with 0, as one transaction. An error means that the command could not be run,
-// or that nothing could be committed; Outcome.Exit is not 0 then.
+// Run runs the command to its end. If the command exits with 0, Run commits all that its tools wrote in one
+// transaction. It returns an error if the command cannot be run, or if the commit fails; Outcome.Exit is
+// not 0 then.
 //
-// ctx ends what comes before the command and after it. The command itself gets
-// this process's signals, and takes its own time to end.
+// ctx ends the work before the command and after it. The command itself gets this process's signals, and
+// takes its own time to end.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {
@@ -110,6 +110,8 @@ type run struct {
 	logs     *logWriter
 }
 
+// serveCommand runs the command with a socket that answers its hook tools, and commits what they wrote if
+// it exits with 0.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
@@ -139,14 +141,16 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// warnShellFailed tells an operator who leaves a shell that what was set there is not written: an
-// exit code is easily overlooked, such as that of the last command, or of ctrl-C.
+// warnShellFailed warns an operator who leaves a shell with an exit code other than 0 that nothing is
+// written. Operators overlook that exit code, such as the one of the last command or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
 		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: what was set in it is not written\n", exit)
 	}
 }
 
+// commit writes what the command's tools have set, in one transaction, and logs each change in the logs of
+// the units that it concerns. changed counts the changes.
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {

@@ -140,6 +140,8 @@ func (r *run) gatherFacts(ctx context.Context) error {
 	})
 }
 
+// gatherUnit reads the unit on whose behalf the command runs, and its dialect. A single argument that names
+// a unit is that unit, and asks for a shell.
 func (r *run) gatherUnit(v *state.View) error {
 	if r.Unit == "" && len(r.Command) == 1 && charm.IsUnit(r.Command[0]) {
 		_, err := v.Unit(r.Command[0])
@@ -185,7 +187,8 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	return s.DialectOf(c), nil
 }
 
-// readRelation makes the only unit at the other end the remote unit.
+// readRelation reads the relation in which the command runs, and its members. If only one unit is at the
+// other end, that is the remote unit. It returns an error if the command's unit is not in the relation.
 func (f *hookFacts) readRelation(v *state.View, id int) error {
 	r, err := v.Relation(id)
 	if err != nil {

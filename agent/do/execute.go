@@ -27,6 +27,8 @@ type Streams struct {
 	Err io.Writer
 }
 
+// execute runs the command, or a shell if there is none, and returns its exit code. It passes this
+// process's signals on to it.
 func (r *run) execute(d workDir, client string) (exit int, err error) {
 	argv := r.Command
 	if argv == nil {
@@ -108,8 +110,8 @@ func exitCode(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// shellArgv has bash read a file of ours: the operator's own, then what makes the prompt
-// show the unit.
+// shellArgv returns the command line of the operator's shell. It gives bash a start file that reads the
+// operator's own and then shows the unit in the prompt.
 func (r *run) shellArgv(d workDir) ([]string, error) {
 	shell := cmp.Or(r.Shell, "/bin/sh")
 	if filepath.Base(shell) != "bash" {
@@ -194,8 +196,9 @@ type workDir struct {
 	lock *os.File // the open folder itself
 }
 
-// newWorkDir locks base meanwhile, so that no other run makes a folder there: one without a
-// lock is of a process that was killed, and is removed.
+// newWorkDir makes a locked directory with links of the hook tools. It removes directories that nobody
+// holds a lock on, since their processes were killed. It locks base meanwhile, so that no other run is
+// between making and locking its own.
 func newWorkDir(base string, links Links) (d workDir, err error) {
 	entry, err := osutil.LockFile(base)
 	if err != nil {

@@ -116,7 +116,8 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member returns whose entry in the queue the hook comes from; empty in created and broken.
+// Member returns the name of the queue's entry that the hook comes from. It is empty for created and
+// broken.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {
 		return cmp.Or(h.RemoteUnit, h.RemoteService)
@@ -124,8 +125,8 @@ func Member(h state.Hook) string {
 	return h.RemoteUnit
 }
 
-// IsUnit reports whether an entry of the queue is a unit's, and not that of a service whose
-// own settings a unit is told of.
+// IsUnit reports whether an entry of the queue stands for a unit. The other entries stand for the own
+// settings of a remote service.
 func IsUnit(member string) bool { return strings.Contains(member, "/") }
 
 // Relation is a relation as one unit's hooks see it.
@@ -146,8 +147,8 @@ type Entry struct {
 // Hook returns the hook that is pending.
 func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relation, e.Member) }
 
-// Pick returns the entry that is next: a changed that is owed after its joined, else the
-// oldest, peer relations last. ok is false if there is none.
+// Pick returns the entry whose hook runs next. A changed that is owed after its joined comes first, then
+// the oldest; peer relations come last. ok is false if there is none.
 func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	for e := range entries {
 		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
@@ -162,7 +163,7 @@ func (e Entry) compare(o Entry) int {
 		cmp.Compare(e.Relation.ID, o.Relation.ID), cmp.Compare(e.Member, o.Member))
 }
 
-// rank is lower for what goes before whatever its place.
+// rank orders entries before their place in the queue does: lower ranks go first.
 func (e Entry) rank() (n int) {
 	if !isChangedOwed(e.State) {
 		n += 2

@@ -14,9 +14,9 @@ const (
 	Left = "left"
 )
 
-// Arrive adds a hook of that kind to a member's entry, at the tail where it does not leave
-// the entry as it is. The table is in docs/reference/hooks.md, "The queue"; a hook that was
-// taken out for execution is not in the entry any more, and so is never reduced.
+// Arrive adds a hook of that kind to a member's entry. The entry goes to the tail, unless the hook adds
+// nothing to it. The table is in docs/reference/hooks.md, "The queue". A hook that was taken out to run is
+// no longer in the entry, so that nothing cancels it.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch [2]string{m.Pending, kind} {
 	case [2]string{Joined, Departed}:
@@ -89,11 +89,13 @@ type Arrival struct {
 	Forget   bool // the entry is to be removed
 }
 
-// Arrivals compares who is in a relation with what was recorded of it, and returns the
-// entries that change: members that came, whose settings have a version that no hook was
-// told of, or that are gone. leaving is true if the relation or the local unit goes: then
-// everybody departs. tail is the next free place. A service among those present stands for
-// its own settings: who is told of them hears of a change, and of no joined or departed.
+// Arrivals compares the members present in a relation with their recorded state, and returns the entries
+// that change. These are members that came, members that are gone, and members whose settings are newer
+// than the hooks have seen. If leaving is true, because the relation or the local unit goes, all members
+// count as gone. tail is the next free place.
+//
+// A service among those present stands for its own settings, for which there is a changed hook but no
+// joined or departed.
 func Arrivals(
 	relation int,
 	recorded map[string]state.MemberState,

@@ -17,6 +17,8 @@ func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 	return answer(ctx, c, func() (map[string]any, error) { return view(ctx, c, c.readCloudSpec) })
 }
 
+// readCloudSpec returns the cloud's credential. It returns [hookapi.ErrSecretDenied] if the service is not
+// trusted, or if the operators have given no credential.
 func (c *Context) readCloudSpec(v *state.View) (spec map[string]any, err error) {
 	s, err := v.Service(c.opts.Facts.Service)
 	if err != nil {

@@ -67,6 +67,7 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 	return nil
 }
 
+// readUnitGoals returns the goals of a service's units, by unit, without those that are dead.
 func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, error) {
 	units, err := v.Units(service)
 	if err != nil {

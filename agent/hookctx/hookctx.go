@@ -128,7 +128,7 @@ func (c *Context) do(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// checkOpen returns why a question gets no answer any more; c.mu is held.
+// checkOpen returns an error once the hook has ended or ctx is done; c.mu is held.
 func (c *Context) checkOpen(ctx context.Context) error {
 	if c.ended {
 		return hookapi.ErrGone
@@ -178,9 +178,9 @@ type Change struct {
 	state.Change
 }
 
-// AddTo writes what the hook has written, as part of the transaction that makes the hook
-// done, and returns what that changes. The hook ends with the call, as by Close; a
-// transaction that is rerun may call it again. A relation that is gone is ignored.
+// AddTo adds all writes of the hook to the transaction that marks the hook as done, and returns the changes
+// to settings. It ignores relations that are gone. The hook ends with the call, as by Close. A transaction
+// that runs again may call AddTo again.
 func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

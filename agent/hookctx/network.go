@@ -35,8 +35,8 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Network describes what an endpoint is bound to: every endpoint of a unit to the address
-// that it is reached by.
+// Network describes the addresses of an endpoint. All endpoints of a unit have the one address under which
+// the unit is reached. It returns [hookapi.ErrUnknownBinding] if the charm has no such endpoint.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
 		unit, err := c.localUnit("")
@@ -102,7 +102,7 @@ func resolveHost(ctx context.Context, host string) string {
 	return found[max(i, 0)]
 }
 
-// HostSubnet returns the subnet of one address; a name is returned as it is.
+// HostSubnet returns the subnet that holds one address only. It returns a host name unchanged.
 func HostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -216,9 +216,9 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkClosing refuses a range that overlaps another one which the unit has had open since before the hook:
-// that would stay open, whatever the charm believes. Of a range that the hook itself has opened the
-// log tells: recorded calls of Juju succeed there.
+// checkClosing checks that p overlaps no different range that the unit has open. It returns an error if
+// that range was open before the hook: closing p would leave it open. If the hook itself has opened the
+// range, it only logs a warning, as Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {
@@ -235,7 +235,8 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 	return nil
 }
 
-// checkPortConflict is given what the unit has open itself, the hook's own changes applied.
+// checkPortConflict returns an error if p overlaps a range that is open: one of the unit's own, or one of
+// another unit of its machine. own holds the unit's ranges with the hook's changes applied.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
 	if slices.Contains(own, state.Port(p)) {
 		return nil
@@ -285,8 +286,8 @@ func (c PortChange) String() string {
 	return "port closed: " + c.Port.String()
 }
 
-// PortChanges returns what the hook has opened that was closed when it first looked, and
-// the other way round; by unit, the closed ones first.
+// PortChanges returns the ranges that the hook opens or closes, compared with the state at its first look.
+// They are sorted by unit, closed ones first.
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

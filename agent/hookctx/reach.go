@@ -9,9 +9,9 @@ import (
 	"bijou/state"
 )
 
-// loadOwnRelation loads a relation whose settings the hook may read and write: one that its own
-// service is an endpoint of. An operator's reach is the whole environment. It returns
-// hookapi.ErrRelationNotFound for any other, as for one that does not exist.
+// loadOwnRelation loads a relation whose settings the hook may read and write. A hook reaches the relations
+// of its own service, an operator those of the whole environment. It returns hookapi.ErrRelationNotFound
+// for any other relation, as for one that does not exist.
 func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	r, err := c.loadRelation(ctx, id)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *Context) isOwn(r hookapi.Relation) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == c.opts.Facts.Service })
 }
 
-// walksAnywhere reports whether the hook may see who is in other units' relations: operators and
-// classic charms do, who find their way through the topology by it.
+// walksAnywhere reports whether the hook may list the members of relations other than its own. Operators
+// may, and so may classic charms, which explore the topology that way.
 func (c *Context) walksAnywhere() bool {
 	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
 }
@@ -57,9 +57,9 @@ func (c *Context) mayWalk(r state.Relation) bool {
 	return own
 }
 
-// checkServiceRead refuses a service's own settings to its own units that do not lead it, but in
-// a peer relation: there they are the way in which a leader tells its peers, and a change of
-// them makes a hook. At the other end all units read them.
+// checkServiceRead returns an error if the hook must not read the service's own settings: only the leader
+// reads those of its own service. In a peer relation all units read them, since the leader tells its peers
+// through them. Units at the other end read them as well.
 func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
 	f := c.opts.Facts
 	isPeer := len(r.Ends) == 1

@@ -79,8 +79,8 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 	return r, nil
 }
 
-// principalOf returns whose machine the unit shares in a relation of container scope, and
-// an empty string in any other, and for a unit that is not in the relation.
+// principalOf returns the principal whose machine the unit shares in a relation of container scope. It
+// returns an empty string for a relation of global scope, and for a unit that is not in the relation.
 func principalOf(members []state.Member, unit string) string {
 	i := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == unit })
 	if i < 0 {
@@ -100,9 +100,8 @@ func (c *Context) vanishedRelation() hookapi.Relation {
 	return r
 }
 
-// setImpliedMembers makes the members of the implied relation those of the facts. Of the
-// local end those are the unit itself only: its peers there are as stored, and gone with
-// all others once the relation is broken.
+// setImpliedMembers replaces the members of the hook's own relation by those of the facts, which the hook
+// was started with. At the local end the unit's peers stay as stored, unless the relation is broken.
 func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	f := c.opts.Facts
 	for i, end := range r.Ends {
@@ -147,6 +146,8 @@ func rewordNotFound(err error, name string) error {
 	return err
 }
 
+// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, as far as the
+// hook may see them.
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 	isUnit := strings.Contains(name, "/")
 	var err error

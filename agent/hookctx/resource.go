@@ -13,8 +13,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// Resource returns the path of a resource's file, which is fetched at the first call for
-// its version, into a folder that outlives the charm's upgrades.
+// Resource returns the path of a resource's file. It fetches the file at the first call for its version.
+// The file's directory outlives upgrades of the charm.
 func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	r, err := c.readResource(ctx, name)
 	if err != nil {

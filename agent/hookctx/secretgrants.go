@@ -14,7 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// GrantSecret lets another service of a relation, or one unit of it, read the secret.
+// GrantSecret lets the other service of a relation, or one unit of it, read the secret. In a peer relation
+// that is the unit's own service.
 func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +60,8 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return nil
 }
 
-// RemoveSecret removes a revision, or with 0 the secret. What the hook has removed already, be it with the
-// secret's last revision, it may remove again.
+// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. A hook may remove the
+// same one twice, also after the secret went with its last revision.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,7 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 	return infos, nil
 }
 
-// addSecrets writes what the hook has done to secrets. One that is gone is ignored.
+// addSecrets adds the hook's changes of secrets to the transaction. It ignores secrets that are gone.
 func (c *Context) addSecrets(tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
@@ -141,6 +142,8 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 	return nil
 }
 
+// commitSecret applies the hook's changes to a secret's record as it is now, seals its new content, and
+// removes the revisions that the hook removed.
 func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {

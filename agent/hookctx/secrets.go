@@ -93,7 +93,8 @@ func (all *secretCache) add(v *state.View, unit string, r secret.Record) (err er
 	return err
 }
 
-// findSecret returns a secret by its id, whoever may read it, or else by the unit's label.
+// findSecret returns a secret by its id, or by the unit's label if id is empty. It does not check whether
+// the unit may read it.
 func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecret, error) {
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
@@ -160,7 +161,8 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 	return s, err
 }
 
-// AddSecret makes a secret of the unit, or of its service.
+// AddSecret makes a secret of the unit, or of its service, which only the leader may do. It returns the
+// secret's id.
 func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.SecretChange) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +277,9 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the revision that the unit reads.
+// SecretContent returns the content of the revision that the unit tracks. A unit that asks for the first
+// time begins to track the latest. With Peek it reads the latest revision, and with Refresh it tracks the
+// latest as well. A label in the query becomes the unit's label of the secret.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

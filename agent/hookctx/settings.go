@@ -110,8 +110,8 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	return c.nodes[at], nil
 }
 
-// readNode returns state.ErrNotFound for what was never written, but for the settings of
-// services at either end.
+// readNode reads one node of a relation's settings. It returns state.ErrNotFound for a unit that never
+// wrote any. Services at either end always have settings, perhaps empty.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
 		return view(ctx, c, func(v *state.View) (state.Settings, error) {
@@ -165,7 +165,8 @@ func (n *settingsNode) seenVersion() int64 {
 	return n.version
 }
 
-// diff returns the keys whose value is not the one that was read; none for a nil node.
+// diff returns the keys whose values differ from those that were read, with the new value; nil means
+// deleted. It returns none for a nil node.
 func (n *settingsNode) diff() map[string]*string {
 	changes := map[string]*string{}
 	if n == nil {

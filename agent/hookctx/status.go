@@ -74,7 +74,7 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 	})
 }
 
-// Said returns what the hook has said last of its unit's workload; nil: nothing.
+// Said returns the workload status that the hook has set last; nil if it has set none.
 func (c *Context) Said() *state.WorkloadStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()

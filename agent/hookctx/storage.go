@@ -84,8 +84,8 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	})
 }
 
-// addStorage gives the unit what its hook has asked for, as the operator's directive says, but for
-// what it cannot have any more.
+// addStorage gives the unit the storage that its hook has requested, of the size and pool that the operator
+// chose for the service. It logs a request that has become impossible, and skips it.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil

@@ -215,8 +215,8 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure adds what is wrong with the line that names a script's interpreter: a
-// shell says of it only that the script, which exists, was not found.
+// explainFailure adds to a failure what is wrong with the script's first line, which names its interpreter.
+// A shell only reports that the script, which exists, was not found.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o

@@ -48,6 +48,9 @@ func (r *outputReader) startReading(s Spec) {
 	go r.readUntilClosed([2]*lineSink{s.newSink(Stdout), s.newSink(Stderr)})
 }
 
+// readUntilClosed reads the hook's stdout and stderr line by line. It ends when both are closed, or at the
+// timeout after the hook's process has ended. Pipes that a left process holds open after that are in
+// r.leftOpen.
 func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)

@@ -13,9 +13,9 @@ type pipe struct {
 	hookEnd  *os.File // the hook's
 }
 
-// newPipe opens the hook's end for reading as well as writing. So whoever still holds it after the
-// agent has gone (a daemon that a hook left behind) writes into the pipe's own buffer, and is not
-// killed by SIGPIPE. The agent's end still sees its end once nobody holds the hook's.
+// newPipe makes a pipe whose hook's end is open for reading as well as writing. A daemon that a hook left
+// behind can so outlive the agent: it writes into the pipe's own buffer, and SIGPIPE does not kill it. The
+// agent's end still reports the end of the output once nobody holds the hook's end.
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

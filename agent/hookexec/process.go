@@ -106,8 +106,8 @@ func terminateGroup(ctx context.Context, pgid int) {
 	}
 }
 
-// killGroup blocks until no process of the group runs any more: a hook is not to meet what
-// is left of its predecessor.
+// killGroup kills a process group and waits until none of its processes runs, so that the next hook does
+// not meet them. It returns an error if that takes longer than killTimeout.
 func killGroup(pgid int) error {
 	for end := time.Now().Add(killTimeout); isGroupRunning(pgid); time.Sleep(10 * time.Millisecond) {
 		if err := unix.Kill(-pgid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -173,6 +173,8 @@ func writeRecord(path, id string, pid int) error {
 	return nil
 }
 
+// overwrite writes a record in place if the file has a record's size, which needs no new file. Otherwise it
+// replaces the file.
 func overwrite(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err == nil {
@@ -186,13 +188,12 @@ func overwrite(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// Reap looks for the process that was released for the run with that id by an agent that
-// has died since. If it still lives, its process group is killed and waited for, and killed
-// is true. Daemons whose leading process is gone are left alone. No record, or one of
-// another run, means that it was never released.
+// Reap kills the process group of a run that a dead agent has released, if its leading process still lives.
+// It waits for the group's end and returns true then. Daemons whose leading process is gone are left alone.
+// If there is no record, or one of another run, this run was never released.
 //
-// A record that cannot be read is an error: it was not written by an agent, so that nothing
-// says whether the process still runs.
+// It returns an error if the record cannot be read. No agent wrote such a record, so that nobody knows
+// whether the process still runs.
 func Reap(path, id string) (killed bool, err error) {
 	r, lives, err := findRun(path, id)
 	if err != nil || !lives {
@@ -224,7 +225,7 @@ func StillRuns(path string) (bool, error) {
 	return err == nil && r.Boot == osutil.BootID() && r.alive(), err
 }
 
-// LastRun returns the id of the run whose process was released last; empty if none was.
+// LastRun returns the id of the run that was released last; empty if there was none.
 func LastRun(path string) (id string, err error) {
 	r, _, err := findRun(path, "")
 	return r.ID, err

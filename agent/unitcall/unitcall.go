@@ -54,8 +54,8 @@ const (
 	awayTimeout = time.Minute
 )
 
-// CheckHook returns ErrInHook if the hook of that context id still runs, whose agent serves the socket:
-// the command's turn comes after the hook. A daemon that a hook has left behind may call.
+// CheckHook returns ErrInHook if the hook with that context id still runs under the agent of the socket.
+// Its command would wait for the hook's end. A daemon that an earlier hook left behind may call.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -75,9 +75,9 @@ func isGone(err error) bool {
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run has the unit run the command, and waits for its end. It returns ErrNotFound and ErrAmbiguous
-// for units. When ctx is done it returns an error without waiting: as on Juju the command goes on, since it may
-// be what has ended its own caller.
+// Run lets the unit's agent run the command, and waits for its end. It returns ErrNotFound or ErrAmbiguous
+// if the request fits no unit or several. When ctx is done, Run returns an error without waiting. The
+// command goes on as in Juju, since it may have ended its own caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -144,8 +144,8 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	return unitAgent{}, fmt.Errorf("cannot tell which unit %q is meant: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
 }
 
-// await asks again and again. An agent that another one follows is waited for: the command is in the
-// unit's queue, and no agent runs it twice.
+// await polls the agent until the command has ended. It waits until awayTimeout for an agent that does not
+// answer, since the next agent takes over the unit's queue and runs no command twice.
 func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	heard := time.Now()
 	for ctx.Err() == nil {

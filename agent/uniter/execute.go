@@ -19,8 +19,8 @@ import (
 
 func now() time.Time { return time.Now().UTC() }
 
-// deployCharm records when it begins and when the charm is in place: between the two nobody
-// knows which charm is in the folder.
+// deployCharm puts the charm into the unit's directory. It records when it begins and when it is done. An
+// agent that dies in between leaves a directory of which nobody knows the charm.
 func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
@@ -169,8 +169,8 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	return nil
 }
 
-// keepUpgradeOwed applies where a newer charm was forced upon a unit while the
-// upgrade-charm of an older one had failed: that of the newer one is still to run.
+// keepUpgradeOwed records that upgrade-charm must still run, if f is the failed upgrade-charm of an older
+// charm than the unit has now: an operator has forced the newer charm upon the unit since then.
 func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
@@ -236,6 +236,9 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
+// execute carries out one step. A hook needs a ticket of the limiter and its turn on this host before it
+// begins. Until it has both, execute waits for a change instead, and the loop decides again. finished is
+// true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
 	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
 		u.releaseTicket()

@@ -72,8 +72,8 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	return tx.AddHookRun(u.Unit, r.HookRun)
 }
 
-// countRunRecord takes the next record's number once one is written, be it by a commit whose
-// answer was lost.
+// countRunRecord moves on to the number of the next record once r is written. err is that of the commit
+// that wrote r. A commit whose answer was lost counts as well, once a repetition finds its record.
 func (u *uniter) countRunRecord(r runRecord, err error) {
 	if !r.unlisted && (err == nil || errors.Is(err, errRecorded)) {
 		u.nextSeq++

@@ -39,6 +39,8 @@ type hookFacts struct {
 	secretLabel string        // by which the unit knows the secret that the hook is about
 }
 
+// gatherFacts collects from the snapshot everything that the hook, its tools and its environment variables
+// need. It returns an error if the snapshot lacks the unit's charm.
 func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	f := hookFacts{
 		hook: h, unit: snap.Unit, env: snap.Environment,
@@ -72,8 +74,9 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	return f, nil
 }
 
-// withRelation has a command see the relation that it is about. The hook that is recorded as in flight
-// is about none: what becomes of the command is no relation's affair.
+// withRelation returns the hook of a command with the relation in which the command runs, if it has one.
+// Only the process sees that relation. The operation in flight is recorded without it, so that a failed
+// command puts no relation into an error state.
 func withRelation(h state.Hook, a *state.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -121,7 +124,8 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	return names
 }
 
-// newContext has logged learn what the hook logs as an error.
+// newContext returns the context that answers the hook's tools. Lines that the hook logs go to the unit's
+// log; logged keeps the last error among them.
 func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
 	log := func(level, message string) {
@@ -155,6 +159,8 @@ func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	})
 }
 
+// envFacts returns the facts from which [hookexec.Environment] makes the hook's environment variables.
+// client is the id by which its tools name the hook.
 func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	h := f.hook
 

@@ -69,7 +69,8 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
 }
 
-// logUnrecordedEnd says nothing of a run whose process was never let go: it has not begun.
+// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and runs again. It logs
+// nothing if the hook's process was never released, since the hook has not begun then.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,

@@ -16,7 +16,9 @@ import (
 // errRecorded: the commit that seemed to fail had gone through.
 var errRecorded = errors.New("the hook's outcome is recorded already")
 
-// recordOutcome commits once, and may be repeated until it succeeds.
+// recordOutcome commits the outcome of the hook that has ended, as a success or a failure. A success is
+// committed together with the beginning of the next hook if both fit into one transaction. If the commit
+// fails, recordOutcome may be called again.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
@@ -65,8 +67,8 @@ func (u *uniter) leaveInFlight() {
 	u.releaseTicket()
 }
 
-// finishOutcome returns the error of an outcome's commit where that is to be tried again, and
-// else has done with the hook, and starts the one that has begun with that commit.
+// finishOutcome ends the hook whose outcome was committed with err, and starts next, the hook that has
+// begun with the same commit. It returns err and changes nothing if the commit must be tried again.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
 	gone := errors.Is(err, state.ErrNotFound) // the unit was removed by force, as the next snapshot will show
 	if err != nil && !gone && !errors.Is(err, errRecorded) {
@@ -102,7 +104,8 @@ func explainRefusal(r *runningHook, err error) string {
 	return ""
 }
 
-// commitSuccess also has the hook begin that it returns, if it may.
+// commitSuccess commits the writes of a hook that has succeeded, its record, and the workflow after it.
+// With mayContinue the same transaction begins the next hook, which it returns; nil if there is none.
 func (u *uniter) commitSuccess(
 	ctx context.Context,
 	r *runningHook,
@@ -273,8 +276,9 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return tx.PutMember(unit, h.Relation, name, m)
 }
 
-// recordFailure makes the unit's workflow or the relation one in an error state, but not
-// for update-status: there is always another.
+// recordFailure puts the unit's workflow, or the hook's relation, into an error state. It ends an action as
+// failed. A failed update-status leaves no error state, since the next one comes by itself. With retry the
+// hook runs again after a backoff, unless an operator has interrupted it.
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
@@ -320,6 +324,8 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	})
 }
 
+// newFailure returns the failure to record for a hook. A repeated failure of the same hook keeps the time
+// of the first one, and counts attempts and backoff on.
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{
 		Hook:     h,

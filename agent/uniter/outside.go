@@ -93,7 +93,8 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 	return end, false, nil
 }
 
-// readCommand refuses what is not the unit's.
+// readCommand returns a command by its id. It returns an error for the commands of other units, and for
+// actions.
 func (o outside) readCommand(v *state.View, id int) (state.Action, error) {
 	a, err := v.Action(id)
 	if err == nil && (a.Unit != o.Unit || !a.IsCommand()) {
@@ -116,6 +117,8 @@ func commandEnd(a state.Action, output state.Output) server.CommandEnd {
 	return end
 }
 
+// findRelation returns the relation in which a command runs, and its remote unit. It returns an error if
+// the name fits no relation of the unit, or several.
 func findRelation(records state.Uniter, c server.Command) (*state.ActionRelation, error) {
 	var found []int
 	for id, r := range records.Relations {
@@ -155,7 +158,8 @@ func isNamed(word string, id int, name string) bool {
 	return slices.Contains([]string{number, "relation-" + number, name + ":" + number, name}, word)
 }
 
-// chooseRemote does as Juju: the only member, if none is named.
+// chooseRemote returns the remote unit of a command. As in Juju it is the relation's only member if the
+// command names none. With Force the relation may be empty, and the named unit may have left it.
 func chooseRemote(members map[string]state.MemberState, c server.Command) (string, error) {
 	var in []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {

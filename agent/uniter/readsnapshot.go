@@ -30,9 +30,9 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	return s, readMembers(v, &s)
 }
 
-// readSurroundings reads everything but the unit's own records and the members of its relations.
-// Only a unit whose own record is missing is gone; any other missing record is an error, since a
-// unit that is gone loses its folder. known are the charm's hooks as last read.
+// readSurroundings reads everything but the unit's own records and the members of its relations. Only a
+// missing record of the unit itself marks the snapshot as gone. Any other missing record is an error, since
+// the agent removes the directory of a unit that is gone. known are the charm's hooks as last read.
 func readSurroundings(
 	v *state.View,
 	name string,
@@ -174,6 +174,8 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 	return nil
 }
 
+// readMember reads one member of a relation again. It replaces, inserts or deletes the member in the
+// snapshot, whose members stay sorted.
 func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	r, known := s.Relations[of.Relation]
 	if !known {
@@ -281,8 +283,8 @@ func readCharmHooks(
 	return h, nil
 }
 
-// Owed returns what the unit's agent would do now, as the state is: "" if nothing is in flight,
-// nothing owed, and nothing to wait for but changes. That update-status is due does not count.
+// Owed returns the step that the unit's agent would take now. It returns an empty string if the agent would
+// only wait for changes. A due update-status does not count as a step.
 func Owed(v *state.View, unit string) (string, error) {
 	s, err := readSnapshot(v, unit, nil)
 	if err != nil {

@@ -104,6 +104,10 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	}
 }
 
+// checkRestored holds the unit's directory against the records of a restored environment, and records any
+// difference for the operator. agreed is true if the unit may go on: it was not restored, nothing differs,
+// or an operator has accepted the difference. revision is the one that was read, for waiting until
+// something changes.
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
 	var mark state.Restored
 	var known knownRuns
@@ -173,6 +177,7 @@ type knownRuns struct {
 	ended   map[string]bool
 }
 
+// readKnownRuns returns the charm and the runs of hooks and actions that the unit's records name.
 func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	w, err := v.Workflow(unit)
 	if err != nil {

@@ -72,8 +72,8 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	return nil
 }
 
-// logLeftOver names what a hook that is run again finds running of its last attempt. It is not ended: a
-// process in a session of its own may be a daemon that the charm means to keep.
+// logLeftOver warns of processes that the last attempt of this hook has left running. It does not end them:
+// a process in a session of its own may be a daemon that the charm keeps.
 func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
 	left := hookexec.LeftOver(previousClient(s, snap))
 	if len(left) > 0 {
@@ -98,9 +98,9 @@ func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 	return ""
 }
 
-// checkSocket makes the socket again that somebody who clears temporary folders has removed. If
-// another user has taken the name of its folder since then, the socket moves; not while a hook
-// knows it by its path.
+// checkSocket makes the unit's socket again if it was removed, as programs that clear temporary directories
+// do. If another user has taken the directory's name since then, the socket moves to a different path. It
+// does not move while a hook runs, since the hook knows the path: checkSocket returns an error then.
 func (u *uniter) checkSocket() error {
 	path, err := u.Socket()
 	if err != nil {
@@ -143,6 +143,8 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 	u.hooksInTurn++
 }
 
+// recordBegin records in tx that the hook begins. A hook of the queue is taken out of it, an action is
+// marked as started, and a retry uses up the operator's answer.
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
 	if r.from == decide.FromQueue && h.Kind != hook.Broken && len(r.queued) == 0 {
@@ -178,9 +180,9 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	return tx.PutOp(unit, r.op)
 }
 
-// takeRetry clears an operator's answer that the failed hook is to be retried, which begins
-// the backoff anew. The answer that it counts as done came too late to keep it from running,
-// and stays, should it fail once more.
+// takeRetry clears the operator's answer that a failed hook must be retried, and starts its backoff from
+// the beginning. It keeps the answer that the hook counts as done: that one came too late for this run, and
+// applies if the hook fails once more.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
 		return err
@@ -225,8 +227,8 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 	return tx.ClearResolved(unit, relation)
 }
 
-// startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx:
-// the loop decides when its time is over.
+// startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx, since the loop
+// decides when to end it.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
@@ -278,9 +280,9 @@ func (u *uniter) dropHook(stop context.CancelFunc) {
 	u.clearRunning()
 }
 
-// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. A hook that has not ended by
-// then is killed, and runs again later; an action is killed, and that is its outcome. Nothing is committed for a
-// machine that a different agent runs by now.
+// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. A hook that has not
+// ended by then is killed, and runs again later. An action is killed too, but that is its outcome. Nothing
+// is committed for a machine that a different agent runs already.
 func (u *uniter) endHook(why error) error {
 	u.ending = true
 	if u.running == nil {
@@ -334,8 +336,8 @@ func (u *uniter) mayContinue(ctx context.Context) bool {
 	return err == nil
 }
 
-// prepareNext returns the hook that follows what tx has written, for the same commit; nil if there is
-// none, or what the loop knows is not enough to begin it.
+// prepareNext returns the hook that follows the writes of tx, so that the same commit can begin it. It
+// returns nil if no hook follows, or if the loop must read the store before it can decide.
 func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	u.cache.applyWrites(u.Unit, tx.Writes())
 	if !u.cache.isFresh() {
@@ -358,8 +360,8 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	return u.newRunningHook(s, snap, facts)
 }
 
-// subjectVersion returns the version of what the hook is about: the remote unit's settings,
-// the leader's, the resources, or the configuration.
+// subjectVersion returns the version that the hook acts on: that of the remote unit's settings, the
+// leader's settings, the resources or the configuration.
 func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	switch {
 	case h.Kind == hook.LeaderSettingsChanged:

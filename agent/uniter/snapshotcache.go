@@ -42,8 +42,9 @@ func (c *snapshotCache) markStale(keys []string) {
 	}
 }
 
-// applyWrites leaves out what the loop writes below relations, its own membership and
-// settings: no snapshot has them.
+// applyWrites applies the writes of the unit's own commit to the cached snapshot. It skips the unit's own
+// membership and settings in relations, which no snapshot holds. It marks for reading whatever else has
+// changed.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
@@ -158,6 +159,8 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 // maxSingleReads members are read one by one; of more, all are.
 const maxSingleReads = 16
 
+// refresh reads again what has changed since the last call, and all of it if the cache is not valid. The
+// cache stays as it was if refresh returns an error.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -211,8 +214,8 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	return fresh, nil
 }
 
-// noteMadeHooks looks for hooks that a hook has made, as charms do whose install links all
-// others to itself: once, and after each hook.
+// noteMadeHooks looks for hooks that appeared in the charm's directory at run time. Many install hooks link
+// all other hooks to themselves. It looks once at the start, and again after each hook.
 func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return

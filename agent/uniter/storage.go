@@ -8,8 +8,9 @@ import (
 	"bijou/state"
 )
 
-// bindStorage records before it makes a folder that there may be one, so that a folder that was
-// not made by it is never taken for the storage's.
+// bindStorage makes the storage's directory and binds it to its location in the unit. It commits that the
+// directory may exist before it makes it. So a directory that was there earlier is never taken for the
+// storage's.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {
@@ -37,8 +38,9 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 	})
 }
 
-// rebindStorage has the unit find its storage after a reboot, too, before any hook runs. What the unit is to
-// lose does not keep it from that.
+// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It runs
+// before any hook. It returns an error if that fails, but only logs the failure for storage that the unit
+// is about to give back.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil

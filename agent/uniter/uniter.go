@@ -81,13 +81,12 @@ type uniter struct {
 	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
 }
 
-// Run takes the unit through its life until it is gone (nil), ctx is done (its
-// error), or the store is gone (state.ErrStoreGone).
+// Run takes the unit through its life until it is gone (nil), ctx is done (its error), or the store is gone
+// (state.ErrStoreGone).
 //
-// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is
-// committed. After that its process group is killed; nothing of it is committed,
-// and the next agent runs it again. Where it is done because of state.ErrClaimLost, the
-// hook is told to end at once, and nothing of it is committed.
+// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
+// process group is killed; nothing of it is committed, and the next agent runs it again. If ctx is done
+// because of state.ErrClaimLost, Run signals the hook to end at once, and commits nothing of it.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Folder.Lock(ctx, o.Log)
 	if err != nil {
@@ -132,6 +131,9 @@ func (u *uniter) close() {
 	u.releaseTicket()
 }
 
+// run is the unit's loop. It first waits until the unit's directory agrees with restored records, then
+// recovers from an agent that died, and then takes one step after another. After an error it waits, longer
+// each time, and tries again.
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential

@@ -62,6 +62,8 @@ func (s *Sender) wake() {
 	}
 }
 
+// run sends the waiting logs in batches until there are none, Close was called, or the store is gone. After
+// an error it waits, longer each time, and sends them again.
 func (s *Sender) run() {
 	var retry backoff.Exponential
 
@@ -92,7 +94,7 @@ func (s *Sender) run() {
 	}
 }
 
-// take returns nothing when the sender's goroutine is to end.
+// take returns the next logs to send. If it returns none, the sender's goroutine must end.
 func (s *Sender) take() (logs []*Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +108,8 @@ func (s *Sender) take() (logs []*Log) {
 	return logs
 }
 
-// sendEach sends logs one by one if they cannot be sent together: what is wrong with one of them
-// is not to keep the others.
+// sendEach sends the logs together. If that fails it sends them one by one, so that one bad log does not
+// hold up the others.
 func (s *Sender) sendEach(logs []*Log) (err error) {
 	if s.send(logs) == nil {
 		return nil

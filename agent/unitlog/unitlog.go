@@ -41,8 +41,8 @@ type Log struct {
 	closed      bool
 }
 
-// Open returns the log of a unit. Path is that of its file, which is opened with the first line;
-// empty: there is none.
+// Open returns the log of a unit. It opens the file at path with the first line; an empty path means no
+// file.
 func (s *Sender) Open(unit, path string) *Log {
 	return &Log{Unit: unit, sender: s, file: logFile{path: path}, sent: make(chan struct{})}
 }
@@ -56,8 +56,8 @@ func (l *Log) WriteAt(at time.Time, level, hook, message string) {
 	l.addLine(at, level, hook, message, true)
 }
 
-// Note adds a line with the present time that Flush does not send at once: a hook that
-// prints nothing is not to cost a commit of its own.
+// Note adds a line with the present time that does not count as urgent: Flush does not send it at once. So
+// a hook that prints nothing costs no commit for its log.
 func (l *Log) Note(level, hook, message string) { l.addLine(time.Now(), level, hook, message, false) }
 
 func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
@@ -95,8 +95,8 @@ func (l *Log) enqueueLine(line state.LogLine) {
 
 func lineSize(l state.LogLine) int { return lineOverhead + len(l.Hook) + len(l.Message) }
 
-// Flush is called between two hooks. It has pending lines sent now: whoever sees that a
-// hook is done is to find its lines soon. It does not wait.
+// Flush marks the end of a hook. If the hook has printed lines, it sends them now, since operators expect
+// them soon after they see the hook done. It does not wait for the store.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,8 +28,8 @@ func (m Members) Add(one Member) {
 	}
 }
 
-// newArrivals keeps the queue closed before the unit's start hook: whoever has come by then
-// arrives after it.
+// newArrivals returns the next members that the queue must note as arrived, changed or gone; at most
+// MaxArrivals. It returns nil before the unit's start hook. Members that came earlier arrive after it.
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	var all []hook.Arrival
 	tail := s.Uniter.Workflow.NextPlace
@@ -54,8 +54,9 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 // IsQueueOpen reports whether members arrive in the queue yet.
 func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
 
-// membersToCompare returns what is recorded of a relation's members, and who is in it, as far as
-// the two were not compared yet: of a thousand members mostly one.
+// membersToCompare returns the recorded state of a relation's members, and the members that are present. It
+// leaves out members that were compared already: one change in a relation of a thousand members returns
+// one.
 func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
@@ -83,8 +84,8 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	return recorded, present
 }
 
-// visibleMembers leaves out the service whose own settings only hooks of the modern dialect
-// are told of.
+// visibleMembers returns the members that hooks can hear of. It leaves out the remote service's own
+// settings, which are last, unless the charm has the modern dialect.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
 	all := s.Relations[id].Members
 	if last := len(all) - 1; last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
@@ -101,8 +102,8 @@ func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	return tail
 }
 
-// NextTogether is Next, but for arrivals that a hook follows: then that is next, and Queued of the
-// snapshot that it returns has what is to be queued as the hook begins.
+// NextTogether is like [Next], but joins arrivals with the hook that follows them. It returns that hook,
+// and a snapshot whose Queued holds the arrivals to record as the hook begins.
 func NextTogether(s Snapshot) (Step, Snapshot) {
 	next := Next(s)
 	if e, ok := next.(Enqueue); ok {

@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// Next decides what the unit does next.
+// Next decides the step that the unit takes next. It is pure: all that it knows is in the snapshot.
 func Next(s Snapshot) Step {
 	w := s.Uniter.Workflow
 	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
@@ -69,8 +69,8 @@ func (s *Snapshot) wantsUpgrade() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
 }
 
-// wantedCharm decides which charm to deploy after an agent died while it deployed one:
-// nobody knows which is in the folder, and that one may not be wanted any more.
+// wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. Nobody knows
+// which charm the unit's directory holds then, and the operator may have chosen a different one since.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
 	switch {
@@ -83,8 +83,8 @@ func (s *Snapshot) wantedCharm() string {
 	return w.Charm
 }
 
-// nextAfterFailure returns nil where nothing is to be done yet, with the time of the retry
-// (zero: no retry by itself).
+// nextAfterFailure returns the step that ends a failure: the operator's answer, or a retry that is due. It
+// returns nil if there is none yet, with the time of the next retry (zero: no automatic retry).
 func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
 	retry := RunHook{f.Hook, FromFailure}
 	switch {
@@ -101,6 +101,8 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 	return nil, f.RetryAt
 }
 
+// nextInWorkflow returns the next step of a unit without a failed hook. The order of its checks is the
+// order of the unit's life: deploy, upgrade, storage, install, leader, config-changed, start.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
@@ -147,6 +149,8 @@ func (s *Snapshot) nextInWorkflow() Step {
 	return s.nextAfterStart()
 }
 
+// nextAfterStart returns the next step of a unit whose start hook has run: relations, actions, secrets and
+// the queue, and the unit's end when it is dying.
 func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextMembership(); step != nil {
 		return step
@@ -220,8 +224,9 @@ func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	return nil, until
 }
 
-// pendingEntries leaves out relations in an error state. A relation that the unit leaves,
-// and that has no members any more, gets the broken that ends it.
+// pendingEntries yields the queue's entries from which the next hook is picked. It leaves out relations in
+// an error state. A relation that the unit leaves, and that has lost its last member, yields the broken
+// hook that ends it.
 func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 	for _, id := range s.enteredRelations() {
 		rs := s.Uniter.Relations[id]

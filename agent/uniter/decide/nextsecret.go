@@ -25,7 +25,7 @@ func (all Secrets) IDs() (ids []string) {
 	return ids
 }
 
-// LabelFor returns the label by which a unit knows a secret; empty if it has none.
+// LabelFor returns the label under which a unit knows a secret; empty if it has none.
 func (all Secrets) LabelFor(id, unit string) string {
 	for _, r := range all.Records {
 		if r.ID == id {
@@ -35,8 +35,9 @@ func (all Secrets) LabelFor(id, unit string) string {
 	return ""
 }
 
-// nextSecretHook returns nil where none is due, with the time at which one will be. Those of
-// a revision that has changed come first, since they may have others follow.
+// nextSecretHook returns the next hook about a secret. It returns nil if none is due, with the time when
+// one will be (zero: never). Secrets that have changed come first, since their hooks can make more of them
+// due.
 func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
 		return nil, until
@@ -93,7 +94,8 @@ func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool
 // retryInterval is when a hook about a secret that has changed nothing comes again.
 const retryInterval = 5 * time.Minute
 
-// SecretHookDone changes the record of a secret about which a hook has run for a unit.
+// SecretHookDone changes a secret's record after a hook about that secret has run in the unit. Rotation and
+// expiry come due again after retryInterval if the hook did not act on them.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
 	rev, there := r.Revisions[h.SecretRevision]
 

@@ -8,8 +8,9 @@ import (
 	"bijou/state"
 )
 
-// nextAction waits for the unit's first start, so that a charm's actions find what its
-// hooks have made, unless an error is in the way of that.
+// nextAction returns the hook of the oldest pending action; nil if there is none. Actions wait for the
+// unit's first start, so that they find the files that its hooks make. They do not wait while a failed hook
+// keeps the unit from starting.
 func (s *Snapshot) nextAction() Step {
 	w := s.Uniter.Workflow
 	if s.Action == nil || w.Charm == "" || w.Failure == nil && w.NextPlace < firstPlace {
@@ -59,8 +60,8 @@ const (
 	whyInterrupted  = "interrupted by an operator"
 )
 
-// nextStorage returns nil where nothing is to be done. A unit that leaves gives its storage back
-// at its end.
+// nextStorage returns the next step for the unit's storage; nil if there is none. A unit that leaves
+// detaches its storage, and releases it only at its end.
 func (s *Snapshot) nextStorage() Step {
 	for _, one := range s.Storages {
 		switch {
@@ -114,14 +115,14 @@ func (s *Snapshot) nextLeaderHook() string {
 	return ""
 }
 
-// isLeaderless keeps a unit's install hook waiting until its service has a leader, since a
-// charm may ask in its first hook whether to set up what the whole service shares. It never
-// waits long: every unit's agent campaigns.
+// isLeaderless reports whether the unit's service has no leader yet. The install hook waits for one, since
+// a charm may ask there whether it must set up what all units share. That wait is short, since every unit's
+// agent campaigns.
 func (s *Snapshot) isLeaderless() bool { return s.Hooks.HasLeadership() && s.Leader.Unit == "" }
 
-// nextRelationCreated has charms with a relation-created hook enter their relations, and runs the
-// hook in each. It comes before the first config-changed for relations that exist by then, as such
-// charms rely on: in the hook they ask for what they need of the other side.
+// nextRelationCreated returns the next step towards relation-created hooks: it enters a relation, or runs
+// the hook in it. Only charms with such a hook take these steps. They come before the first config-changed,
+// since such charms send their requests to the other side in this hook.
 func (s *Snapshot) nextRelationCreated() Step {
 	for _, id := range s.peersLast() {
 		r := s.Relations[id]

@@ -81,8 +81,8 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanished adds the relations that the unit is in and whose records are gone, as a
-// forced removal leaves them: their last hooks are still owed.
+// AddVanished adds the relations that the unit is in but whose records are gone, as after a forced removal.
+// The unit still owes their last hooks.
 func (s *Snapshot) AddVanished() {
 	for id, rs := range s.Uniter.Relations {
 		if _, ok := s.Relations[id]; !ok && rs.Name != "" {

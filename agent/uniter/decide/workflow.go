@@ -65,9 +65,9 @@ func mayPrecedeStart(kind string) bool {
 	return false
 }
 
-// WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as
-// done. seen is the version of the configuration for config-changed, of the leader settings
-// for leader-settings-changed, and of the resources for install and upgrade-charm.
+// WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the
+// version that the hook has seen: of the configuration for config-changed, of the leader settings for
+// leader-settings-changed, of the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil

@@ -88,8 +88,9 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// AddChange notes in changes that the key gets the value, or is deleted: with remove, or by an
-// empty value, as KEY= does. It refuses what is not text, has no name, or is too long.
+// AddChange notes in changes that the key gets the value. With remove, or for an empty value as in KEY=, it
+// notes that the key is deleted. It returns an error if the key is empty, or if key or value are not UTF-8
+// text or too long.
 func AddChange(changes map[string]*string, key, value string, remove bool) error {
 	if err := CheckText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)
@@ -136,8 +137,8 @@ func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err erro
 	return changes, true, err
 }
 
-// jsonError says what is wrong with a file that was meant as JSON, given the error of reading it as
-// YAML; nil if it was not meant so.
+// jsonError returns the syntax error of a file that its writer meant as JSON; nil if nothing shows that.
+// asYAML is the error of reading the file as YAML.
 func jsonError(data []byte, asYAML error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
@@ -152,8 +153,8 @@ func jsonError(data []byte, asYAML error) error {
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
-// convertValues makes changes of settings: text as what it stands for, null to delete, all else as
-// the JSON that it is.
+// convertValues returns the changes of settings that a dictionary describes: a string stands for itself,
+// null deletes the key, and every other value is set as its JSON text.
 func convertValues(values map[string]json.RawMessage) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for key, raw := range values {

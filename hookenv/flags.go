@@ -30,9 +30,9 @@ func newFlagSet() *FlagSet {
 	return f
 }
 
-// AddString declares an option with a value; its last one counts. Names have no dashes: one letter
-// is -x, more are --xyz. help is its line in --help, where arg stands for the value; without help
-// it is not shown.
+// AddString declares an option with a value; the last value wins. Names have no dashes: one letter is -x,
+// longer ones are --xyz. help is the option's line in --help, where arg stands for the value. An option
+// without help is not shown there.
 func (f *FlagSet) AddString(to *string, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
 		*to = value
@@ -52,7 +52,7 @@ func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
 	}})
 }
 
-// AddChoice declares an option whose value is one of the words; any other is a usage error.
+// AddChoice declares an option whose value must be one of the words. Any other value is a usage error.
 func (f *FlagSet) AddChoice(to *string, help, name string, words ...string) {
 	f.add(option{names: []string{name}, arg: strings.Join(words,
 		"|"), help: help, set: func(name, value string) error {

@@ -43,16 +43,15 @@ type Result struct {
 	OutputPath     string // a path that Stdout goes to instead; "" for stdout
 }
 
-// Run runs the tool for a hook. It never fails: whatever goes wrong is in the result, worded for
-// the caller.
+// Run runs the tool for a hook. It never fails: the result holds any error, worded for the caller.
 func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	inv := &Invocation{Call: call, Hook: h, Facts: h.Facts(), Tool: t}
 	return inv.makeResult(inv.run(ctx))
 }
 
-// RunWithoutHook runs the tool for a caller that has no hook around it, argv[0] included: it answers
-// --help, and juju-log, which works everywhere. done is false for every other call; those go through
-// client.Run.
+// RunWithoutHook runs the tool for a caller that no hook surrounds; argv includes argv[0]. It answers
+// --help, and tools that work without a hook (juju-log). done is false for all other calls, which
+// client.Run sends to an agent.
 func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	flags, run, err := t.parse(argv[1:])
 	if errors.Is(err, errHelp) {
@@ -114,8 +113,8 @@ func (inv *Invocation) makeResult(err error) Result {
 	return r
 }
 
-// Charms know the errors that hookapi promises in these words, whatever an implementation has
-// wrapped around them.
+// rewordError returns hookapi's errors in the words that charms know from Juju, without the context that an
+// implementation wrapped around them. It returns all other errors unchanged.
 func (inv *Invocation) rewordError(err error) error {
 	switch {
 	case errors.Is(err, hookapi.ErrGone):
@@ -191,8 +190,8 @@ func (inv *Invocation) WriteLog(level, message string) {
 	inv.Hook.Log(level, message)
 }
 
-// DeprecateFormat prints what Juju prints about --format where nothing is printed, its missing
-// newline included: charm libraries compare it.
+// DeprecateFormat prints to stderr that this tool ignores --format, in Juju's words and without a newline
+// as in Juju: charm libraries compare that text.
 func (inv *Invocation) DeprecateFormat(format string) {
 	if format != "" {
 		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.Tool.Name)

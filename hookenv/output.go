@@ -26,7 +26,7 @@ const (
 	formatShell = "shell"
 )
 
-// AddFormat declares --format with these formats, two at least; none: with all.
+// AddFormat declares --format with these formats, at least two. Without arguments it declares all formats.
 func (f *FlagSet) AddFormat(formats ...string) {
 	if len(formats) == 0 {
 		formats = []string{FormatSmart, FormatJSON, FormatYAML, formatShell}
@@ -43,7 +43,8 @@ func (f *FlagSet) AddFormat(formats ...string) {
 	}})
 }
 
-// Print writes a value to stdout in the format that was asked for. It takes nil, a string, a list of strings, a boolean, a number (as json.Number: as it is written), or a dictionary.
+// Print writes a value to stdout in the requested format. A value is nil, a string, a list of strings, a
+// boolean, a number or a dictionary. A json.Number is printed as it was written.
 func (inv *Invocation) Print(value any) error {
 	text, err := renderValue(inv.FormatFor(value), value)
 	if err != nil {
@@ -61,7 +62,8 @@ func (inv *Invocation) PrintResult(value any, err error) error {
 	return inv.Print(value)
 }
 
-// FormatFor returns the format in which the value is printed: the classic dialect prints a dictionary as JSON unless asked otherwise.
+// FormatFor returns the format for printing the value: the requested one, or the tool's default. The
+// classic dialect prints a dictionary as JSON by default.
 func (inv *Invocation) FormatFor(value any) string {
 	if inv.Format != "" {
 		return inv.Format
@@ -94,8 +96,8 @@ func renderValue(format string, value any) ([]byte, error) {
 	return renderSmart(value)
 }
 
-// renderSmart prints what a script wants to read: nothing for nothing, strings as they are, a list
-// one item a line.
+// renderSmart prints a value as scripts read it: nil as nothing, a string as itself, a list with one item a
+// line. Other values are printed as YAML.
 func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {
@@ -131,7 +133,7 @@ func renderJSON(value any) ([]byte, error) {
 // number keeps its point.
 type pythonFloat float64
 
-// String returns the float as Python's repr has it.
+// String returns the float as Python's repr prints it.
 func (f pythonFloat) String() string {
 	v := float64(f)
 	if size := math.Abs(v); size != 0 && (size < 1e-4 || size >= 1e16) {
@@ -191,8 +193,8 @@ func renderYAML(value any) ([]byte, error) {
 	return escapeHarmful(b.String()), err
 }
 
-// isHarmful reports whether the character breaks a line or turns the direction of what
-// follows, and the encoder would write it as it is.
+// isHarmful reports whether the character could break a line, or turn the direction of the text after it.
+// The YAML encoder does not escape these.
 func isHarmful(r rune) bool {
 	return r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
@@ -211,6 +213,8 @@ func escapeHarmful(text string) []byte {
 	return b.Bytes()
 }
 
+// yamlValue returns the value with every number and text in it replaced by a type that the YAML encoder
+// prints as Juju does.
 func yamlValue(value any) any {
 	switch v := value.(type) {
 	case json.Number, float64:
@@ -263,8 +267,8 @@ func (t yamlText) MarshalYAML() (any, error) {
 	return s, nil
 }
 
-// renderShell prints for eval: a dictionary as VAR_KEY='value' lines, sorted; everything else as smart
-// does.
+// renderShell prints a value for a shell's eval: a dictionary as sorted lines VAR_KEY='value', all else as
+// [renderSmart] does. It returns an error if two keys would become the same variable.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
 	switch v := value.(type) {
@@ -300,7 +304,7 @@ func renderShell(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// What has parts of its own is JSON.
+// shellText returns one member of a dictionary as text for a shell. Lists and dictionaries become JSON.
 func shellText(value any) (string, error) {
 	switch v := value.(type) {
 	case map[string]any, map[string]string, []any:
@@ -314,8 +318,9 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName makes a name that a shell can assign to. The other end chooses the keys: under eval
-// they must become neither commands nor variables that the shell or a hook lives by, like PATH.
+// variableName makes a name of a key that a shell can assign to. The other end of a relation chooses the
+// keys. Under eval they must become neither commands nor variables that shells and hooks depend on, such as
+// PATH.
 func variableName(key string) string {
 	return "VAR_" + strings.Map(func(r rune) rune {
 		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {

@@ -63,9 +63,10 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	return flags, run, err
 }
 
-// CheckWords returns the arguments of a call, its name and options left out, or why the tool would refuse
-// it by its options or by its first argument. An empty word is one that is not known: then only an option
-// that the tool does not have is refused, and a first argument that is known.
+// CheckWords returns the arguments of a call without the tool's name and options. It returns an error if
+// the tool would refuse the call because of its options or its first argument. An empty word in argv stands
+// for a word that is not known. Such a call is refused only for an unknown option, or for a first argument
+// that is known.
 func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	flags, _, err := t.parse(argv)
 	args = flags.args
@@ -153,14 +154,14 @@ func (t Tool) manual() string {
 	return string(text)
 }
 
-// Summary returns what the tool does in one line, as a part of a sentence: "print a secret".
+// Summary returns one line that says what the tool does, as a part of a sentence: "print a secret".
 func (t Tool) Summary() string {
 	_, text, _ := strings.Cut(t.manual(), "\n\n")
 	sentence, _, _ := strings.Cut(text, ".\n")
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// formatOption returns an option as it is typed: "-r, --relation VALUE".
+// formatOption returns an option in the way it is typed: "-r, --relation VALUE".
 func formatOption(o option) string {
 	var names []string
 	for _, name := range o.names {

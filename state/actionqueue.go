@@ -142,8 +142,8 @@ func (tx *Tx) LogAction(id int, line ActionLine) error {
 	return tx.keys.Put(keys.Action(id), a)
 }
 
-// EndAction records how an action has ended, for good; one that has is left as it
-// is. Of those that ended before, the unit's oldest is forgotten.
+// EndAction records the end of an action, for good. It changes nothing if the action has ended before. The
+// unit keeps its last maxEndedActions; older ones are removed.
 func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Time) error {
 	a, err := tx.Action(id)
 	if err != nil || a.Ended() {

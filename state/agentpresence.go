@@ -65,8 +65,8 @@ func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []strin
 	return nil
 }
 
-// Report announces an agent as Announce does, with its trouble; nil: it has none (any
-// more). An agent whose machine or unit is gone has nobody to tell: no error.
+// Report announces an agent as [Announce] does, together with its trouble; a nil t clears earlier trouble.
+// It returns no error if the agent's machine or unit is gone.
 func Report(ctx context.Context, s *Session, update Updater, agent string, t *Trouble) error {
 	if t != nil {
 		t.Message = Truncate(t.Message, maxMessageBytes)
@@ -143,8 +143,8 @@ func MachineAgent(id string) string { return "machine-" + id }
 // UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
-// ServiceAgents returns what the names of the agents of a service's units begin with. Those
-// of a service whose name goes on there ("a" and "a-b") may begin so, too.
+// ServiceAgents returns the prefix of the names of a service's unit agents. Agents of a different service
+// can have it too: those of "a-b" begin like those of "a".
 func ServiceAgents(service string) string { return "unit-" + service + "-" }
 
 // MaxTroubleMessages bounds the messages that are kept of one ProvisionerTrouble.

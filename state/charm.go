@@ -54,8 +54,8 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 	}
 }
 
-// AddCharm adds a charm whose archive is stored. Adding the same archive under
-// the same URL again is no error; another archive there is ErrRevisionTaken.
+// AddCharm adds a charm whose archive is stored. It may be repeated with the same archive. It returns
+// ErrRevisionTaken if the URL has a different archive.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
 	old, ok, err := keyspace.Load[Charm](tx.keys, key)

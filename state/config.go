@@ -67,8 +67,8 @@ func (v *View) Config(service string) (Config, error) {
 	return c, nil
 }
 
-// EffectiveConfig returns what a hook sees: every option of the charm that the URL names
-// (empty: the service's), with its value, else its default, else nil.
+// EffectiveConfig returns the configuration that a hook reads: every option of a charm with its value, else
+// its default, else nil. charmURL names the charm; empty for the service's.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
 	ch, err := v.charmOf(service, charmURL)
 	if err != nil {
@@ -78,13 +78,15 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 	return ch.Config.Effective(c.Values), err
 }
 
-// SetConfig changes options: a string is converted to the option's type as `juju set` does, any
-// other value must be of it, nil goes back to the default. It returns which options changed; if
-// none did, nothing is written. Unknown options and wrong values are refused, and none is set.
+// SetConfig changes options of a service and returns the names of those that changed. A string is converted
+// to the option's type, as by `juju set`. Any other value must have that type. nil puts an option back to
+// its default. If a name is unknown or a value wrong, it returns an error and sets none. It writes nothing
+// if nothing changes.
 func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
 	return tx.setConfig(service, changes, false)
 }
 
+// setConfig is SetConfig; isNew says that the service is being added.
 func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (changed []string, err error) {
 	s, err := tx.aliveService(service)
 	if err != nil {

@@ -134,9 +134,9 @@ func (v *View) Environment() (Environment, error) {
 	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
 }
 
-// SetEnvironment changes configuration values; nil puts one back to its default. It refuses a
-// value for an unknown key, and one that is none of its kind. What it does not change stays as it
-// is, whether this binary knows it or not: a newer one may have set it.
+// SetEnvironment changes configuration values; nil puts one back to its default. It returns an error for an
+// unknown key and for an invalid value. Values that it does not change are not checked, since a newer
+// binary may have set them.
 func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	e, err := tx.Environment()
 	if err != nil {
@@ -191,7 +191,7 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	return tx.keys.Put(keys.Environment, e)
 }
 
-// validate is for an environment that is to be made, all of whose settings are new.
+// validate checks the settings of a new environment, all of them.
 func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty",
@@ -207,7 +207,8 @@ func (e Environment) validate() error {
 	return nil
 }
 
-// checkSetting leaves the values of a provider's own keys to the provider.
+// checkSetting returns an error if the key is unknown or the value invalid. It accepts all keys of the
+// provider, which checks them itself.
 func (e Environment) checkSetting(key, value string) error {
 	if e.isProviderSetting(key) || IsJujuSetting(key) {
 		return nil

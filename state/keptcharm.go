@@ -62,8 +62,8 @@ func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	return nil
 }
 
-// wasActive reports whether a unit was active with the service's charm: it has said so, or has started
-// where the charm says nothing of that.
+// wasActive reports whether a unit has worked with the service's present charm. Such a unit has set the
+// status active, or has started if the charm sets no status.
 func (tx *Tx) wasActive(s Service) (bool, error) {
 	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(s.Name))
 	if err != nil {

@@ -56,10 +56,10 @@ func (b logBatch) size() (n int) {
 // one transaction holds.
 const MaxLogsPerUpdate = 16
 
-// AppendLogs adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their
-// names. Of each it keeps the newest lines, about half a megabyte to four of them; a message above
-// 64 KiB is cut and says so, since the full text is in a file on the machine. One writer for one source; two
-// conflict and are rerun.
+// AppendLogs adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A
+// log keeps its newest lines, between half a megabyte and four megabytes. A message above 64 KiB is cut,
+// with a note; a file on the machine has the full text. Each log should have one writer, since two conflict
+// and must run again.
 func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error {
 	parts := map[string][][]LogLine{}
 	for source, lines := range logs {
@@ -245,7 +245,8 @@ func (v *View) LogSources(asked []string) ([]string, error) {
 	return sources, err
 }
 
-// readSourceLog reads from the newest batch backwards, as far as the filter needs.
+// readSourceLog returns the lines of one log that the filter selects. It reads batches from the newest
+// backwards, and stops when it has enough lines.
 func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
 	head, _, err := keyspace.Load[logHead](v.keys, keys.LogHead(source))
 	if err != nil {

@@ -89,8 +89,8 @@ func CompareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
 }
 
-// DestroyMachine makes a machine dying; one that is not provisioned is removed at
-// once. Machine 0 and a machine with units are refused with ErrInUse.
+// DestroyMachine makes a machine dying. It removes one without an instance at once. It returns ErrInUse for
+// machine 0, and for a machine with units or storage.
 func (tx *Tx) DestroyMachine(id string) error {
 	m, units, err := tx.readMachine(id)
 	switch {
@@ -122,9 +122,9 @@ func (tx *Tx) DestroyMachine(id string) error {
 	return tx.keys.Put(keys.Machine(id), m)
 }
 
-// DestroyMachine is Tx.DestroyMachine; with force it takes the machine's units with it,
-// whatever their agents do, and leaves the machine dead for the provisioner to remove.
-// It works in batches; call it again if it was interrupted.
+// DestroyMachine is like [Tx.DestroyMachine]. With force it also removes the machine's units, without
+// waiting for their agents, and marks the machine dead so that the provisioner removes it. It works in
+// batches; after an interruption call it again.
 func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error {
 	if !force || id == "0" {
 		return s.Update(ctx, func(tx *Tx) error { return tx.DestroyMachine(id) })

@@ -24,8 +24,8 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 	}
 }
 
-// TakeClaim is keyspace.Space.TakeClaim: it makes the claimant the one that runs the machine's
-// agents. ErrClaimed; ErrNotFound: there is no such machine.
+// TakeClaim makes the claimant the one that runs the machine's agents, as [keyspace.Space.TakeClaim] does.
+// It returns ErrClaimed if another holds the claim, and ErrNotFound if there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return s.Space.TakeClaim(ctx, machineClaim(machine), by)
 }
@@ -70,8 +70,8 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 	return d.Epoch, err
 }
 
-// ReassignClaim takes the machine's claim from its holder, who ends its hooks and itself, and keeps
-// it for that place, or with nil for whoever comes first. It raises the claim's epoch.
+// ReassignClaim takes the machine's claim from its holder, who then ends its hooks and itself. The claim
+// waits for the holder to, or if to is nil for the first one to take it. Its epoch grows.
 func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err
@@ -79,10 +79,13 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	return tx.keys.AssignClaim(keys.Claim(MachineAgent(machine)), to)
 }
 
-// FreeClaim is called for an instance that was started for a machine when its claim had that epoch,
-// before the instance is recorded: if it is a new one, whoever comes first may claim the machine. A
-// claim of a later epoch is that instance's own, and stays; so does that of an agent that lives on a
-// machine without a recorded instance, since it was started by hand.
+// FreeClaim lets any agent claim a machine for which a new instance was started. The provisioner calls it
+// before it records the instance. epoch is the claim's epoch when the start began. FreeClaim does nothing
+// if
+//
+// * the machine has that instance already,
+// * the claim has a later epoch: the new instance's agent has taken it since,
+// * the machine has no recorded instance, but an agent that lives: an operator started that by hand.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {

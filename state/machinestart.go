@@ -2,9 +2,9 @@ package state
 
 import "time"
 
-// SetStarted records the instance that runs for a machine, with the addresses that the
-// provider knows (empty: as they are), and that nothing is wrong with it any more. The
-// machine's agent records when it runs itself, and one that is there has done so.
+// SetStarted records the instance that runs for a machine and clears the machine's error. Empty addresses
+// leave the recorded ones. It marks the machine as running only if its agent is present; otherwise the
+// agent does that itself.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err

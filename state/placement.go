@@ -74,8 +74,9 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	return tx.occupyMachine(id)
 }
 
-// AddUnit adds a unit to a service and puts it on a machine, a new one where
-// none fits. ErrNotFound (service, machine), ErrDead.
+// AddUnit adds a unit to a service and puts it on a machine: the one that p names, an unused one that fits,
+// or a new one. It returns ErrNotFound if the service or machine does not exist, and ErrDead if it is
+// dying.
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	defer func() {
 		if err != nil {
@@ -163,10 +164,11 @@ func (e *SeriesError) Error() string { return e.reason }
 // RefuseSeries returns a *SeriesError for that reason.
 func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 
-// MachineSeries lists the series that machines can have, the preferred ones first; none: any. On "local"
-// that is the host's; other providers say what they have when they are examined. A provider that boots
-// machines from trees of files also has those that are configured as PROVIDER.tree.SERIES and
-// PROVIDER.mirror.SERIES, and nspawn makes trees of the archives' series unless nspawn.tree takes their place.
+// MachineSeries lists the series that machines can have, the preferred one first; nil means any. On "local"
+// that is the host's series. Other providers report their own when they are examined.
+//
+// Providers that boot machines from trees of files also have the series in settings PROVIDER.tree.SERIES
+// and PROVIDER.mirror.SERIES. nspawn has all series of the archives as well, unless nspawn.tree is set.
 func (e Environment) MachineSeries() []string {
 	own := e.HostSeries
 	if e.Provider == ProviderLocal {
@@ -199,10 +201,15 @@ func (e Environment) MachineSeries() []string {
 	return all
 }
 
-// ChooseSeries returns the series of machines for a charm that supports those; none: all.
-// It is the wanted one; else the environment's default if the charm supports it; else the
-// first that the charm supports and machines can have. If there is none that is a
-// *SeriesError, or with force, or where other series are allowed, the default.
+// ChooseSeries returns the series of the machines for a charm. supported holds the series of the charm,
+// none if it supports all. It chooses, among the series that machines can have, the first of:
+//
+// * the wanted series, and no other, if wanted is not empty,
+// * the environment's default, if the charm supports it,
+// * the charm's series, in their order.
+//
+// If machines have none of them it returns a *SeriesError. With force, and in an environment that allows
+// other series, it returns the default instead.
 func (e Environment) ChooseSeries(wanted string, supported []string, force bool) (string, error) {
 	has := e.MachineSeries()
 	candidates := []string{wanted}
@@ -288,8 +295,8 @@ func (s Service) checkConstraints() error {
 	return nil
 }
 
-// ResolveMachine lets a machine whose instance could not be started be tried again, and with
-// constraints replaces its own whole. ErrNotFound; ErrNotInError, and nothing is changed.
+// ResolveMachine lets the provisioner try again to start a machine in error. If c is not nil it replaces
+// the machine's constraints. It returns ErrNotFound, or ErrNotInError if the machine is not in error.
 func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	m, err := tx.Machine(id)
 	if err != nil {

@@ -105,6 +105,7 @@ func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err 
 	return in, false, nil
 }
 
+// machinePorts returns the open ports of all units of a machine.
 func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	units, err := v.MachineUnits(machine)
 	if err != nil {

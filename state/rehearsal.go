@@ -32,7 +32,7 @@ func (s *State) Rehearse(ctx context.Context, f func(r *Rehearsal) error) error 
 	return s.DryRun(ctx, func(keys *keyspace.Tx) error { return f(&Rehearsal{newTx(keys)}) })
 }
 
-// View reads what there is, with what was written in the rehearsal so far.
+// View calls f with the environment as it is, changed by all that the rehearsal has written so far.
 func (r *Rehearsal) View(_ context.Context, f func(v *View) error) error { return f(r.tx.View) }
 
 // Update runs f. What f wrote is dropped at once if it fails, else with the rehearsal.

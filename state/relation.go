@@ -68,8 +68,8 @@ type relationIndex struct {
 	Life  Life   `json:"life,omitempty"`  // empty: alive
 }
 
-// AddRelation adds a relation between the endpoints, as InferEndpoints returns
-// them. ErrExists: there is one between the same endpoints; ErrDead; ErrNotFound.
+// AddRelation adds a relation between two endpoints, as InferEndpoints returns them. It returns ErrExists
+// if they are related already, ErrNotFound if a service does not exist, and ErrDead if one is dying.
 func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))

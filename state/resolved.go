@@ -11,12 +11,14 @@ import (
 	"bijou/state/keys"
 )
 
-// SetResolved records an operator's answer to the error of a unit or, with relation (its
-// name or id), of one of its relations: with retry the failed hook, which is returned,
-// runs again, otherwise it counts as done. The agent clears the answer; until then another
-// answer replaces it. A unit that waits since it was restored goes on. ErrNotInError and
-// ErrAlreadyResolved (with the same answer) carry a message for the operator, who is not
-// wrong; ErrNotFound: no such unit or relation.
+// SetResolved records an operator's answer to a failed hook, which it returns. The hook runs again if retry
+// is true; otherwise it counts as done. relation is the name or id of a relation in error; empty for an
+// error of the unit itself. A later answer replaces this one until the agent acts on it. For a unit that
+// waits since it was restored, it also accepts the differences, so that the unit goes on.
+//
+// It returns ErrNotFound if there is no such unit or relation, ErrNotInError if nothing has failed, and
+// ErrAlreadyResolved if the answer is the same as before. The last two carry a message for the operator and
+// are no mistake of theirs.
 func (tx *Tx) SetResolved(unit, relation string, retry bool) (failed Hook, err error) {
 	u, err := tx.Unit(unit)
 	if err != nil {

@@ -38,9 +38,9 @@ type Resource struct {
 // Identity tells one file from the next.
 func (r Resource) Identity() any { return r.Version }
 
-// PutResource gives a service a file whose content PutFile has stored: the next
-// version of the resource, unless the content is the same. ErrNotFound (the
-// service, or its charm has no such resource), ErrDead.
+// PutResource gives a service the next version of a resource. PutFile must have stored its content. It
+// changes nothing if the content is the same as before. It returns ErrNotFound if there is no such service,
+// or if its charm has no such resource, and ErrDead if the service is dying.
 func (tx *Tx) PutResource(service string, r Resource) (_ Resource, err error) {
 	defer func() {
 		if err != nil {

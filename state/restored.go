@@ -43,9 +43,9 @@ func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
 }
 
-// SetRestoredDiffers records how a restored unit's folder differs from its records, and the
-// storages whose folders are not there; how is empty: it does not, and the mark goes, as it
-// does if an operator has answered already. Without a mark it changes nothing.
+// SetRestoredDiffers records how the directory of a restored unit differs from the unit's records, and the
+// storages whose directories are missing. An empty how means no difference: the unit's mark is removed. The
+// mark is also removed if an operator has accepted any difference. Without a mark it does nothing.
 func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
@@ -60,8 +60,9 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
-// acceptRestored is for an operator who has looked. If the unit's agent has not, and the unit has
-// storage, it looks first: nobody else knows which of that is there.
+// acceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit
+// had a mark. The mark stays if the unit has storage that its agent has not looked for yet, since only the
+// agent knows which storage is missing.
 func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
@@ -82,8 +83,8 @@ func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
 	return true, tx.keys.PutOrRemove(keys.Restored(unit), r, len(all) > 0)
 }
 
-// endRestored takes the unit's mark away: the unit goes on from its records, with its charm put in
-// place again, and what storage is not there made again.
+// endRestored removes a unit's mark, so that the unit goes on from its records. Its agent puts the charm
+// into place again, and makes missing storage again.
 func (tx *Tx) endRestored(unit string, r Restored) error {
 	tx.keys.Remove(keys.Restored(unit))
 	all, err := tx.UnitStorages(unit)

@@ -15,7 +15,8 @@ type RunningHook struct {
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"` // who runs it by hand
 }
 
-// Running reads a unit's running hook; nil: there is none, or its agent is gone.
+// Running returns a unit's running hook. It returns nil if none runs, or if the unit's agent is not
+// present.
 func (v *View) Running(unit string) (*RunningHook, error) {
 	op, runs, err := v.Op(unit)
 	if err == nil && runs {

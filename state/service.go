@@ -90,9 +90,10 @@ func (s Service) CheckMissing(c Charm) error {
 		c.URL, strings.Join(required, ", "))}
 }
 
-// AddService adds a service without units, its configuration, as SetConfig takes it, and its peer
-// relations. An empty series is the charm URL's; what the charm says of a service is as it says.
-// ErrExists, ErrNotFound (the charm).
+// AddService adds a service without units, with its configuration, as SetConfig takes it, and its peer
+// relations. If s has no series it gets that of the charm's URL. Facts that the charm decides, such as
+// Subordinate, are taken from the charm. It returns ErrExists if the name is taken, and ErrNotFound if
+// there is no such charm.
 func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error) {
 	defer func() {
 		if err != nil {
@@ -225,8 +226,8 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	return tx.keys.Put(keys.ServiceStatus(name), w)
 }
 
-// Bindings lists what can be bound to a network in a service whose units run the charm
-// of that URL (empty: the service's): the charm's relations and extra bindings, sorted.
+// Bindings lists the names that a service can bind to a network: the charm's relations and extra bindings,
+// sorted. charmURL names the charm; empty for the service's.
 func (v *View) Bindings(service, charmURL string) ([]string, error) {
 	ch, err := v.charmOf(service, charmURL)
 	if err != nil {

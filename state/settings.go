@@ -40,10 +40,10 @@ func (v *View) AppVersion(id int, service string) (int64, error) {
 	return doc.Version, err
 }
 
-// MergeSettings changes single keys of a unit's settings; nil deletes one. Keys that others changed
-// meanwhile keep their values; equal values write nothing and make no new version. It returns what
-// changed, by key. ErrNotFound if the unit never was in the relation, or the relation is gone. It
-// costs two conditions and two operations of the transaction.
+// MergeSettings changes single keys of a unit's settings, and returns the changes by key. nil deletes a
+// key. Keys that others changed meanwhile keep their values. If nothing changes it writes nothing, and the
+// version stays. It returns ErrNotFound if the relation is gone, or if the unit never was in it. It costs
+// two conditions and two operations of the transaction.
 func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
 	s, err := tx.Settings(id, unit)
 	if err != nil {

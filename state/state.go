@@ -28,8 +28,9 @@ import (
 // updates of its entities. Its methods may be called from several goroutines.
 type State struct{ *keyspace.Space }
 
-// Open opens the environment at the URL: "sqlite:PATH". It never creates one. ErrNoStore: nothing
-// is there; ErrFormat: it holds no environment, or one of another format.
+// Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns
+// ErrNoStore if there is no store, and ErrFormat if the store holds no environment, or one of a different
+// format.
 func Open(ctx context.Context, url string) (*State, error) {
 	st, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -219,8 +220,8 @@ type FormatRecord struct {
 	Format int `json:"format"`
 }
 
-// CheckFormat refuses what this code would misread, and stores that an environment has
-// left, or is only partly in.
+// CheckFormat returns an error if this binary cannot read the environment, because it has a different
+// format, has moved to a different store, or is here only in part.
 func CheckFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err

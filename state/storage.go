@@ -146,7 +146,8 @@ func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
 
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
-// addServiceStorage gives a new unit what each of its service gets, less what is attached to it.
+// addServiceStorage gives a new unit the storage that each unit of its service gets. Storage that is
+// attached to it instead counts towards that.
 func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
 		d := s.Storage[name]
@@ -168,8 +169,9 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	return nil
 }
 
-// AddStorage gives a unit more of a storage of its charm: one, if the directive does not say how
-// many. It returns their ids. ErrNotFound, ErrDead, ErrNoStorage.
+// AddStorage gives a unit new storage by a name of its charm; one, unless the directive has a count. It
+// returns the ids. It returns ErrNotFound if there is no such unit, ErrDead if the unit is dying, and
+// ErrNoStorage if the charm does not allow it.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
 	defer func() {
 		if err != nil {

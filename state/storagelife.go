@@ -79,8 +79,8 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	return tx.putStorage(s)
 }
 
-// MarkStorageMade records that a unit's agent is about to make a storage's folder: from now on
-// there may be something in it that must not be lost.
+// MarkStorageMade records that a unit's agent is about to make a storage's directory. From then on the
+// directory may hold data that must not be lost.
 func (tx *Tx) MarkStorageMade(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Made {
@@ -102,8 +102,9 @@ func (tx *Tx) SetStorageBound(id, location string) error {
 	return tx.putStorage(s)
 }
 
-// RenewStorage has a storage begin again, empty, where nothing of it is left: a unit that has it gets it as
-// it gets a new one, with its attached hook. A storage that no unit has, or that was to go, is forgotten.
+// RenewStorage replaces a storage whose content is lost by an empty one. Its unit gets it like a new one,
+// with a storage-attached hook. A storage without a unit, and one that is being detached or removed, is
+// removed.
 func (tx *Tx) RenewStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -121,8 +122,8 @@ func (tx *Tx) RenewStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
-// KeepStorage has a storage of another environment's backup go on with what its folder holds, which was put
-// back. A unit that has it gets it with its attached hook.
+// KeepStorage keeps a storage whose directory was put back from the backup of a different environment. Its
+// unit gets it with a storage-attached hook.
 func (tx *Tx) KeepStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Unit == "" {
@@ -136,8 +137,8 @@ func (tx *Tx) KeepStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
-// ReattachStorage has the unit that has a storage get it as it gets a new one, with its attached hook and
-// with what its folder holds. A folder that is not there is made.
+// ReattachStorage gives a storage to its unit again, as it is, with a storage-attached hook. The agent
+// makes the storage's directory if it is missing. It does nothing for a storage without a unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Unit == "" {
@@ -171,8 +172,8 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 	return c.Meta.Storage[s.Name()].LocationOf(s.ID), nil
 }
 
-// ReleaseStorage takes a storage from the unit that has it. It stays with what it holds, unless it was to
-// go, or nothing was ever made.
+// ReleaseStorage takes a storage from its unit. The storage stays with its content, unless it is being
+// removed, or was never made.
 func (tx *Tx) ReleaseStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -232,8 +233,8 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	return tx.DetachStorage(id)
 }
 
-// ForgetStorage removes the record of a storage that no unit has, and leaves its folder as it is. Memory that
-// it would leave behind is refused, with ErrInUse as is a storage that a unit has. ErrNotFound.
+// ForgetStorage removes the record of a storage, and leaves its directory untouched. It returns ErrNotFound
+// if there is no such storage, and ErrInUse if a unit has it or if it is memory, which would stay occupied.
 func (tx *Tx) ForgetStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -321,8 +322,9 @@ func (tx *Tx) forgetMachineStorage(machine string) error {
 	return nil
 }
 
-// ChooseStorage returns what storage each unit of a service gets: what its charm needs, as the
-// operator's directives say.
+// ChooseStorage returns the storage that each unit of a service gets: the charm's storage, completed by the
+// operator's directives. It returns an error if the charm has no storage of a name, or does not allow the
+// count.
 func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
 	chosen := map[string]charm.Directive{}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -362,7 +364,8 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 	return chosen, nil
 }
 
-// SetServiceStorage replaces what each unit of a service that is to come gets. ErrNotFound, ErrDead.
+// SetServiceStorage replaces the storage that future units of a service get. It returns ErrNotFound or
+// ErrDead for such a service.
 func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive) error {
 	s, err := tx.aliveService(service)
 	if err != nil {

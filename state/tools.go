@@ -20,8 +20,8 @@ type Tools struct {
 	Added  time.Time `json:"added"`
 }
 
-// AddTools keeps a binary that PutFile has stored. It is no error if it is there.
-// What no machine runs any more is swept.
+// AddTools records a binary that PutFile has stored. It may be repeated. A sweep removes tools once no
+// machine runs them.
 func (tx *Tx) AddTools(t Tools) error {
 	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
 		return fmt.Errorf("cannot keep tools %q: want VERSION-SHA8, of the sum %s", t.Name, t.SHA256)

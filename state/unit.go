@@ -183,8 +183,8 @@ func (tx *Tx) SetUnitCharm(name, url string) error {
 	return tx.changeUnit(name, func(u *Unit) { u.Charm = url })
 }
 
-// SetUnitDead marks a dying unit as taken down: its stop hook has run. An alive
-// one is refused with ErrInUse.
+// SetUnitDead marks a dying unit as dead, after its stop hook has run. It returns ErrInUse if the unit is
+// alive.
 func (tx *Tx) SetUnitDead(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {

@@ -27,8 +27,8 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 	return u, nil
 }
 
-// takeRecord takes a record that is there or gone by now, by the rest of its key: "op", "workflow",
-// "relations/3", "relations/3/mysql/0", "services/3/mysql".
+// takeRecord applies the change of one record of the unit's agent. rest is the record's key below the unit:
+// "op", "workflow", "relations/3", "relations/3/mysql/0" or "services/3/mysql".
 func (u *Uniter) takeRecord(rest string, c keyspace.Change) (err error) {
 	id, member, ofRelation := parseRelationKey(rest)
 
@@ -146,8 +146,8 @@ func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error
 	return tx.keys.Put(keys.MemberState(unit, id, member), m)
 }
 
-// RewriteMember is PutMember for a member that has a record, of which it keeps what this binary does
-// not know.
+// RewriteMember is like PutMember, for a member that has a record. It keeps fields of the record that this
+// binary does not know.
 func (tx *Tx) RewriteMember(unit string, id int, member string, m MemberState) error {
 	if _, _, err := tx.keys.Get(keys.MemberState(unit, id, member)); err != nil {
 		return err

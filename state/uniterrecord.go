@@ -188,8 +188,8 @@ const (
 	maxHookRunMessage = 1 << 10
 )
 
-// AddHookRun records a hook that has ended, in place of the oldest. Nothing is read: Seq
-// is the caller's, who alone writes for that unit.
+// AddHookRun records a hook that has ended, in place of the oldest record. It reads nothing: the caller,
+// the only writer for the unit, numbers the records in Seq.
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
 		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges

@@ -47,9 +47,9 @@ func (tx *Tx) occupyMachine(id string) error {
 	return err
 }
 
-// releaseMachine is called for a unit that leaves before anything was installed. Its machine is
-// unused again if it has hosted no other unit; started is false where it has no instance yet: then
-// a machine that was made for the unit is removed instead, so that none is started for nobody.
+// releaseMachine releases the machine of a unit that leaves before anything was installed. If the machine
+// has hosted no other unit, it counts as unused again. If it was made for this unit and started is false,
+// since it has no instance yet, it is removed instead.
 func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	first, ok, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
@@ -126,10 +126,11 @@ func (tx *Tx) updateUnused(m Machine) error {
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// AddMachine adds a machine without a unit for the provisioner to start: of the environment's default
-// series if it names none, to host units if it has no jobs, with constraints over the environment's,
-// and its placement is PROVIDER:WHERE. A unit that it fits is put there, unless it manages the
-// environment. ErrOtherProvider; ErrExists: there is one at that placement.
+// AddMachine adds a machine without a unit, which the provisioner starts. Its placement is PROVIDER:WHERE.
+// By default it has the environment's default series and hosts units. Its constraints go over the
+// environment's. Unless it manages the environment, later units may be placed on it. It returns
+// ErrOtherProvider for a placement of a different provider, and ErrExists if there is a machine at that
+// placement.
 func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {

@@ -46,10 +46,13 @@ type UpgradeSpec struct {
 	At time.Time // noted beside the charm that the service leaves
 }
 
-// UpgradeService points a service at another charm and marks its units, which follow
-// each in its time. It refuses, and writes nothing for, a charm of another name (unless
-// Switch), one that does not support the service's series, drops or changes a relation
-// that is in use, or changes the type of an option that is set. ErrNotFound, ErrDead.
+// UpgradeService changes a service's charm. Its units follow, each at its own time. It returns ErrNotFound
+// or ErrDead for such a service or charm, and writes nothing if the new charm
+//
+// * has a different name, unless Switch is set,
+// * does not support the service's series,
+// * drops or changes a relation that is in use,
+// * changes the type of an option that is set.
 func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	defer func() {
 		if err != nil {
@@ -97,6 +100,8 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 
+// checkUpgrade returns an error if the service cannot go over from the charm old to fresh. With other the
+// charms may have different names.
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Name != old.Meta.Name && !other {
 		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm",
@@ -129,8 +134,8 @@ func checkStorageKept(s Service, old, fresh Charm) error {
 	return nil
 }
 
-// checkRelationsKept refuses a charm without a relation that is in use, or with another
-// one of that name.
+// checkRelationsKept returns an error if the new charm lacks a relation that is in use, or changes its
+// role, interface or scope.
 func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	names, err := tx.relationNames(service)
 	if err != nil {

@@ -32,8 +32,9 @@ func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 	return s.Space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 
-// Update is keyspace.Space.Update, of entities: what f writes is committed only if nothing
-// that it read has changed meanwhile; else f is run again from the start. ErrTooLarge.
+// Update runs f as one transaction on entities, as [keyspace.Space.Update] does. It commits f's writes only
+// if nothing that f read has changed meanwhile; otherwise it runs f again from the start. It returns
+// ErrTooLarge if the transaction is too large for a store.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return Under(s.Space)(ctx, f)
 }
@@ -245,8 +246,8 @@ func WatchAll() Scope {
 	}}
 }
 
-// MembershipOf parses a key from WatchMembers: the relation, and the unit whose
-// membership changed, or the service whose own settings did.
+// MembershipOf parses a key from WatchMembers. It returns the relation, and the unit whose membership
+// changed or the service whose own settings changed.
 func MembershipOf(key string) (relation int, member string, ok bool) {
 	rest, ok := strings.CutPrefix(key, keys.Relations)
 	number, rest, _ := strings.Cut(rest, "/")

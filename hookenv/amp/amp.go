@@ -59,8 +59,8 @@ func (b Box) Has(key string) bool {
 	return ok
 }
 
-// Value returns a key's value, its chunks joined whatever their lengths: other
-// clients may cut elsewhere. Empty if there is no such key.
+// Value returns a key's value; empty if there is no such key. It joins a value's chunks, which other
+// clients may cut at lengths of their own.
 func (b Box) Value(key string) string {
 	value, ok := b[key]
 	if !ok || !b.Has(ChunkKey(key, 1)) {

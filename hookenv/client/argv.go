@@ -15,7 +15,8 @@ func clientID(argv []string) string {
 	return os.Getenv("JUJU_CLIENT_ID")
 }
 
-// The last one wins, as with any option, and "--" ends options.
+// findOption returns the value of an option with two names; empty if argv has neither. The last one wins,
+// as with any option, and "--" ends options.
 func findOption(argv []string, name, other string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
@@ -65,9 +66,9 @@ func joinArgs(argv []string) string {
 	return string(joined)
 }
 
-// callerDescriptor returns the caller's descriptor that a path means, if it means one: opened by
-// its name it would be a second terminal or pipe, a truncated file, or a socket that cannot be
-// opened at all.
+// callerDescriptor returns the caller's open descriptor that a path such as /dev/stdin stands for; ok is
+// false for all other paths. Opening such a path by name would give a second terminal or pipe, truncate a
+// file, or fail for a socket.
 func callerDescriptor(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
@@ -87,8 +88,8 @@ func callerDescriptor(path string) (fd int, ok bool) {
 	return 0, false
 }
 
-// Descriptors opened here are closed on exec; those that came through an exec are not. Only those
-// were there when the process began; any other is -1.
+// inheritedDescriptor returns a descriptor by its number, or -1 if the caller did not pass that one on.
+// Those that this process opened are closed on exec, so that their flag tells them apart.
 func inheritedDescriptor(number string) int {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
@@ -120,7 +121,8 @@ func readFile(path string, ahead []byte) (data []byte, problem string) {
 	return readAll(fd, path, ahead)
 }
 
-// What is ahead of the file was read before.
+// readAll reads a descriptor to its end. ahead holds the bytes that were read from it before. It returns a
+// problem, worded for the caller, if reading fails or the file is too large.
 func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	buf := append(make([]byte, 0, bufferSize(fd)+len(ahead)), ahead...)
 
@@ -143,7 +145,8 @@ func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	}
 }
 
-// A file gets one byte more, in which its end is met.
+// bufferSize returns the size of the buffer for reading a descriptor. For a file it is the file's size and
+// one byte, so that the end of the file is met without a larger buffer.
 func bufferSize(fd int) int {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
@@ -161,7 +164,8 @@ func openFile(path string, flags int) (int, error) {
 	}
 }
 
-// The agent must know whether reading stdin unasked would hang or eat somebody's input.
+// stdinKind returns the kind of file that stdin is. The agent must know whether reading it without a
+// request would hang or take somebody's input.
 func stdinKind() string {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(0, &st); err != nil {

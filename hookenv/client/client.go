@@ -112,7 +112,8 @@ func (c *conn) exchange(request []byte, id string) int {
 	return fail("cannot hear from the agent: " + err.Error())
 }
 
-// The file is read first: one that comes slowly must not leave a box half sent.
+// sendFile sends the content of a file to the agent, in chunks, or the problem with it. It reads the whole
+// file first, since a file that comes slowly must not leave a box half sent.
 func (c *conn) sendFile(path, id string) error {
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandFile)
 	box = amp.Append(box, wire.KeyAsk, "1")
@@ -164,8 +165,8 @@ func dial(path string) (*conn, error) {
 	return &conn{fd: fd, decoder: amp.Decoder{Limit: maxAnswer}}, nil
 }
 
-// An agent that refuses a request may close before it has read it all; its answer is worth reading
-// then.
+// send sends a box. It returns no error if the agent has closed the connection: an agent that refuses a
+// request may close before it has read all, and its answer is worth reading then.
 func (c *conn) send(box []byte) error {
 	err := writeAll(c.fd, box)
 	if err == syscall.EPIPE || err == syscall.ECONNRESET {
@@ -174,7 +175,7 @@ func (c *conn) send(box []byte) error {
 	return err
 }
 
-// take must not keep what it gets.
+// receive reads one box and calls take for each pair. take must not keep the slices.
 func (c *conn) receive(take func(key, value []byte)) error {
 	chunk := make([]byte, 32<<10)
 	for {

@@ -32,7 +32,7 @@ func writeAll(fd int, p []byte) error {
 	return nil
 }
 
-// No bytes without an error are the end.
+// readSome reads what is there, and waits if nothing is. It returns 0 and no error at the end.
 func readSome(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
@@ -48,8 +48,8 @@ func readSome(fd int, p []byte) (int, error) {
 	}
 }
 
-// A descriptor that is too high for select(2) is waited for by a millisecond: whoever calls tries
-// again anyway.
+// awaitReady waits until the descriptor is ready. If it is too high for select(2), both sets are nil, and
+// awaitReady sleeps for a millisecond; its callers try again in a loop.
 func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	if readable == nil && writable == nil {
 		rest := syscall.NsecToTimespec(1_000_000)
@@ -89,7 +89,8 @@ func (a *answer) addPair(key, value []byte) {
 	a.writePart(value)
 }
 
-// stderr is printed before the caller's file, if one is meant, is opened.
+// openOutput opens the file that the tool's output goes to, once. It prints stderr first, since the caller
+// may have named its own stderr as that file.
 func (a *answer) openOutput() {
 	if a.opened {
 		return
@@ -120,8 +121,8 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// A reader that has gone had what it wanted (relation-get | head -1), also one behind a network;
-// the tool's own answer stands.
+// writePart writes a part of the tool's output. A reader that has closed its end is no problem: it had all
+// that it wanted (relation-get | head -1), also behind a network, and the tool's exit code stands.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return

@@ -19,8 +19,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers a connection's boxes until it ends or is cut off. What one connection does wrong
-// never ends another.
+// serve answers a connection's boxes until the connection ends, or is cut off after an error. An error of
+// one connection never ends a different one.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
@@ -46,8 +46,8 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
-// The first byte must come by a deadline (zero: at any time), and the rest soon after it. readBox
-// ends with ctx.
+// readBox reads one box. Its first byte must come before the deadline first (zero: at any time), and the
+// rest within boxTimeout after that. It returns ctx's error once ctx is done.
 func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
 	deadline := first

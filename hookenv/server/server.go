@@ -62,8 +62,8 @@ var defaultLimits = limits{
 	writeTimeout:    30 * time.Second,
 }
 
-// Listen serves at a path of at most 107 bytes, in a folder that it makes if there is none; only
-// its owner may enter either. A socket that nobody serves any more is replaced.
+// Listen serves at a path of at most 107 bytes. It makes the path's directory if there is none. Only the
+// owner may enter the directory and the socket. Listen replaces a socket that nobody serves.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
 // ListenFor is [Listen], and serves programs outside of hooks as well.
@@ -88,8 +88,8 @@ func newServer(path string, l limits) *Server {
 	return s
 }
 
-// Renew makes the socket again if what lies at its path is not it any more, as after somebody has
-// cleared the folder. Hooks stay registered. It is for one goroutine, and not beside Close.
+// Renew makes the socket again if its path no longer leads to it, for example after a program has cleared
+// temporary directories. Hooks stay registered. Only one goroutine may call it, and not beside Close.
 func (s *Server) Renew() error {
 	if s.ownsSocket() {
 		return nil
@@ -115,7 +115,7 @@ func (s *Server) ownsSocket() bool {
 // Path returns where the server listens.
 func (s *Server) Path() string { return s.path }
 
-// NewClientID returns what nobody can guess: 128 random bits in hexadecimal.
+// NewClientID returns an id that nobody can guess: 128 random bits in hexadecimal.
 func NewClientID() string {
 	bits := make([]byte, 16)
 	rand.Read(bits) // it never fails; crypto/rand crashes the program first
@@ -172,7 +172,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// A shortage, of descriptors for instance, passes: accepting goes on.
+// acceptConns accepts connections until the listener is closed, as many at once as there are slots. After
+// an error, such as a shortage of descriptors, it waits for a moment and goes on.
 func (s *Server) acceptConns(listener *net.UnixListener) {
 	for s.acquireSlot() {
 		conn, err := listener.AcceptUnix()
@@ -241,7 +242,8 @@ func (s *Server) acquireSlot() bool {
 	}
 }
 
-// A connection with bytes that are not read yet is not idle: the server is slow.
+// closeIdle closes connections that have not sent a request for idleTimeout. It keeps a connection with
+// unread bytes, since then the server is slow and not the client.
 func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 // maxSocketPath is the room in a unix socket's address, in bytes.
 const maxSocketPath = 107
 
-// The folder is closed to others, so that nobody comes in between the socket's creation and its
-// mode.
+// bindSocket listens at the path, and returns the socket's file as well, which identifies it later. It
+// closes the directory to others first, so that nobody can connect between the socket's creation and its
+// chmod.
 func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxSocketPath {
 		return nil, nil, fmt.Errorf(
@@ -47,8 +48,8 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	return listener, made, nil
 }
 
-// prepareFolder makes the folder, and not those above it: who chose them has made sure whose they
-// are. A folder of another user is refused, since that user could put a socket in the place of ours.
+// prepareFolder makes the socket's directory, but not those above it, which the caller has chosen as safe.
+// It returns an error for a directory of another user, who could replace the socket.
 func prepareFolder(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cannot make the socket's folder: %w", err)
@@ -69,7 +70,8 @@ func prepareFolder(folder string) error {
 	return nil
 }
 
-// A socket that a process serves, or a file of another kind, is never removed.
+// removeStale removes a socket that nobody serves. It returns an error if a process serves it, or if the
+// path is not a socket.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

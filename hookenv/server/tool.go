@@ -18,7 +18,8 @@ import (
 	"bijou/hookenv/tools"
 )
 
-// An error ends the connection: its client has lost the thread, or does not listen.
+// serveBox answers one box. It returns an error only if the connection must end, because its client breaks
+// the protocol or does not listen.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command := box.Value(wire.KeyCommand)
 	ask := box.Value(wire.KeyAsk)
@@ -75,7 +76,8 @@ func requiredKeys(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// What a tool's argv holds is checked by the tool.
+// checkBox returns a refusal if the command is unknown, or if the box lacks a key or has one that is not
+// UTF-8. The tool itself checks its argv.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {
@@ -101,8 +103,8 @@ func checkBox(command string, box amp.Box) *refusal {
 	return nil
 }
 
-// The call is over before the answer is sent: how slowly it is taken must not hold up the hook's
-// end.
+// runTool runs a hook tool and sends its result. The call counts as done before the result is sent, so that
+// a slow reader does not hold up the end of the hook.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(wire.KeyAsk), clientID: box.Value(wire.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {
@@ -130,8 +132,8 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	return c.sendResult(r.ctx, files.ask, result)
 }
 
-// A panic fails that one call and is logged: the agent serves hundreds of units, and all tools of
-// this hook.
+// runRecovered runs a tool. A panic is logged and fails only this call, since the agent serves hundreds of
+// units and all other tools of this hook.
 func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -143,8 +145,8 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// stdout is sent last: the client passes it on as it comes, and takes as long as its reader does;
-// the end of the hook sets a time-out.
+// sendResult sends a tool's result. It sends stdout last: the client passes stdout on as it comes, and
+// takes as long as its own reader does. Once the hook ends the client has writeTimeout left.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
@@ -171,8 +173,8 @@ type callerFiles struct {
 	lost     error // the connection is of no more use
 }
 
-// Read has the client read a file and send it. Stdin may take as long as whoever writes it; the end
-// of the hook ends the wait.
+// Read lets the client read a file and send it. Stdin may come as slowly as its writer wants; the end of
+// the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lost != nil {
 		return nil, f.lost

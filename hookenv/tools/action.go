@@ -25,7 +25,9 @@ func setResults(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Hook.SetResults(ctx, results)
 }
 
-// A later KEY=VALUE wins over what it contradicts.
+// parseResults reads results given as KEY=VALUE, where dots in the key nest them. A later word replaces
+// earlier ones that contradict it. It returns an error for invalid keys, and for those that the agent sets
+// itself.
 func parseResults(words []string) (map[string]any, error) {
 	results := map[string]any{}
 

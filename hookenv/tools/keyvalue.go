@@ -30,7 +30,8 @@ func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes ma
 	}
 }
 
-// Arguments win over the file. No value is nil: null in a file is the empty text.
+// readChanges returns the changes of settings that the arguments and the file hold. Arguments win over the
+// file. null in a file is the empty text, so that no value is nil.
 func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map[string]*string, error) {
 	given, err := parsePairs(inv.Args)
 	if err != nil || file == "" {
@@ -57,6 +58,8 @@ func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map
 	return changes, nil
 }
 
+// parsePairs reads arguments of the form KEY=VALUE. It returns a usage error for any other argument, and
+// for a key that comes twice.
 func parsePairs(args []string) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for _, arg := range args {

@@ -57,7 +57,8 @@ func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error)
 	return inv.Args[0], inv.RequireLocalUnit()
 }
 
-// The implied relation is left out: it makes no difference to an endpoint's addresses.
+// namedRelation returns the relation that -r names, or hookapi.NoRelation. The hook's own relation does not
+// count, since an endpoint's addresses are the same in all its relations.
 func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocation) (int, error) {
 	if g.option == "" {
 		return hookapi.NoRelation, nil
@@ -69,6 +70,8 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 	return g.resolveRelation(ctx, inv, "")
 }
 
+// selectValues returns the values that the options select: one value by itself, several as a dictionary,
+// all if there are no such options.
 func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n hookapi.Network) (any, error) {
 	asked := map[string]any{}
 	if g.egress {

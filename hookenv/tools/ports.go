@@ -59,7 +59,8 @@ func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// Hooks change their own unit's ports; juju do without --unit must name a unit.
+// unitArgument returns the unit whose ports the call changes; empty for the hook's own. A hook may change
+// only those. Under juju do without --unit the call must name a unit.
 func unitArgument(inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) < 2 || !isUnit(inv.Args[1]) {
 		if err := inv.LimitArgs(1); err != nil {
@@ -106,7 +107,8 @@ func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Por
 	return ports, err
 }
 
-// The endpoints must be the charm's; nothing here knows those of another unit's charm.
+// expandEndpoints returns the port once for each endpoint of --endpoints. It returns an error for endpoints
+// that the hook's own charm does not have. It does not know those of other units' charms.
 func (p *portChanger) expandEndpoints(
 	ctx context.Context,
 	inv *hookenv.Invocation,

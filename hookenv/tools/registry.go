@@ -20,8 +20,8 @@ import (
 //go:embed help
 var manuals embed.FS
 
-// Run runs the tool that the call names, for a hook. It never fails: whatever goes wrong is in the
-// result, worded for the caller.
+// Run runs the tool that the call names, for a hook. It never fails: the result holds any error, worded for
+// the caller.
 func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result {
 	if len(call.Argv) == 0 {
 		return hookenv.ErrorResult(errors.New("no tool named"))
@@ -146,7 +146,7 @@ func findTool(name string) (hookenv.Tool, bool) {
 	return hookenv.Tool{}, false
 }
 
-// Summary returns what a tool does, in one line; "" if there is no such tool.
+// Summary returns one line that says what a tool does; empty if there is no such tool.
 func Summary(name string) string {
 	if tool, ok := findTool(name); ok {
 		return "hook tool: " + tool.Summary()
@@ -177,9 +177,9 @@ type reference struct {
 	hasNumber bool
 }
 
-// parseReference reads "db", "relation-42", "42" and "db:42"; the number stands behind the last
-// colon. ok is false for what can be none of them. A number that no relation can have is one: id is
-// -1 then.
+// parseReference reads a relation's name, id or both: "db", "relation-42", "42" or "db:42". The number
+// stands behind the last colon. ok is false if the text is none of these. A number too large for any
+// relation is valid, and gives the id -1.
 func parseReference(value string) (ref reference, ok bool) {
 	if id, isNumber := parseRelationNumber(strings.TrimPrefix(value, classicPrefix)); isNumber {
 		return reference{id: id, hasNumber: true}, true

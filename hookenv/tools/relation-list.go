@@ -62,7 +62,8 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	return inv.Print(l.listItems(inv, relations, viewer))
 }
 
-// viewer is a unit, a service, or the local unit, which is empty under juju do without --unit.
+// parseArguments completes the options, and returns the viewer whose view of the relations is listed: a
+// unit or a service. It is the hook's unit by default, which is empty under juju do without --unit.
 func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
 	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
 	l.scope = strings.TrimPrefix(l.scope, "all")
@@ -81,8 +82,8 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return l.viewerArgument(ctx, inv)
 }
 
-// To modern charms, whose relation-list has no UNIT_NAME, what names neither a unit nor a service
-// that exists is an argument too many.
+// viewerArgument returns the unit or service that the first argument names, or the hook's unit. Modern
+// charms know no such argument. For them a word that names neither is an argument too many.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -120,6 +121,8 @@ func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 		inv.Format == hookenv.FormatJSON && l.selected)
 }
 
+// readRelations returns the relations to list: the one that -r or the hook selects, or all relations of the
+// viewer.
 func (l *relationLister) readRelations(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -248,8 +251,9 @@ func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	})
 }
 
-// listUnits leaves the viewer itself out. A service sees what any of its units sees: one of its own
-// only if there is another.
+// listUnits returns the units that the viewer sees in the relations, without the viewer itself. A service
+// as the viewer sees the other units that any one of its units sees. So it sees its own units only if there
+// are several.
 func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {

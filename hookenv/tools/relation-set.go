@@ -26,6 +26,8 @@ type relationSetter struct {
 	file, format string
 }
 
+// run checks the whole call before it changes anything: the relation, the unit, the arguments and the
+// files.
 func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := s.checkRelation(ctx, inv); err != nil {
 		return err
@@ -102,7 +104,9 @@ type settingArguments struct {
 	files   []string    // "-" and @FILE
 }
 
-// Empty arguments are skipped: scripts make them of unset variables.
+// classifyArguments sorts the arguments into files, pairs KEY=VALUE and keys without a value. It skips
+// empty arguments, which scripts make of unset variables. The classic dialect has @FILE and keys without a
+// value as well.
 func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	var a settingArguments
 
@@ -128,7 +132,8 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	return a, nil
 }
 
-// Arguments win over files.
+// readChanges reads the files, or stdin if nothing else is given, and adds the arguments, which win over
+// files.
 func (s *relationSetter) readChanges(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -167,6 +172,8 @@ func (s *relationSetter) readChanges(
 // Unasked, only that stdin is read which has an end and is no loop's input.
 func isReadUnasked(kind string) bool { return kind == wire.StdinFIFO || kind == wire.StdinFile }
 
+// addArguments adds the pairs of the command line to the changes. A key without a value gets the present
+// time, which makes it a change in any case.
 func addArguments(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -193,7 +200,8 @@ func addArguments(
 	return nil
 }
 
-// The classic dialect reads KEY=@FILE, byte for byte.
+// readPairValue returns a pair's value. In the classic dialect the value @FILE stands for the bytes of that
+// file.
 func readPairValue(ctx context.Context, inv *hookenv.Invocation, value string) (string, error) {
 	if inv.IsModern() || len(value) < 2 || value[0] != '@' {
 		return value, nil

@@ -49,7 +49,8 @@ func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocatio
 	return nil
 }
 
-// checkExists looks at ids only: resolveRelation judges names, and who may use an id.
+// checkExists returns an error if the option holds an id that no relation has. It accepts all names:
+// resolveRelation checks them, and whether the caller may use the relation.
 func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation) error {
 	ref, ok := parseReference(r.value)
 	switch {
@@ -111,7 +112,9 @@ func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (
 	return resolveName(ctx, h, ref.name, side)
 }
 
-// Relations in reach are the local unit's own, and those that side is in.
+// resolveNumber returns the id of a relation given by number, perhaps with a name before it. The relation
+// must be one of the local unit, or one that side is in. The classic dialect refuses a wrong name; the
+// modern one only warns of it.
 func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
 	relation, err := describeRelation(ctx, h, ref)
 	if err != nil {
@@ -148,8 +151,8 @@ func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	return own && facts.Unit != "" || others
 }
 
-// resolveName looks a name up among side's own relations, then among the local unit's that side
-// shares: mysql calls "server" what wordpress calls "db".
+// resolveName returns the id of the relation with that name. It looks among side's relations, then among
+// the local unit's relations that side shares: mysql calls "server" what wordpress calls "db".
 func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
 	facts := h.Facts()
 	if side == "" {
@@ -191,8 +194,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// unknown is the error of the unit whose names were looked up first; it is returned if nothing was
-// found.
+// requireOne returns the only id in found. Several are a usage error that lists them. If there is none it
+// returns unknown, the error of looking up the first unit's names, if that is not nil.
 func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:

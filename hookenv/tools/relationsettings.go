@@ -22,7 +22,8 @@ var (
 	errBrokenChange = errors.New("cannot change settings in broken relation")
 )
 
-// In a broken relation other units cannot be read.
+// readNode returns a copy of a node's settings. It returns an error for the settings of other units in a
+// broken relation.
 func readNode(ctx context.Context, h hookapi.Hook, node hookapi.Node) (map[string]string, error) {
 	f := h.Facts()
 	if f.Broken && node.Relation == f.Relation && node.Unit != "" && node.Unit != f.Unit {
@@ -47,8 +48,8 @@ var errNotReadable = errors.New("permission denied")
 // errNotLeader refuses a service's own settings to all of its units but the one that leads.
 var errNotLeader = errors.New("cannot write relation settings")
 
-// Modern charms are refused the settings of other units; for classic ones the write is done and
-// logged. An operator may write any unit's.
+// checkUnitWrite returns an error if the hook of a modern charm would change the settings of another unit.
+// Classic charms may do that, and so may an operator.
 func checkUnitWrite(f hookapi.Facts, unit string) error {
 	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
 		return hookenv.UsageErrorf("cannot change settings of %s: a unit changes its own", unit)
@@ -56,8 +57,8 @@ func checkUnitWrite(f hookapi.Facts, unit string) error {
 	return nil
 }
 
-// A write to another unit is logged with its writer's name; an operator's is logged when it is
-// committed.
+// writeNode changes a node's settings. It logs a hook's change of another unit's settings with the name of
+// the hook's unit. An operator's change is logged when it is committed.
 func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes map[string]*string) error {
 	f := h.Facts()
 	if f.Broken && node.Relation == f.Relation && f.Dialect != hookapi.Modern { // Juju lets charms do it
@@ -238,6 +239,7 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return inv.LimitArgs(2)
 }
 
+// defaultName returns the unit or service whose settings relation-get prints if the call names none.
 func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, error) {
 	f := inv.Facts
 	switch {

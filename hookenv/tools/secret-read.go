@@ -27,6 +27,8 @@ func prepareSecretGet(f *hookenv.FlagSet) hookenv.Runner {
 
 type secretGetter struct{ query hookapi.SecretQuery }
 
+// run prints a secret's content, or the one value that the second argument names. KEY#base64 prints a value
+// in base64.
 func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err error) {
 	switch {
 	case g.query.Peek && g.query.Refresh:
@@ -96,6 +98,8 @@ func prepareSecretInfoGet(f *hookenv.FlagSet) hookenv.Runner {
 	return func(ctx context.Context, inv *hookenv.Invocation) error { return printSecretInfo(ctx, inv, label) }
 }
 
+// printSecretInfo prints the metadata of one secret that the unit manages, found by its id or its owner's
+// label.
 func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string) (err error) {
 	id := ""
 	switch {
@@ -125,6 +129,7 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 	return inv.Print(map[string]any{infos[i].ID: describeSecret(infos[i])})
 }
 
+// describeSecret returns a secret's metadata under the keys that Juju prints.
 func describeSecret(s hookapi.SecretInfo) map[string]any {
 	shown := map[string]any{
 		"revision": s.Revision, "label": s.Label, "owner": "application", "rotation": cmp.Or(s.Rotation, "never"),

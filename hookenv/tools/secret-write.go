@@ -50,7 +50,8 @@ func (s *secretFlags) runAdd(ctx context.Context, inv *hookenv.Invocation) error
 	return nil
 }
 
-// readChange has KEY=VALUE win over the file. No error shows a value.
+// readChange reads the change of a secret from options, file and words. KEY=VALUE words win over the file.
+// Its errors never show a value.
 func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, words []string) (err error) {
 	if err := inv.RequireLocalUnit(); err != nil {
 		return err

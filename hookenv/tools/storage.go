@@ -64,6 +64,8 @@ func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.PrintResult(ids, err)
 }
 
+// addStorage requests more storage for the unit. Arguments are NAME or NAME=COUNT. The operator, not the
+// charm, decides on pool and size.
 func addStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	counts := map[string]int{}
 	for _, word := range inv.Args {

@@ -48,8 +48,8 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-// PutBlob stores what r holds, up to MaxBlob, under its sha256. Storing again what is there already
-// is no error. A blob that nothing refers to BlobGrace later may be swept.
+// PutBlob stores the content of r, at most MaxBlob bytes, under its sha256. The same content may be stored
+// again. A blob that nothing refers to after BlobGrace can be swept.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {

@@ -71,7 +71,8 @@ func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	return kv, ok
 }
 
-// remember is told what was committed at a revision.
+// remember keeps, for later transactions, the process's own keys as they are after a commit. ops are the
+// writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	for _, op := range ops { // what was read of these is outdated
 		if b.reads[op.Key] = (store.KV{Key: op.Key, Value: op.Value, Revision: revision}); op.Delete {
@@ -125,7 +126,7 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	return b.lists[prefix][i], true
 }
 
-// current returns what the key holds as far as the transaction knows: what it has written, or else
+// current returns a key's value as far as the transaction knows it: the one that it has written, or else
 // read. It is nil if the key is absent, or was not read.
 func (b *txBuffer) current(key string) []byte {
 	if op, written := b.writes[key]; written {

@@ -43,12 +43,11 @@ type ClaimTarget struct {
 // that it lives: a session's time, and some for the store to notice that it has ended.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
-// TakeClaim makes the claimant the holder of the claim. Whoever held it before commits
-// nothing more.
+// TakeClaim makes the claimant the holder of the claim. The previous holder can commit nothing more.
 //
-// It is granted to the place that holds it if the process there is gone; where that
-// process cannot be seen, TakeClaim waits for as long as a session lasts. ErrClaimed: it
-// is another place's, whether anybody lives there or not, or that process lives.
+// A claimant at the place that holds the claim gets it if the holder's process is gone. If that process
+// cannot be seen, TakeClaim waits for as long as a session lasts. It returns ErrClaimed if a different
+// place holds the claim, whether a process lives there or not, or if the holder's process lives.
 func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by}
 	return c, c.acquire(ctx)
@@ -73,8 +72,8 @@ func (c *Claim) acquire(ctx context.Context) error {
 	return err
 }
 
-// acquireOnce takes the claim unless it is in doubt; with waited, the holder has had its
-// time to show that it lives.
+// acquireOnce takes the claim, unless doubt is true: nobody can tell yet whether the holder lives. waited
+// says that the holder has had its time to show that. It returns ErrClaimed if the claim is refused.
 func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
@@ -216,8 +215,9 @@ func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	}
 }
 
-// reconcile finds out why the claim's key has changed. A claim that is gone, or has an earlier
-// epoch, is that of a store which was put back to an earlier time: it is taken again.
+// reconcile handles a change of the claim's key. It returns ErrClaimLost if another claimant holds the
+// claim. If the claim is gone, or has an earlier epoch, the store was restored to an earlier time, and
+// reconcile takes the claim again.
 func (c *Claim) reconcile(ctx context.Context) error {
 	c.reconcileMu.Lock()
 	defer c.reconcileMu.Unlock()
@@ -242,8 +242,8 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	return c.markLost(d)
 }
 
-// Watch returns why the claim was lost, ErrClaimLost, as soon as it is. It returns nil
-// once ctx is done, or what is claimed is gone.
+// Watch waits until the claim is lost, and returns the reason, which wraps ErrClaimLost. It returns nil
+// once ctx is done, or once the entity that is claimed, or the store, is gone.
 func (c *Claim) Watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := c.awaitChange(ctx)

@@ -81,6 +81,8 @@ const (
 	claimRefused
 )
 
+// decide decides whether by gets the claim. If it is refused, why names the holder. It is in doubt if this
+// host cannot see whether the holder's process lives.
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
 	if h == nil {

@@ -65,8 +65,8 @@ func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	return doc, nil
 }
 
-// LoadChildren reads what is directly below the prefix, by key; name puts into each what
-// its key says.
+// LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls name,
+// which puts the rest of the key into it.
 func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)) ([]T, error) {
 	kvs, err := r.List(prefix)
 	if err != nil {

@@ -148,10 +148,10 @@ func NewSharedSession(s *Space, announces bool) *SharedSession {
 	return &SharedSession{space: s, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
-// Session returns the session that lives, a new one if need be.
+// Session returns the live session, or a new one if there is none.
 //
-// No lock that cannot be given up is held while the store is asked: a store that does
-// not answer must not keep a role from ending.
+// While it waits for the store it holds no mutex, so that a store that does not answer cannot keep a role
+// from ending.
 func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:

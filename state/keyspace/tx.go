@@ -19,14 +19,14 @@ import (
 // conditions of the commit.
 type Tx struct{ *View }
 
-// Update calls f and commits what it wrote as one transaction, conditional on every key and prefix
-// that it read. If one of them changed meanwhile, or the store dropped the revision that f reads
-// at, f is run again from the start, so it must not act on anything but tx and results that a rerun
-// overwrites. An error of f is returned, and nothing is written. Where f changes nothing, nothing
-// is committed. ctx bounds it all.
+// Update calls f, and commits its writes as one transaction. The commit is conditional on every key and
+// prefix that f has read. If one of them has changed meanwhile, or if the store no longer has the revision
+// that f reads at, Update runs f again from the start. So f must act only on tx, and on results that a
+// rerun overwrites. If f returns an error, Update returns it and writes nothing. If f changes nothing,
+// there is no commit. ctx bounds all attempts together.
 //
-// ErrTooLarge: f did more than one transaction holds (512 conditions, 512 operations, 1 MiB).
-// Errors other than this package's leave open whether it was written.
+// Update returns ErrTooLarge if f does more than one transaction holds (512 conditions, 512 operations, 1
+// MiB). After an error that is not one of this package's, nobody knows whether f's writes were committed.
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return s.rerun(ctx, func() error {
 		return s.runOnce(ctx, f, func(b *txBuffer, read int64) error { return s.commit(ctx, b, read) })
@@ -54,8 +54,8 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 	}
 }
 
-// runOnce runs f and hands on what it has read and is going to write, with the revision that its
-// lists were read at, 0 if it has read none.
+// runOnce runs f, and passes its reads and writes to finish, with the revision of its lists (0 if it has
+// read none).
 func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b *txBuffer, read int64) error) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	return err
 }
 
-// backOff waits after a conflict: longer each time up to a quarter of a second, and at
-// random, so that those who met once do not meet again.
+// backOff waits after a conflict, longer each time, up to a quarter of a second. The time is random, so
+// that processes that met once do not meet again.
 func backOff(ctx context.Context, attempt int) error {
 	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
 	return backoff.Sleep(ctx, rand.N(longest))
@@ -144,8 +144,8 @@ func (tx *Tx) Put(key string, doc any) error {
 	return nil
 }
 
-// PutLeased writes a key that vanishes with the session. It carries nothing over: what is said under
-// a session is said by its process alone.
+// PutLeased writes a key that vanishes with the session. Unlike Put it keeps no unknown fields of an
+// earlier record, since only the session's process writes the key.
 func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
@@ -174,7 +174,8 @@ func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	return nil
 }
 
-// NextNumber counts from 0. A number is never given twice, whatever happens to what it counted.
+// NextNumber returns the numbers 0, 1, 2 and so on. It never returns one twice, even if the entity with
+// that number is removed.
 func (tx *Tx) NextNumber(counter string) (int, error) {
 	n, _, err := Load[int](tx, counter)
 	if err != nil {
@@ -183,8 +184,8 @@ func (tx *Tx) NextNumber(counter string) (int, error) {
 	return n, tx.Put(counter, n+1)
 }
 
-// Writes returns what was changed so far, by key: whoever commits it need not read it again.
-// What was written as it had been read is none.
+// Writes returns the changes so far, by key, so that the caller need not read them again after the commit.
+// A key that was written with the value that it had is no change.
 func (tx *Tx) Writes() (changes []Change) {
 	tx.checkOpen()
 	for _, key := range slices.Sorted(maps.Keys(tx.buffer.writes)) {
@@ -198,8 +199,8 @@ func (tx *Tx) Writes() (changes []Change) {
 	return changes
 }
 
-// guardConds returns the conditions of every commit beside what it has read: those of the
-// guards, and that the claim under which a process works is still its own.
+// guardConds returns the conditions that every commit has besides those on its reads. They are the guards,
+// and that this process still holds the claim under which it works.
 func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	if b.fence.Key != "" {
 		conds = append(conds, b.fence)
@@ -311,9 +312,9 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 	return nil
 }
 
-// IsPrefixEmpty makes the commit conditional on the prefix staying empty. If there are keys, the
-// commit is conditional on one of them only (the last to come), so that a thousand who leave at
-// once do not all conflict with each other; and whoever leaves last is sure to find out.
+// IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on that. If
+// there are keys, the condition is on the last one only. So a thousand transactions that each remove one
+// key do not conflict with each other, and the last of them still finds out.
 func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.ListUnguarded(prefix)
 	if err != nil {

@@ -191,8 +191,8 @@ func (v *View) HasUnguarded(key string) (there bool, err error) {
 	return there, err
 }
 
-// GetKV reads the key as it is in the store, and when it was written: Revision 0 if it is
-// absent. It makes no condition, and sees no writes of its own.
+// GetKV reads a key from the store, with the revision of its last write; 0 if it is absent. It makes no
+// condition, and does not see the transaction's own writes.
 func (v *View) GetKV(key string) (store.KV, error) {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)

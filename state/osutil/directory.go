@@ -63,8 +63,8 @@ func SyncFileSystem(folder string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mkdirAll syncs after each folder, before it makes the next: so at most the last one
-// that is there was not synced.
+// mkdirAll makes a directory and its parents. It syncs after each one, before it makes the next, so that
+// only the last one can be lost in a loss of power.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
@@ -96,8 +96,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isUnsyncable reports whether a folder cannot be synced since this process may not change
-// it, or it is not on a disk: what is in it was not made here.
+// isUnsyncable reports whether err means that a directory cannot be synced, because this process may not
+// change it or it is not on a disk. This process has then made nothing in it.
 func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }

@@ -28,8 +28,8 @@ func RetryBusy(timeout time.Duration, start func() error) error {
 	}
 }
 
-// AwaitNoWriter blocks until nobody has the file open for writing, at most for timeout: for a file
-// that another program is to execute. The kernel grants a read lease only if there is no writer.
+// AwaitNoWriter waits until no process has the file open for writing, at most for timeout. Executing a file
+// fails while it is open for writing. The kernel grants a read lease only if there is no writer.
 func AwaitNoWriter(path string, timeout time.Duration) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,11 +16,11 @@ type Option int
 // before: others are to read it, or execute it.
 const ExactMode Option = iota + 1
 
-// WriteFile replaces a file. After a loss of power the file is there as it was or as it is now, and as it
-// is now once WriteFile has returned. A file that was there keeps its mode, unless ExactMode is given.
+// WriteFile replaces a file. After a loss of power the file has either its old or its new content. Once
+// WriteFile has returned, it has the new one. An existing file keeps its mode, unless ExactMode is given.
 //
-// A file with a mode to be executed can be executed at once: while it is open for writing this process
-// forks no child, which would inherit it (ETXTBSY).
+// A file with an executable mode can be executed at once. While it is open for writing this process forks
+// no child, since the child would inherit the descriptor and cause ETXTBSY.
 func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) error {
 	return writeFile(path, data, mode, options, SyncDir)
 }
@@ -118,8 +118,8 @@ func symlink(target string, links []string, sync func(folder string) error) erro
 	return nil
 }
 
-// syncPlace syncs the folder that something was put into. It is no error that a folder cannot be synced at
-// all, since this process may not read it, or its file system has nothing to sync: the file is in its place.
+// syncPlace syncs a directory after a file was put into it. It returns no error if the directory cannot be
+// synced at all, since the file is in its place.
 func syncPlace(folder string, sync func(folder string) error) error {
 	err := sync(folder)
 	if isUnsyncable(err) {

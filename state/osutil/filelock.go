@@ -15,9 +15,9 @@ const ErrLocked = unix.EWOULDBLOCK
 // LockFile locks a folder or file that is there. It blocks as long as another one has the lock.
 func LockFile(path string) (*os.File, error) { return lock(path, os.O_RDONLY, unix.LOCK_EX) }
 
-// TryLockFile opens a file or folder with the flags of os.OpenFile, which may create it, and
-// locks it. ErrLocked: another one has the lock. fs.ErrNotExist: it, or the folder that it
-// is in, is not there or was removed meanwhile.
+// TryLockFile opens and locks a file or directory. flag holds the flags of os.OpenFile, which may create
+// it. It returns ErrLocked if another descriptor has the lock. It returns fs.ErrNotExist if the file or its
+// directory does not exist, or was removed meanwhile.
 func TryLockFile(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
 }
@@ -31,8 +31,8 @@ func TryShare(path string, flag int) (*os.File, error) {
 // blocks as long as another one has it alone.
 func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
 
-// TryAlone has a lock alone that is shared so far. ErrLocked: another one has it too, as
-// before.
+// TryAlone turns a shared lock into an exclusive one. It returns ErrLocked if others share the lock; the
+// shared lock stays then.
 func TryAlone(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// InFolder puts the folder in front of an error of one of its files that names it relative to that, as an
-// [os.Root] does. Any other error it returns as it is.
+// InFolder adds the directory's path to an error that names a file relative to it, as the errors of an
+// [os.Root] do. It returns all other errors unchanged.
 func InFolder(err error, folder string) error {
 	one, isPath := errors.AsType[*fs.PathError](err)
 	two, isLink := errors.AsType[*os.LinkError](err)

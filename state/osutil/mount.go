@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isMount reports whether something is mounted on a folder. It reads mountinfo, since a folder that is
-// bound from the same file system looks like any other.
+// isMount reports whether something is mounted on a directory. It reads mountinfo, since a directory that
+// is bound from the same file system looks like any other.
 func isMount(folder string) bool {
 	path, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -51,8 +51,9 @@ func MountTmpfs(folder string, mib int64) error {
 	return nil
 }
 
-// BindMount has a folder be found at a location, an empty folder that may be missing. note is a link to the location that
-// says so, by which ReleaseMount finds it. It does nothing where that is so.
+// BindMount makes a directory visible at a location, which must be an empty directory or missing. It first
+// makes note, a symlink to the location, from which [ReleaseMount] learns where the mount is. It may be
+// repeated.
 func BindMount(folder, location, note string, readOnly bool) error {
 	if to, err := os.Readlink(note); err != nil || to != location {
 		if err := moveNote(note, location); err != nil {
@@ -76,7 +77,7 @@ func BindMount(folder, location, note string, readOnly bool) error {
 	return nil
 }
 
-// moveNote releases what the note says, and then has it say that location.
+// moveNote releases the location that the note records, and then records a different one.
 func moveNote(note, location string) error {
 	if err := ReleaseMount(note, false); err != nil {
 		return err
@@ -94,6 +95,8 @@ func isSame(a, b string) bool {
 	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
+// bindFolder mounts a directory on a location. A user who may not mount gets a symlink at the location
+// instead, unless the mount must be read-only.
 func bindFolder(folder, location string, readOnly bool) error {
 	if to, err := os.Readlink(location); err == nil {
 		return fmt.Errorf("%s is a link to %s", location, to)
@@ -126,8 +129,9 @@ func bindFolder(folder, location string, readOnly bool) error {
 	return nil
 }
 
-// ReleaseMount has nothing be found any more where the note leads to, and removes the note. What processes have open there
-// keeps it from that, unless it is to be done lazily: they keep what they have.
+// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and removes note. It
+// returns an error while processes have files open below the location. With lazily it does not, and these
+// processes keep their files.
 func ReleaseMount(note string, lazily bool) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +158,8 @@ func ReleaseMount(note string, lazily bool) error {
 	return os.Remove(note)
 }
 
-// Unmount unmounts a folder; lazily, it lets processes keep what they have open. It does nothing where nothing is
-// mounted.
+// Unmount unmounts a directory. With lazily, processes keep the files that they have open. It does nothing
+// if nothing is mounted there.
 func Unmount(folder string, lazily bool) error {
 	flags := unix.UMOUNT_NOFOLLOW
 	if lazily {

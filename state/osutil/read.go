@@ -19,7 +19,7 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 	return ReadAllUpTo(f, strconv.Quote(path), limit)
 }
 
-// ReadAllUpTo is [ReadUpTo] for what is open already; name says in errors what it is.
+// ReadAllUpTo is like [ReadUpTo], for a reader that is open already. Errors call it name.
 func ReadAllUpTo(r io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {

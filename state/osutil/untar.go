@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// Untar unpacks a tar archive into a folder, which is there and empty. It may hold files, folders and
-// links only. In an archive of our own, modes and owners (for root) are kept as they were, and links
-// lead where they did; in any other nothing points outside, and no file keeps set-user-id bits.
+// Untar unpacks a tar archive into an empty directory. The archive may hold files, directories and links
+// only. own says that bijou has written the archive: then modes are kept, owners too (for root), and
+// symlinks lead anywhere. In other archives no link may point outside, and files lose set-user-id bits.
 func Untar(ctx context.Context, dir string, archive io.Reader, own bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -192,8 +192,8 @@ func (r *Replaced) Hint() string {
 // AwayError returns an error that is ErrAway and its cause, with why as its text.
 func AwayError(why string, cause error) error { return &away{why, cause} }
 
-// OverdueError returns the error of a call whose context has ended while it waited for the
-// store: the context's own, which is ErrAway too if its deadline has passed.
+// OverdueError returns the error of a call whose context ended while the call waited for the store. It is
+// the context's error. If the deadline has passed, it is also ErrAway.
 func OverdueError(ctx context.Context, why string) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err

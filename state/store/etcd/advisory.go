@@ -60,8 +60,8 @@ func advisoriesFor(version string) (ids []string) {
 	return ids
 }
 
-// Advisories asks each endpoint once for its version, and returns a warning for each version whose
-// roles separate nothing. Who does not answer in time is passed over.
+// Advisories queries each endpoint once for its version. It returns a warning for each version in which
+// roles do not restrict users. It skips endpoints that do not answer in time.
 func (d *db) Advisories(ctx context.Context) (warnings []string) {
 	endpoints := map[string][]string{}
 	said, errs := d.queryStatus(ctx, d.config.endpoints)

@@ -16,10 +16,10 @@ import (
 // errBundleFailed is etcd's error if a bundle's conditions do not all hold (splitBundles).
 var errBundleFailed = rpctypes.ErrFutureRev
 
-// Commit does as store.Store says. It waits up to 30 seconds for a member to
-// connect to, having sent nothing; then up to ten for the answer. An error of
-// etcd's after that, a connection that broke, and a context that ended leave it
-// open whether it was written: a member that stood still may still do it.
+// Commit commits a transaction, as store.Store promises. It waits up to 30 seconds for a member to connect
+// to; up to then it has sent nothing. Then it waits up to ten seconds for the answer. After an error of
+// etcd, a broken connection or the end of ctx in that time nobody knows whether the transaction was
+// written: a member that stood still can still commit it.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
@@ -151,9 +151,9 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles bundles what is too much for one transaction's root. Conditions beyond the
-// root go into bundles that, if one does not hold, do a read that etcd refuses
-// (errBundleFailed): then it refuses the whole, before it has written anything.
+// splitBundles moves conditions and operations that exceed the root of one transaction into nested
+// transactions. If a nested condition does not hold, its transaction does a read that etcd refuses
+// (errBundleFailed). etcd then refuses the whole request before it has written anything.
 func (r request) splitBundles(s keyCodec) (request, error) {
 	const room = maxRootOps - 1 // beside the comparison of the marker
 	var then []clientv3.Op

@@ -54,8 +54,8 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 	return f(ctx, d)
 }
 
-// A user who may not read the prefixes above is not told of a store there; nobody gives
-// users rights in the middle of a store.
+// checkNotNested returns an error if the prefix lies below that of a different store. It finds no store
+// whose keys the user may not read. That is enough, since nobody grants rights in the middle of a store.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
@@ -135,8 +135,8 @@ func (d *db) markerUnchanged() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }
 
-// Remove deletes the store at the URL with all its keys, at once: whoever has it
-// open gets ErrStoreGone. A store that is not there is no error.
+// Remove deletes the store at the URL with all its keys. Processes that have it open get ErrStoreGone. It
+// returns no error if there is no store.
 func Remove(ctx context.Context, url string) error {
 	p, err := parseURL(url)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// dial waits for an answer only if there is a user to log in.
+// dial makes a client of the endpoints. If there is a user it logs in, which needs an answer; otherwise it
+// returns without one.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
 	secure := (*tls.Config)(nil)
@@ -71,8 +72,8 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 	return nil, mapKnownError(err)
 }
 
-// dialOptions has gRPC try members that are away every other second, and not ever
-// more seldom: after an outage of an hour agents are to be back soon.
+// dialOptions lets gRPC try a member that is away every other second for as long as it is away. gRPC's
+// default tries ever more seldom, and agents would be back late after a long outage.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
@@ -208,7 +209,8 @@ func (a *authenticator) activeRefusal(password string) error {
 	return nil
 }
 
-// Only an answer says something of the password: other errors change nothing.
+// recordResult records whether etcd accepted the password. Errors that are not etcd's answer leave the
+// record unchanged.
 func (a *authenticator) recordResult(password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -62,16 +62,15 @@ type db struct {
 // openTimeout bounds Open and Create beside their contexts.
 const openTimeout = 10 * time.Second
 
-// Open opens the store at the URL, which Create has made; if there is none, it returns
-// ErrNoStore. If no member answers, it fails within ten seconds, or at the context's
-// deadline if that is sooner.
+// Open opens the store at the URL, which Create has made. It returns ErrNoStore if there is none. If no
+// member answers, it fails within ten seconds, or at the context's deadline if that is sooner.
 //
 //	etcd://h1:2379,h2:2379/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE
 //	etcd+unix:///run/etcd.sock,/run/other.sock?prefix=/prefix&user=NAME&password-file=FILE
 //
-// All options are optional but the prefix of etcd+unix. With ca or cert, or
-// tls=true (the system's authorities), connections are over TLS. Files are named
-// by absolute paths; key and password-file are to be readable by their owner only.
+// All options are optional, except the prefix of etcd+unix. Connections use TLS with ca or cert, or with
+// tls=true, which trusts the system's authorities. Files are absolute paths. Only their owner may be able
+// to read key and password-file.
 func Open(ctx context.Context, url string) (store.Store, error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -145,8 +144,8 @@ func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
-// parseURL does not use net/url for the whole: that knows one host only. Its
-// errors quote no user data that could be a password.
+// parseURL parses the URL of a store. net/url knows only one host, so that parseURL takes the URL apart
+// itself. Its errors quote nothing that could be a password.
 func parseURL(raw string) (_ config, err error) {
 	defer func() {
 		if err != nil {

@@ -27,10 +27,10 @@ const (
 	eagerHedgeWindow = 10 * time.Second       // this time: the silent member's turn comes again and again
 )
 
-// hedgeRead calls f, a read, again beside a call that takes long, after a longer delay
-// each time. Each call goes to the next connected member, since one that is cut off from
-// the others does not say so. The first answer counts. The delay grows with the last
-// read's time: where all members are slow, hedging would only make more work.
+// hedgeRead calls f, a read, and calls it again beside the first call if that takes long. The first answer
+// counts. Each call goes to the next connected member, since a member that is cut off from the others does
+// not say so. The delay before each further call doubles. It also grows with the time of the last read,
+// since more calls would not help if all members are slow.
 func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, error)) (value T, err error) {
 	maxAsked := len(d.config.endpoints) + 1 // a new connection may make it one's turn twice
 	if maxAsked == 2 {
@@ -99,8 +99,8 @@ func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Cont
 	return ctx, func() { stop(); cancel() }
 }
 
-// retry calls f, which must be repeatable, until it is answered: each time another
-// member may be asked.
+// retry calls f until it gets an answer. f must be repeatable, since a call without an answer may have been
+// carried out. Each call can reach a different member.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
@@ -118,8 +118,8 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	}
 }
 
-// retryUnknownToken is for what must not be repeated once it was heard: it calls f again
-// only as long as a member does not know who calls.
+// retryUnknownToken calls f again only if a member does not know the login's token, and so has not carried
+// out the call. It is for calls that must not be repeated otherwise.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.bindContext(ctx, callTimeout)
 	defer cancel()
@@ -186,8 +186,8 @@ func (d *db) waitReady(ctx context.Context) error {
 	return err
 }
 
-// storeError returns the store's own error for one of etcd's client, or one that says in
-// plain words what it means. Others pass.
+// storeError returns the store's error that corresponds to one of etcd's client, or one that explains it in
+// plain words. It returns other errors unchanged.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -101,8 +101,8 @@ func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (ep
 	return before.epoch + 1
 }
 
-// startEpoch has everything be read afresh: watchers end as if they had missed something,
-// and leases are lost, since what stood under them may not be there.
+// startEpoch makes all parts of this process read everything again after etcd's history was replaced.
+// Watchers end as if they had missed changes. Leases count as lost, since their keys may be missing.
 func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	what := "etcd's data are older than they were, as after a snapshot was restored: everything is read afresh"
 	if answer.ClusterId != before.cluster {
@@ -128,8 +128,8 @@ func (m *watchMux) endEpoch() {
 	m.failAllLocked(store.ErrHistoryLost)
 }
 
-// probeRevision reads until etcd answers, so that observeResponse notices what there is to
-// notice. It fails if ctx or the handle ends.
+// probeRevision reads until etcd answers, so that observeResponse sees whether etcd's history was replaced.
+// It returns an error only if ctx or the handle ends.
 func (d *db) probeRevision(ctx context.Context) error {
 	for n := 0; ; n++ {
 		_, err := d.get(ctx, d.keys.markerKey(), clientv3.WithCountOnly())
@@ -139,9 +139,9 @@ func (d *db) probeRevision(ctx context.Context) error {
 	}
 }
 
-// checkStartRevision ends a watcher that is to begin after a revision which this process has
-// not seen in this epoch, if etcd is not as far: it is of the history before. Another
-// process may know more than this one.
+// checkStartRevision ends a watcher that begins after a revision that etcd has not reached: such a revision
+// belongs to an earlier history. It asks etcd first, since a different process may have seen newer
+// revisions than this one.
 func (d *db) checkStartRevision(w *watcher, after int64) {
 	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.watches.removeWatcher(w)

@@ -122,8 +122,8 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// leasedKeysOf returns etcd's keys that were under a lease in the listing; ErrConflict if
-// nobody can tell any more.
+// leasedKeysOf returns etcd's keys that were under a lease in the listing. It returns ErrConflict if etcd
+// no longer has the listing's revision.
 func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 	if keys, ok := d.leasedKeys.get(l); ok || l.revision <= 0 || l.revision == math.MaxInt64 {
 		return keys, nil

@@ -10,11 +10,12 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// ReplaceMember takes a member (its name, or HOST:PORT that its clients call) that is dead
-// for good out of the cluster at the URL, and a new one in, which is to meet the others at
-// that peer URL; "" is the dead one's. It returns what the new one has to be started with
-// as its initial cluster. Nothing is done if the member lives, or if the others could not go
-// on without the new one. Repeated after it was cut short, with peer, it goes on where it was.
+// ReplaceMember replaces a dead member of the cluster at the URL by a new one. member is the dead member's
+// name, or HOST:PORT of its client URL. peer is the URL at which the new member meets the others; empty for
+// the dead member's. It returns the initial cluster with which the new member must be started.
+//
+// It changes nothing and returns an error if the member lives, or if the others could not go on without the
+// new one. After an interruption call it again, with peer.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {

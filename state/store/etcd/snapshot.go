@@ -60,6 +60,8 @@ func (s *snapshot) Prefetch(ctx context.Context, keys ...string) error {
 	return nil
 }
 
+// prefetchTogether reads several keys in one request, so that later reads of them need none. The first read
+// of a snapshot fixes its revision.
 func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err

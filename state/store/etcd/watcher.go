@@ -205,10 +205,10 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 	}
 }
 
-// unchangedBetween reports whether certainly nothing is to be replayed. It is mostly so,
-// where others have committed between a snapshot and its watch; and asking is fast, while
-// etcd begins a watch of the past only at its next tenth of a second. All is read as of
-// until: what comes later, the mux delivers.
+// unchangedBetween reports whether certainly nothing below the watcher's prefixes has changed between the
+// revisions after and until. Then nothing must be replayed, which is the usual case. This query is fast,
+// while etcd begins a watch of the past only at its next tenth of a second. The mux delivers changes after
+// until.
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op

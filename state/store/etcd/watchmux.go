@@ -154,8 +154,9 @@ func (m *watchMux) removeLocked(w *watcher) {
 	}
 }
 
-// The marker's watch is the first that is created on a stream, which may be to a cluster
-// that is an older copy of the one before: only a linearizable read notices that.
+// watchCreated notes that etcd has created a watch. The marker's watch is the first one on a stream. The
+// stream can lead to a cluster that is an older copy of the previous one, which only a linearizable read
+// detects; so watchCreated starts one.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -173,8 +173,8 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 	}
 }
 
-// nextRequests returns what to send now, and when to look again; ok is false if the stream
-// is silent.
+// nextRequests returns the requests to send now, and the time until the next look. ok is false if the
+// stream has been silent for too long.
 func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,6 +195,7 @@ func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration
 	return out, progressInterval, true
 }
 
+// dispatchResponse handles one response of etcd's watch stream. It returns an error if the stream must end.
 func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 	switch {
 	case resp.Created && resp.Canceled && resp.CancelReason == rpctypes.ErrGRPCPermissionDenied.Error():
@@ -243,8 +244,8 @@ func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c.events[string(e.Kv.Key)] = e
 }
 
-// releaseCommits hands on what is whole: etcd has sent everything up to the revision, but
-// for watches that are being created, whose events may come after.
+// releaseCommits passes on the commits up to the revision, since etcd has sent all of their events. It
+// waits while a watch is being created, whose events can come later.
 func (s *watchStream) releaseCommits(revision int64) {
 	s.mu.Lock()
 	early := len(s.creating) > 0

@@ -137,6 +137,8 @@ func signal(c chan struct{}) {
 // it many times.
 const lookPause = 2 * time.Millisecond
 
+// run delivers new commits to the watchers until the store is closed or gone. It looks when a commit of
+// this process wakes it, shortly after the files were touched, and at every poll.
 func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
@@ -219,9 +221,9 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 
 func anyKey(string) bool { return true }
 
-// addWatcher adds a watcher that has all up to position; atEnd: it has just read the log to its
-// end. It reports false if the tailer does not remember what came after that: then the watcher has
-// to read on.
+// addWatcher adds a watcher that has all changes up to position. atEnd says that the watcher has just read
+// the log to its end. It returns false if the tailer no longer holds the changes after position; then the
+// watcher must read on from the log.
 func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 	t.d.doorbell.listen(t.wakeUp, t.lookSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()

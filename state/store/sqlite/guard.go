@@ -168,7 +168,9 @@ func (g *guard) checkFiles() error {
 	return err
 }
 
-// stampFiles is checkFiles, and returns the stamps of the file and of its log.
+// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the
+// file and of its log. It returns ErrStoreGone if the store was removed, and marks it as replaced if a file
+// was.
 func (g *guard) stampFiles() (fileStamps, error) {
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
@@ -253,7 +255,8 @@ func (g *guard) checkContent(ctx context.Context) error {
 	return nil
 }
 
-// compareContent reports whether it could compare all there is to compare.
+// compareContent checks that the file's content descends from all content that this process has seen. It
+// returns an ErrStoreGone if it does not. compared is false if it could not compare everything.
 func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bool, err error) {
 	if g.anchor == nil {
 		if g.anchor, err = newConn(ctx, g.readers.sql); err != nil {
@@ -290,7 +293,8 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 	return known && read == now.file, nil
 }
 
-// advance returns an ErrStoreGone unless what was found descends from what was seen before.
+// advance remembers the position found. It returns an ErrStoreGone unless that descends from the position
+// before.
 func (g *guard) advance(found, before position) error {
 	if !found.descendsFrom(before) {
 		return g.contentReplaced()
@@ -332,7 +336,8 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	return g.contentReplaced()
 }
 
-// carryOnMain reports whether what the file holds descends from what it held, and remembers it.
+// carryOnMain remembers the position of the main file, with its stamp. It returns false if that does not
+// descend from the position that it remembers so far.
 func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -389,9 +394,9 @@ func (g *guard) replaced(what string, spoilt bool) error {
 	return r
 }
 
-// mustNotWriteBack reports whether the store was replaced by what this process's log does not belong to:
-// the last connection that is closed writes the log into the file. A log that was removed, and that
-// nobody has made again, belongs to the file: with it nothing is lost.
+// mustNotWriteBack reports whether this process's log belongs to a store that was replaced. The last
+// connection to close would write that log into the new file. If the log was removed and not made again, it
+// belongs to the file, and nothing is lost by writing.
 func (g *guard) mustNotWriteBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -114,7 +114,8 @@ func (s *leaseSweeper) run() {
 	}
 }
 
-// An error ends the round: the next one tries again.
+// sweepOnce ends the leases that were not refreshed for their time, or whose owners are dead. An error ends
+// the round; the next round tries again.
 func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	var rows []leaseRow
 	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
@@ -138,9 +139,8 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	s.observed = seen
 }
 
-// observeLease adds the time since the last round to a lease's age, but never more than
-// two polls: if this process stood still, it has not seen anything, and the
-// holder may have stood still with it.
+// observeLease returns the lease's age: the time since its counter has last changed. It adds at most two
+// polls a round. If this process stood still for longer, the lease's holder may have stood still with it.
 func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 	before, known := s.observed[r.id]
 	if !known || before.counter != r.counter {
@@ -200,10 +200,9 @@ func currentOwner() leaseOwner {
 	return o
 }
 
-// isProvablyDead reports whether the owner is dead as the process self can prove: it
-// is of the same pid namespace, and its machine has been started again since, or
-// its pid is free, a zombie's, or that of a process started at another time. Of
-// another namespace nothing is known: a container has a boot id of its own.
+// isProvablyDead reports whether this process, self, can prove that the owner is dead. It can only if both
+// share a pid namespace, since a container has a boot id of its own. The owner is dead if its machine was
+// rebooted since, or if its pid is free, a zombie's, or that of a process that started at a different time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false

@@ -24,9 +24,10 @@ func (h *Held) Error() string {
 	return fmt.Sprintf("process %d has %s open, which was replaced while it was open", h.Process, h.Path)
 }
 
-// SetAsideReplaced moves the files of a store that was replaced while it was open into a folder
-// beside it, and returns that folder; "" if it was not replaced. It returns a [*Held] if a process that this
-// user can look at has one of the files open. Cut off, it may be called again: no file is lost.
+// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory
+// beside it. It returns that directory; empty if the store was not replaced. It returns a [*Held] if a
+// process that this user can inspect has one of the files open. After an interruption it may be called
+// again: no file is lost.
 func SetAsideReplaced(path string) (folder string, err error) {
 	file, err := findStoreFile(path)
 	if errors.Is(err, store.ErrNoStore) {
@@ -85,8 +86,8 @@ func makeAside(path string) (string, error) {
 	}
 }
 
-// findHolder returns a process that has one of the files open, also one that was removed or replaced
-// since; 0: there is none.
+// findHolder returns the pid of a process that has one of the files open; 0 if there is none. Files that
+// were removed or replaced since count too.
 func findHolder(files []string) int {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*") // fails for a bad pattern only
 	for _, link := range links {

@@ -180,8 +180,8 @@ func (d *db) Close() error {
 	return nil
 }
 
-// Remove deletes the store at path with all the files that belong to it: whoever
-// has it open gets ErrStoreGone. A store that is not there is no error.
+// Remove deletes the store at path with all its files. Processes that have it open get ErrStoreGone. It
+// returns no error if there is no store.
 func Remove(path string) error {
 	if err := removeAll(path, path+"-wal", path+"-shm", path+"-journal", path+"-bell", path+markSuffix); err != nil {
 		return fmt.Errorf("cannot remove store %q: %w", path, err)

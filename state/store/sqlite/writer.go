@@ -108,6 +108,8 @@ func (w *writer) gatherJobs(first *job) []*job {
 	return group
 }
 
+// commitGroup commits a group of jobs in one transaction and reports to each its result. After a long burst
+// of commits it pauses, so that other processes get the lock.
 func (w *writer) commitGroup(group []*job) {
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()

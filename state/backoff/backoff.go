@@ -28,9 +28,9 @@ func (e *Exponential) Next() time.Duration {
 	return Delay(e.failures-1, 100*time.Millisecond, MaxDelay)
 }
 
-// Delay returns how long to wait after so many earlier failures: first, then twice as long
-// each time up to longest, less at random up to half of that, so that those who failed
-// together do not come back in step.
+// Delay returns the time to wait after that many failures: first, doubled for each failure up to longest.
+// It subtracts up to half of that at random, so that processes that failed together do not all return at
+// once.
 func Delay(failures int, first, longest time.Duration) time.Duration {
 	d := min(first<<min(failures, 10), longest)
 	return d/2 + rand.N(d/2)

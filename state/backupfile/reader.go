@@ -181,7 +181,7 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums also refuses files that have no sum.
+// checkSums holds each file against its sum. It returns an error for a file without a sum as well.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
@@ -229,8 +229,8 @@ func (r *Reader) checkSum(name, want string) error {
 	return nil
 }
 
-// EachKey calls take for each key. It refuses keys that are out of order or there twice, and stops as
-// soon as one, or all of them, have more bytes than any backup's, or take fails.
+// EachKey calls take for each key. It returns an error for keys out of order or there twice, and for keys
+// larger than any backup's, each or together. It stops if take fails.
 func (r *Reader) EachKey(take func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {

@@ -21,15 +21,16 @@ type Identified interface {
 	Identity() any
 }
 
-// Over returns next, the JSON of doc, with what old, the JSON that it replaces, has besides: the
-// members of objects for which the type of doc has no field. It goes down into structs, into maps
-// by key, and into lists: there an element is the one of before that has its Identity or, if the
-// type has none, one of which all known members are as they were. It leaves alone whatever has
-// JSON of its own making (json.Unmarshaler), and all that is of type any.
+// Over returns next, the JSON of doc, completed by members of old, the JSON that next replaces. It adds the
+// members for which doc's type has no field. So a record keeps what newer binaries have written into it.
 //
-// A member that is known and not in next was removed by the program: it is gone. Only of a struct
-// that is left out as zero stays what is not known of it. Without old, and where old has nothing
-// more, next is returned as it is.
+// It does so in structs, in the entries of maps, and in lists. An element of a list is matched with the
+// former element that has the same Identity. If its type has none, it is matched with one whose known
+// members are all the same. Over changes nothing in values of type any and in types with JSON of their own
+// (json.Unmarshaler).
+//
+// A known member that next lacks was removed by the program, and stays removed. An exception is a struct
+// that next omits as zero: its unknown members stay.
 func Over(old, next []byte, doc any) []byte {
 	t := reflect.TypeOf(doc)
 	if len(old) == 0 || !holdsStructs(t) || bytes.Equal(old, next) || knowsAll(old, t) {
@@ -89,6 +90,7 @@ func knowsAll(old []byte, t reflect.Type) bool {
 	return d.Decode(reflect.New(t).Interface()) == nil
 }
 
+// merge returns next completed by the unknown members of old; t is the type of both.
 func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -129,9 +131,8 @@ func hasOwnJSON(t reflect.Type) bool {
 	return false
 }
 
-// addFields adds the types of a struct's fields by their names in JSON, in lower case, since
-// encoding/json takes members for fields whatever their case. Those of embedded structs come last:
-// a struct's own are nearer.
+// addFields adds the types of a struct's fields by their JSON names. Names are in lower case, since
+// encoding/json ignores case. Fields of embedded structs come last, since a struct's own fields hide them.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	var embedded []reflect.Type
 
@@ -170,8 +171,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// mergeObject puts what is carried over behind what is known: in which order members stand means
-// nothing.
+// mergeObject merges two JSON objects; field returns the type of a known member. Members carried over come
+// last, since the order of members has no meaning.
 func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
 	before, ok := members(old)
 	after, okAfter := members(next)
@@ -239,6 +240,8 @@ func members(object json.RawMessage) (all []member, ok bool) {
 	return all, true
 }
 
+// mergeList merges the elements of two JSON lists of structs; t is the type of an element. It leaves the
+// order of next.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	var before, after []json.RawMessage
 	if !holdsStructs(t) || json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil ||

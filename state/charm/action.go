@@ -102,6 +102,8 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 	return actions, nil
 }
 
+// decodeAction reads one action of actions.yaml. Parameters may stand under params or, as older charms
+// write them, under properties.
 func decodeAction(node *yaml.Node) (Action, error) {
 	var raw actionYAML
 	if err := DecodeYAML(node, &raw); err != nil {
@@ -164,9 +166,9 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	return names
 }
 
-// ParseText returns the value of what an operator typed for the parameter at the path:
-// the text as it is where a string is wanted, else YAML, with the words of YAML 1.1 for a boolean, and
-// numbers as [json.Number].
+// ParseText parses the text that an operator gave for the parameter at the path. If the parameter is a
+// string, that is the text itself. Any other text is read as YAML, with the words of YAML 1.1 for booleans,
+// and numbers as [json.Number].
 func (a Action) ParseText(path []string, text string) (any, error) {
 	s := a.Params
 	for _, name := range path {

@@ -41,13 +41,13 @@ type ArchiveInfo struct {
 	Files    int    // files, folders and links
 }
 
-// Archive writes the charm in dir to w as a zip archive. The same files, executable or not, give the
-// same bytes: names are sorted, times are fixed, permissions are 0644 or 0755 whatever the author's
-// umask was, and the revision file is always there.
+// Archive writes the charm in dir to w as a zip archive. The same files, executable or not, give the same
+// bytes. So names are sorted, times are fixed, permissions are 0644 or 0755 for any umask, and there is
+// always a revision file.
 //
-// What version control keeps, what tox and editors leave behind, the directory build, and what
-// .jujuignore says is left out. Archive refuses, by name: sockets, pipes, devices,
-// links that point outside of the charm, and what exceeds the limits.
+// It leaves out the directories of version control, files that tox and editors leave behind, the directory
+// build, and all that .jujuignore names. It returns an error that names the file for sockets, pipes,
+// devices and links that point outside the charm, and if the charm exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -57,7 +57,7 @@ func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err e
 	return archive(dir, w, opts, defaultLimits())
 }
 
-// archive packs a charm's directory as opts say. What it writes and what the archive unpacks to stays below max.
+// archive is [Archive] with given limits on the archive and on its unpacked size.
 func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveInfo, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -164,6 +164,8 @@ func (l *itemLister) list(tools []string) ([]item, error) {
 	return l.items, newLinkResolver(l.links, tools).checkLinks()
 }
 
+// visit adds one file of the charm's directory to the list, unless the rules leave it out. It returns an
+// error as soon as the list exceeds the limits.
 func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	switch {
 	case err != nil:
@@ -260,8 +262,9 @@ func newHeader(it item) *zip.FileHeader {
 	return h
 }
 
-// A file that is packed already would only grow: an archive that holds little else and
-// just keeps the limit could not be archived again.
+// addFile adds a file to the archive. It compresses the file only if a sample shows that compression helps.
+// Otherwise a file that is compressed already would grow, and a charm that just keeps the limit could not
+// be archived again.
 func (a *archiver) addFile(it item) error {
 	f, err := a.root.Open(it.name)
 	if err != nil {

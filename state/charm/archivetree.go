@@ -158,7 +158,8 @@ func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	return nil
 }
 
-// addParents adds the folders without entries of their own, and refuses files in what is no folder.
+// addParents adds the directories that have no entry of their own. It returns an error if a file lies below
+// an entry that is not a directory.
 func (t *archiveTree) addParents() error {
 	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
@@ -250,8 +251,8 @@ const (
 	maxPathPart = 255
 )
 
-// checkPath refuses names that leave the folder they are meant for, and those
-// that no file can have.
+// checkPath returns an error for a name that would lead out of the charm's directory, and for one that no
+// file can have.
 func checkPath(name string) error {
 	switch {
 	case len(name) >= maxPath:

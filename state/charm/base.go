@@ -73,8 +73,8 @@ func codeNames() map[string]string {
 	}
 }
 
-// ArchivedSeries returns the series that the archives of Ubuntu and Debian keep for years, and whose systems
-// run in containers: Ubuntu's first, which most charms are for, and of each the newest first.
+// ArchivedSeries returns the series that Ubuntu and Debian keep in their archives for years, and that run
+// in containers. Ubuntu's come first, since most charms are for Ubuntu, and of each the newest first.
 func ArchivedSeries() []string {
 	return []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
 }
@@ -96,8 +96,8 @@ func BaseOfSeries(series string) Base {
 	return Base{Name: series}
 }
 
-// series returns the code name; of a version that has none, or whose is not known here, what
-// providers say of such a system ("fedora40").
+// series returns the code name of the base's version. For a version without a known code name it returns
+// name and version, as providers write them ("fedora40").
 func (b baseYAML) series() string {
 	version, _, _ := strings.Cut(b.Channel, "/")
 	if name, ok := codeNames()[b.Name+version]; ok {
@@ -106,8 +106,8 @@ func (b baseYAML) series() string {
 	return b.Name + strings.ReplaceAll(version, ".", "")
 }
 
-// SeriesOfBase returns the series of a base NAME@VERSION, as ubuntu@24.04; what is none is left
-// as it is.
+// SeriesOfBase returns the series of a base NAME@VERSION, such as ubuntu@24.04. It returns any other text
+// unchanged.
 func SeriesOfBase(text string) string {
 	name, version, isBase := strings.Cut(text, "@")
 	if !isBase {

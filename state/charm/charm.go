@@ -70,8 +70,8 @@ func readDir(root *os.Root, rules ignoreRules) (*Charm, error) {
 	})
 }
 
-// listDir lists what is in the directory, up to MaxFiles: beyond that only the
-// signs of a dialect could be missed.
+// listDir lists the files in the directory, at most MaxFiles. Any files beyond that could only show which
+// dialect the charm has.
 func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	files := make(map[string]fs.FileMode)
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -95,8 +95,8 @@ func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	return files, err
 }
 
-// ReadParts reads a charm of which only these files are known, by name: metadata.yaml, config.yaml,
-// actions.yaml, manifest.yaml. What its other files would say of its dialect is not known.
+// ReadParts reads a charm from the text of some of its files, by name: metadata.yaml, config.yaml,
+// actions.yaml and manifest.yaml. The charm's dialect is a guess then, since other files can decide it.
 func ReadParts(parts map[string]string) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -165,8 +165,8 @@ func (c *Charm) parseFile(
 	return true, parse(data)
 }
 
-// readMeta reads charmcraft.yaml and metadata.yaml: either may be all there is, or
-// each a part, and metadata.yaml has precedence; manifest.yaml has the bases of what was packed.
+// readMeta reads the charm's metadata from charmcraft.yaml and metadata.yaml. Either can hold all of it or
+// a part; metadata.yaml has precedence. A packed charm's bases stand in manifest.yaml.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
@@ -256,8 +256,8 @@ func readBounded(r io.Reader) ([]byte, error) {
 
 const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
 
-// makeFiles makes what charmcraft writes into a charm, and the ops library reads: the parts of
-// charmcraft.yaml as files of their own, and the file that runs the charm's program.
+// makeFiles adds the files that charmcraft would write into the charm and that the ops library reads. They
+// are the parts of charmcraft.yaml as files of their own, and the file that runs the charm's program.
 func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 	add := func(name, text string, mode fs.FileMode) {
 		if _, there := c.files[name]; !there {

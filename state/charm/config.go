@@ -106,9 +106,8 @@ func (c *Config) Defaults() map[string]any {
 	return values
 }
 
-// Effective returns every option's name with what is set, else its default,
-// else nil. Settings of options that the charm does not have (any more), or
-// whose type has changed so that the value does not fit, are left out.
+// Effective returns each option's name with its value in set, else its default, else nil. It leaves out
+// values of options that the charm no longer has, and values that no longer fit the option's type.
 func (c *Config) Effective(set map[string]any) map[string]any {
 	values := c.Defaults()
 	for name, v := range set {

@@ -28,8 +28,8 @@ func ParseDialect(s string) (Dialect, error) {
 	return "", fmt.Errorf("unknown hook dialect %q: want classic or modern", s)
 }
 
-// Dialect returns the dialect that the charm asks for in its metadata; else modern, if the
-// charm has a sign of a time after 2012; else classic. mark says what decided, for people.
+// Dialect returns the charm's dialect: the one in its metadata; else modern, if the charm has a mark of a
+// time after 2012; else classic. mark says for people how that was decided.
 func (c *Charm) Dialect() (d Dialect, mark string) {
 	if c.Meta.HookDialect != "" {
 		return c.Meta.HookDialect, "its metadata says hook-dialect"

@@ -62,7 +62,8 @@ func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 	return ignoreRules{defaults, own}, nil
 }
 
-// match reports whether the file or directory is left out. Of a directory that is, all files are.
+// match reports whether the rules leave out a file or directory. All files below a directory that is left
+// out are left out too.
 func (r ignoreRules) match(name string, isDir bool) bool {
 	ignored := false
 	rules := r.defaults

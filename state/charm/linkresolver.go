@@ -38,8 +38,8 @@ func (r *linkResolver) checkLinks() error {
 	return nil
 }
 
-// isTool reports whether the link is named like a hook tool: it will point to the agent's
-// tools folder, whatever its target.
+// isTool reports whether the link has the name of a hook tool. Unpacking points such a link to the agent's
+// tools, wherever it points in the archive.
 func (r *linkResolver) isTool(name string) bool { return slices.Contains(r.tools, path.Base(name)) }
 
 var (
@@ -47,7 +47,8 @@ var (
 	errLoop    = errors.New("it is part of a loop")
 )
 
-// resolve follows all links in the name. The result need not exist: a hook may make it.
+// resolve follows all links in the name, and returns the path that the name leads to. That path need not
+// exist, since a hook may make it. It returns an error if the name leads out of the charm or in a circle.
 func (r *linkResolver) resolve(name string) (string, error) {
 	at := "."
 	todo := strings.Split(name, "/")

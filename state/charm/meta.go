@@ -93,7 +93,8 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	return m, m.addRelations(raw)
 }
 
-// checkKubernetes refuses what says that the charm is for Kubernetes: all extensions of charmcraft's do.
+// checkKubernetes returns an error if the metadata shows that the charm is for Kubernetes. All extensions
+// of charmcraft do.
 func (m *Meta) checkKubernetes(raw *metaYAML) error {
 	var signs []string
 	for _, text := range (Assumption{AllOf: m.Assumes}).unmet(JujuVersion) {
@@ -146,7 +147,8 @@ func (m *Meta) checkFields(dialect string) (err error) {
 	return nil
 }
 
-// addRelations goes by name, so that the first error is always the same.
+// addRelations adds the declared relations. It takes them in the order of their names, so that a charm with
+// several errors always gives the same one.
 func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
 
@@ -254,6 +256,7 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 	return path.Base(r.Filename), nil
 }
 
+// checkResources checks the names of resources and of their files.
 func (m *Meta) checkResources() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
 		if err := checkName("resource", name, resourceName().MatchString, `letters, digits, dots, dashes and underscores`); err != nil {

@@ -47,8 +47,8 @@ func isDashedName(name string) bool { return isWords(name, "-") }
 
 func isRelationName(name string) bool { return isWords(name, "-_") }
 
-// isWords reports whether name is words of lower-case letters and digits, with one of the
-// separators between any two; it begins with a letter. Units are sorted by it: a regular
+// isWords reports whether name consists of words of lower-case letters and digits, with one of the
+// separators between any two. It must begin with a letter. Sorting units calls it often, and a regular
 // expression would take ten times as long.
 func isWords(name, separators string) bool {
 	inWord := false

@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Unsupported returns what a charm asks for and this version of bijou does not have: what the
-// charm requires, and what it can do without. jujuVersion is what its hooks are promised.
+// Unsupported returns features that the charm asks for and this version of bijou lacks: required ones, and
+// those that the charm can do without. jujuVersion is the version that the charm's hooks see.
 func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		why := m.Storage[name].unsupported()
@@ -62,8 +62,8 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	)
 }
 
-// unmet lists what is not met, of lists what of them. Of Juju's features machines have none but
-// its version.
+// unmet lists the parts of an assumption that do not hold. Of Juju's features a machine has only the
+// version.
 func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	for _, one := range a.AllOf {
 		texts = append(texts, one.unmet(jujuVersion)...)
@@ -123,8 +123,8 @@ type Storage struct {
 	Size     int64  `json:"size,omitempty"`     // MiB that each has at least; 0: any size
 }
 
-// UnmarshalYAML reads a storage of metadata.yaml. `multiple: {range: ...}` is one of "0-", "1-3",
-// "2" and "2+"; without it there is one.
+// UnmarshalYAML reads a storage of metadata.yaml. The key `multiple: {range: ...}` holds "0-", "1-3", "2"
+// or "2+". Without it a unit has one such storage.
 func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	raw := struct {
 		Type     string
@@ -204,7 +204,7 @@ func (m *Meta) checkStorage() error {
 	return nil
 }
 
-// LocationOf returns where the instance of that id is to be found; empty: anywhere.
+// LocationOf returns the location of the storage with that id; empty if any will do.
 func (s Storage) LocationOf(id string) string {
 	if s.Location != "" && s.Multiple && s.Maximum != 1 {
 		return path.Join(s.Location, id)
@@ -245,7 +245,7 @@ var countPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]{1,9}$`)
 })
 
-// ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", in any order.
+// ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", with the parts in any order.
 func ParseDirective(text string) (name string, d Directive, err error) {
 	name, rest, given := strings.Cut(text, "=")
 	if !storageName().MatchString(name) {

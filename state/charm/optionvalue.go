@@ -35,10 +35,10 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 	return value, nil
 }
 
-// ParseYAML reads the values of an operator's file: options by name, or under the given service's
-// name, or as `juju get` prints them, in YAML or JSON. A scalar counts as the text it is written as; null
-// means unset and comes back as nil. A value of the wrong type is an error that names option, value
-// and wanted type.
+// ParseYAML reads the values of an operator's file, in YAML or JSON. Options stand by name at its top,
+// below the service's name, or as `juju get` prints them. A scalar counts as the text that was written.
+// null means unset, and is returned as nil. For a value of the wrong type it returns an error that names
+// option, value and type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
 	if err := unmarshalStrict(data, &nodes); err != nil {
@@ -63,8 +63,8 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	return values, nil
 }
 
-// parsePrinted returns nil for an option that had the charm's default and has it still, so that
-// what was printed puts a service back to what it was.
+// parsePrinted reads options as `juju get` prints them. It returns nil for an option that was at its
+// default and would be now. So a service gets back its former options, defaults included.
 func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	var printed map[string]map[string]yaml.Node
 	if err := DecodeYAML(settings, &printed); err != nil {
@@ -99,7 +99,9 @@ func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromNode(n) })
 }
 
-// An option that is called like the service has a scalar, never a mapping.
+// servicePart returns the options below the service's name, or all of them if there is no such section. It
+// returns an error if all sections are those of other services. An option with the service's name has a
+// scalar value and so is not taken for a section.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	node, ok := nodes[service]
 	if !ok && service != "" && len(nodes) > 0 && c.isOfOthers(nodes) {
@@ -135,9 +137,9 @@ func (c *Config) isOfOthers(nodes map[string]yaml.Node) bool {
 	return true
 }
 
-// Coerce converts a value from JSON (or Go) to the option's type: string, int64, float64
-// or bool; nil stays nil. A string for another type is an error: what was stored under one
-// type does not silently become another.
+// Coerce converts a value from JSON (or Go) to the option's type: string, int64, float64 or bool. nil stays
+// nil. It returns an error for a string if the option is not a string: a stored value must not silently
+// change its type.
 func (c *Config) Coerce(name string, value any) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.coerce(value) })
 }
@@ -157,6 +159,7 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// coerce converts a value to the option's type, as [Config.Coerce] promises.
 func (o Option) coerce(value any) (any, error) {
 	switch v := value.(type) {
 	case nil:
@@ -209,8 +212,8 @@ func (o Option) fromFloat(v float64) (any, error) {
 	return nil, o.typeError(strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-// fromNode returns nil for null and for nothing at all. As a default of anything but a
-// string, an empty text is nothing, too: old charms have it.
+// fromNode converts a YAML node to the option's type. It returns nil for null and for no node. An empty
+// text is nil too, unless the option is a string, since old charms have such defaults.
 func (o Option) fromNode(n *yaml.Node) (any, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -237,6 +240,7 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	return o.fromText(n.Value)
 }
 
+// fromText parses a text as a value of the option's type.
 func (o Option) fromText(text string) (any, error) {
 	switch o.Type {
 	case Int:

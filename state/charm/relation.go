@@ -54,8 +54,8 @@ type relationYAML struct {
 	Limit     intYAML
 }
 
-// UnmarshalYAML takes both forms. It reads the mapping itself: a decoder for each relation
-// would begin anew to count what aliases expand to.
+// UnmarshalYAML reads a relation in both forms: an interface's name, or a mapping. It reads the mapping's
+// nodes itself, since a decoder for each relation would count the expansion of aliases from zero.
 func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -119,9 +119,9 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	return rel, nil
 }
 
-// checkReserved reserves "juju" and "juju-..." for what every service provides. A
-// subordinate may use such a name to require its principal's; and Juju's own charms,
-// which are called so themselves, may use any but that of what is provided.
+// checkReserved returns an error for names that begin with "juju", which are reserved for relations that
+// every service provides. A subordinate may require its principal's under such a name. Juju's own charms,
+// whose names begin so, may use all of them except juju-info.
 func (r Relation) checkReserved(m *Meta) error {
 	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
 		return nil

@@ -161,6 +161,7 @@ func (s Schema) hasType(value any) bool {
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(t string) bool { return isType(t, value) })
 }
 
+// isType reports whether a value has the JSON Schema type of that name.
 func isType(name string, value any) (is bool) {
 	switch name {
 	case "null":

@@ -24,13 +24,12 @@ type UnpackOptions struct {
 // ErrChecksum is returned if an archive is not the one that was asked for.
 var ErrChecksum = errors.New("checksum differs")
 
-// Unpack unpacks a charm archive of size bytes into dir, which it makes and which
-// must not exist yet. Unpack beside the charm that is in use and rename.
+// Unpack unpacks a charm archive of size bytes into dir, which it makes and which must not exist. To
+// replace a charm that is in use, unpack beside it and rename.
 //
-// Nothing is written outside of dir, permissions are kept (what is to be run becomes executable,
-// what has none becomes readable, folders stay open to their owner), and everything is synced when
-// it returns, unless it is scratch. After an error dir is removed; an error does not name it if it
-// is scratch.
+// It writes nothing outside dir. It keeps permissions, but makes hooks and programs executable, files
+// without permissions readable, and directories open to their owner. Everything is synced when it returns.
+// After an error dir is removed. With opts.Scratch nothing is synced, and errors do not name dir.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
 	defer func() {
 		if err != nil && !opts.Scratch {
@@ -109,6 +108,8 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 	return nil
 }
 
+// unpackInto creates all entries of the tree in dir, and then sets the modes of directories, from the inner
+// to the outer ones.
 func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOptions) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -124,7 +124,8 @@ func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 // maxKeys bounds a dictionary: yaml.v3 compares each key with all others.
 const maxKeys = 5000
 
-// What an alias stands for is checked where it is defined.
+// checkKeys returns an error if a dictionary has too many keys. It does not follow aliases, since their
+// nodes are checked where they are defined.
 func checkKeys(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > maxKeys {
 		return fmt.Errorf("line %d: a dictionary has %d keys, at most %d", n.Line, len(n.Content)/2, maxKeys)

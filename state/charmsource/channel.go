@@ -18,12 +18,12 @@ func isRisk(word string) bool {
 	return slices.Contains([]string{"stable", "candidate", "beta", "edge"}, word)
 }
 
-// ParseChannel returns a channel as a store is asked for it: [TRACK/]RISK[/BRANCH]. A track alone is its stable
-// channel, a risk alone is of the track latest, and an empty text is DefaultChannel.
+// ParseChannel returns a channel in the form [TRACK/]RISK[/BRANCH] that stores understand. A lone track
+// such as 14 becomes 14/stable, a lone risk is one of the track latest, and an empty text is DefaultChannel.
 func ParseChannel(text string) (string, error) { return ParseChannelFrom("", text) }
 
-// ParseChannelFrom is ParseChannel for what follows a channel: a risk alone is of the track that it follows, and
-// an empty text is the channel itself. An empty followed is none.
+// ParseChannelFrom does what ParseChannel does, for an application that follows a channel already: a lone
+// risk is one of the followed track, and an empty text is the followed channel.
 func ParseChannelFrom(followed, text string) (string, error) {
 	if text == "" {
 		return cmp.Or(followed, DefaultChannel), nil

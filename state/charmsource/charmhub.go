@@ -54,7 +54,8 @@ const requestTimeout = 10 * time.Second
 // maxAnswer is in bytes.
 const maxAnswer = 64 << 20
 
-// NewCharmhub returns a client. It asks nothing yet. An error says what is wrong with the options.
+// NewCharmhub returns a client, which has sent no request yet. It returns an error if the options are
+// invalid.
 func NewCharmhub(o Options) (*Charmhub, error) {
 	if o.URL == "" {
 		o.URL = CharmhubURL
@@ -198,7 +199,8 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 	return answers, nil
 }
 
-// nextWish says what to ask next where there is no release of the wished base.
+// nextWish returns the next question to the store if it has no release for the wished base. again is false
+// if no question is left, or if err is a different error.
 func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 	none, ok := errors.AsType[*NoReleaseError](err)
 	if !ok || wished.Revision > 0 || wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther {
@@ -222,7 +224,7 @@ func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 	return asked, true
 }
 
-// refresh asks for wishes in one request, and puts what it is answered at their places.
+// refresh sends the wishes in one request, and puts each answer into answers at its wish's place.
 func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []Answer) error {
 	request := refreshRequest{Context: []contextJSON{}, Fields: refreshFields()}
 	keys := map[string]int{}
@@ -324,6 +326,8 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 	})
 }
 
+// readAnswer decodes a response of the store. It returns ErrNotFound or the store's own error for a
+// refusal, and an error that says that the store is away for all that a charm store would not answer.
 func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	if err := checkBusy(resp); err != nil {
 		return err

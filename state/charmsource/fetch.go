@@ -25,7 +25,8 @@ const (
 	partSuffix     = ".part"
 )
 
-// Fetch is Source.Fetch. What is not whole yet stands beside path, with ".part" at the end of its name.
+// Fetch implements [Source]. It downloads into path with the suffix ".part", and renames that once it is
+// whole.
 func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
 	defer func() {
 		if err != nil {

@@ -45,6 +45,8 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	}, nil
 }
 
+// skips reports whether requests to the host go past the proxy: those to this host itself, and those that
+// p.None names.
 func (p Proxy) skips(host string) bool {
 	address := net.ParseIP(host)
 	if host == "localhost" || address != nil && address.IsLoopback() {

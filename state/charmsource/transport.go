@@ -28,6 +28,7 @@ func findFields() []string {
 	}
 }
 
+// infoFields returns the fields that a request for a charm's info asks for.
 func infoFields() []string {
 	return []string{
 		"result.categories.featured", "result.categories.name", "result.contains-charms.name", "result.description",
@@ -150,7 +151,8 @@ type releaseJSON struct {
 	Resources []resourceJSON `json:"resources"`
 }
 
-// release looks at the error first: beside one there may be parts of a charm.
+// release returns the release in an answer to the wish. It looks at the answer's error first, since an
+// error can come with parts of a charm.
 func (r resultJSON) release(w Wish) (Release, error) {
 	name := cmp.Or(w.Name, r.Name, w.ID)
 	if r.Error != nil && r.Error.Code != "" {
@@ -341,7 +343,7 @@ func (e errorJSON) explain(name string, w Wish) error {
 
 type errorList []errorJSON
 
-// explain says what a request was refused for.
+// explain returns an error that says why the store refused a request.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {
 		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })

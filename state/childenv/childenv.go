@@ -57,7 +57,8 @@ func isHooks(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") || name == "CHARM_DIR"
 }
 
-// New returns what a child of that kind gets of environ, which is this process's, in the same order.
+// New returns the variables of environ that a child of that kind gets, in the same order. environ is the
+// environment of this process.
 func New(environ []string, child Child) []string {
 	known := settings()
 

@@ -26,8 +26,8 @@ type Hardware struct {
 	Tags         []string
 }
 
-// Hardware returns a machine that has what v asks for and is not known to have more:
-// so a host's facts can be written as constraints are.
+// Hardware returns the smallest machine that meets v. So the facts of a host can be written in the way of
+// constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
 		Arch: deref(v.Arch), Container: deref(v.Container), CPUCores: deref(v.CPUCores), CPUPower: deref(v.CPUPower),

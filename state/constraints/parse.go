@@ -119,9 +119,9 @@ func isWanted[T comparable](asked *T) bool {
 	return asked != nil && *asked != none
 }
 
-// Over returns v laid over base: what v sets, and the rest of base. As an instance
-// type decides how much memory, processor and disk there is, one that v wants
-// clears those of base, and each of those clears the instance type of base.
+// Over returns v laid over base: the constraints that v sets, and those of base for the rest. An instance
+// type decides on memory, processor and disk. So an instance type in v clears these in base, and any of
+// these in v clears the instance type of base.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
 		base.Mem = nil
@@ -178,6 +178,7 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
+// newField returns one constraint by its name. at points to its value, none is the value of an empty text.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,

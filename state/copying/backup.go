@@ -16,10 +16,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Backup writes all keys of an environment as they are at one revision, and the
-// blobs that they refer to. Agents may work meanwhile. The header is complete but for
-// what only its caller knows. ErrNotFound: what a key refers to went before it was
-// read, since that changed meanwhile; begin again.
+// Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to.
+// Agents may work meanwhile. The caller completes the header that it returns. It returns ErrNotFound if the
+// environment has changed meanwhile and a blob is gone: then begin again.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
@@ -76,6 +75,7 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	return slices.DeleteFunc(all, unused), nil
 }
 
+// backUpBlobs writes the blobs that the keys refer to, and returns their number.
 func backUpBlobs(
 	ctx context.Context,
 	s *state.State,
@@ -172,6 +172,8 @@ func (c *backupCheck) checkFormat() error {
 		h.StateFormat, state.FormatVersion, h.Bijou)
 }
 
+// take checks one key of a backup. It returns backupfile.ErrDamaged if no backup can have that key, or if
+// the key's blob is incomplete.
 func (c *backupCheck) take(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
 	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again

@@ -157,8 +157,9 @@ func listContents(v *state.View) (all []keyspace.KeyValue, err error) {
 	return all, err
 }
 
-// listAroundBlobs adds what is below the prefix, itself one of keyspace.BlobsPrefix, and not
-// below that. Keys are ASCII: each begins with a word of keys.go.
+// listAroundBlobs appends all keys below the prefix except those below keyspace.BlobsPrefix. It lists each
+// ASCII character after the prefix by itself, since a store lists whole prefixes only. All keys begin with
+// a word of package keys.
 func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil

@@ -37,13 +37,13 @@ type CopySummary struct {
 	SHA256 string // of all of them in order, in hex
 }
 
-// Migrate moves an environment. Leases, presence and leaders stay behind. Until the old store is
-// marked as moved, at one instant and only if nothing has changed since it was read, that is the
-// environment, whatever happens; from then on it is the new one. Whoever is interrupted calls
-// Migrate again, or where Switch was called already, FinishMigration.
+// Migrate moves an environment to a different store. Leases, presence and leaders stay behind. The old
+// store remains the environment until one commit marks it as moved, on condition that nothing has changed
+// since it was read. From then on the new store is the environment. After an interruption call Migrate
+// again or, if it has called Switch, FinishMigration.
 //
-// ErrRunning: an agent or a provisioner runs. ErrStoreExists: To holds something
-// else than what a migration of this environment has left.
+// It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To holds
+// anything but the leftovers of a migration of this environment.
 func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	from, err := storeurl.Open(ctx, m.From)
 	if err != nil {
@@ -165,8 +165,8 @@ type migrationSource struct {
 	format []byte
 }
 
-// lockSource locks the environment in the store, for a migration to that URL.
-// ErrRunning: an agent, a provisioner or another migration is at work there.
+// lockSource locks the environment in the store for a migration to that URL. It returns ErrRunning if an
+// agent, a provisioner or another migration works there.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
 	err := s.state.View(ctx, func(v *state.View) error {
@@ -218,6 +218,8 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
+// checkTarget returns ErrStoreExists if the store at url holds anything but the leftovers of a migration of
+// this environment. empty says that it has no keys.
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
 	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -281,8 +283,8 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 	return err
 }
 
-// copyTo makes the new store hold what the old one does, reads all of it back, and marks
-// the old one as moved. ErrConflict: that has changed meanwhile.
+// copyTo copies the old store to the new one, reads all of it back, and marks the old one as moved. It
+// returns ErrConflict if the old one has changed meanwhile.
 func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (CopySummary, error) {
 	revision, err := s.lockedRevision(ctx)
 	if err != nil {

@@ -43,9 +43,9 @@ type Restoration struct {
 	Fault func(point string)
 }
 
-// Restore makes an environment of a backup. Until it is all there, and was read back and compared,
-// it cannot be opened; whoever is interrupted calls Restore again. ErrStoreExists: the store holds
-// something else. ErrRunning: another migration or restoration is at work there.
+// Restore makes an environment of a backup. The environment cannot be opened until all of it is there, was
+// read back and compared. After an interruption call Restore again. It returns ErrStoreExists if the store
+// holds anything else, and ErrRunning if another migration or restoration works there.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := checkBackup(a)
 	if err != nil {
@@ -84,6 +84,8 @@ func (r Restoration) setAsideReplaced() error {
 	return nil
 }
 
+// restoreTo restores the backup to a store that is open. With Replace it first ends all agents of the
+// environment there.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	busy := occupantPrefixes()
 	if r.Replace { // whoever runs is to end
@@ -201,8 +203,8 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
-// endAgents ends what agents and leaders can write, in batches: first by their claims,
-// so that none of them begins again.
+// endAgents ends the agents and leaders of the environment: it takes their claims first, so that none
+// begins again, and then removes their presence and leadership. It works in batches.
 func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) error {
 	c := &copier{to: s.Store()}
 	for _, kv := range all {
@@ -247,8 +249,8 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	})
 }
 
-// endLeftovers ends what nobody will in a new environment: relations that were dying,
-// which have no members any more, and actions that ran.
+// endLeftovers ends work that no agent of a new environment would end: dying relations, which have no
+// members there, and actions that ran.
 func endLeftovers(ctx context.Context, s *state.State) error {
 	var relations []state.Relation
 	var actions []state.Action
@@ -312,9 +314,9 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// MarkStoreMoved marks a store as one that the environment of that uuid has left for
-// another: whoever still works there gets ErrMoved. A store that is gone, or holds
-// another environment, is left alone.
+// MarkStoreMoved marks a store that the environment with that uuid has left for a different one. Processes
+// that still work there get ErrMoved. It does nothing if the store is gone, or holds a different
+// environment.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {

@@ -14,8 +14,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// rewriteKeys returns what a store is to hold once the backup is restored to it, in the
-// order of the keys; there is what it holds before.
+// rewriteKeys returns all keys that a store must hold after the backup was restored to it, sorted. there
+// holds the keys that it has before.
 func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
 	if err := w.sortUnits(); err != nil {
@@ -57,9 +57,9 @@ type rewriter struct {
 	marks     []keyspace.KeyValue
 }
 
-// sortUnits tells units that go on from units that begin anew: with Replace all go on, else
-// those whose folders are there. They are marked, so that their agents compare first; with Adopt only
-// those that have storage are, of which they look for the folders.
+// sortUnits finds the units that begin from nothing, as the backup has no directory of theirs. With Replace
+// there are none. It marks all other units, so that their agents compare the directory with the records
+// before they go on. With Adopt it marks only those with storage, whose agents look for its directories.
 func (w *rewriter) sortUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
@@ -91,9 +91,9 @@ func (w *rewriter) sortUnits() error {
 	return nil
 }
 
-// keepsKey reports whether a key is restored. A unit that begins anew loses its life on
-// its host: how far it is, what its charm has noted there, and which relations it is in,
-// until it enters again.
+// keepsKey reports whether a key is restored. A unit that begins from nothing loses its records of its
+// former host: its progress, the notes of its charm, and its membership in relations until it enters them
+// again.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
 		return !w.unitsAnew[unit]
@@ -110,6 +110,8 @@ func (w *rewriter) keepsKey(key string) bool {
 	return w.Replace || key != keys.Provisioner
 }
 
+// rewriteValue returns the value of a restored key. Machines lose their instances unless the environment is
+// replaced, and units that begin from nothing lose the status of their former life.
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, there)
@@ -190,9 +192,9 @@ func holdWithoutInstance(id string, m *state.Machine) {
 
 func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
-// raiseClaims returns a claim for each machine that nobody holds, with an epoch above
-// all that agents may have: those of the backup, those that are there, and, for nobody
-// knows what was claimed since where the store is lost, one a second.
+// raiseClaims returns for each machine a claim that nobody holds, with an epoch above all that agents can
+// have. These are the epochs of the backup and of the store. If the store is lost, nobody knows the latest
+// ones, so that the epoch is also above the present Unix time: no claim changes more than once a second.
 func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range append(backup[:len(backup):len(backup)], there...) {

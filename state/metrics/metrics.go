@@ -54,8 +54,8 @@ func joinLabels(labels []string) string {
 	return strings.Join(pairs, ",")
 }
 
-// escapeLabel escapes a label's value as the text format has it, which knows these three escapes
-// only. What is no UTF-8 is replaced: Prometheus would refuse the whole page.
+// escapeLabel escapes a label's value for the text format, which knows these three escapes only. It
+// replaces bytes that are not UTF-8, since Prometheus would refuse the whole page.
 func escapeLabel(value string) string {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)

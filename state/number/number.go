@@ -45,9 +45,9 @@ func Unmarshal(data []byte, doc any) error {
 // maxValues bounds the values of one YAML document, aliases followed.
 const maxValues = 50_000
 
-// FromYAML returns what the node stands for, in JSON's types: nil, bool, string, [json.Number],
-// []any and map[string]any. A date stays the text that it is. It returns an error that wraps
-// [ErrNotJSON] for what JSON cannot express, such as .nan or bytes that are not UTF-8.
+// FromYAML returns the node's value in JSON's types: nil, bool, string, [json.Number], []any and
+// map[string]any. A date stays a string. It returns an error that wraps [ErrNotJSON] for values that JSON
+// cannot express, such as .nan or bytes that are not UTF-8.
 func FromYAML(n *yaml.Node) (any, error) {
 	left := maxValues
 	return fromYAML(n, &left)
@@ -184,8 +184,8 @@ func Whole(n json.Number) (digits json.Number, ok bool) {
 // would fill the memory.
 const tiny = 1e-300
 
-// rational returns the exact value, and that of a float64 for what is very near to 0. What is out of
-// a float64's range is the largest there is.
+// rational returns the exact value of a number. For one very near to 0 it returns the value of the float64,
+// and for one outside a float64's range the largest float64.
 func rational(n json.Number) *big.Rat {
 	f, _ := strconv.ParseFloat(n.String(), 64)
 	if math.IsInf(f, 0) {
@@ -233,8 +233,8 @@ func (p Printable) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: string(p)}, nil
 }
 
-// ForPrinting returns a copy of the value, of JSON's types, in which each number is a [Printable]: also
-// a float64, of which yaml.v3 prints 5242880 as 5.24288e+06.
+// ForPrinting returns a copy of a value of JSON's types with each number as a [Printable]. That includes
+// float64, since yaml.v3 prints 5242880 as 5.24288e+06.
 func ForPrinting(value any) any {
 	switch v := value.(type) {
 	case json.Number:

@@ -105,7 +105,7 @@ func (r *Record) AddGrant(g Grant) {
 	}
 }
 
-// RemoveGrants removes the grants within g, of which what is empty, or NoRelation, stands for any.
+// RemoveGrants removes the grants that match g. An empty field of g, or NoRelation, matches any grant.
 func (r *Record) RemoveGrants(g Grant) {
 	r.Grants = slices.DeleteFunc(r.Grants, func(one Grant) bool {
 		return (g.Relation == NoRelation || one.Relation == g.Relation) &&

@@ -140,8 +140,8 @@ func NewID(now time.Time) string {
 	return strings.ToLower(idEncoding().EncodeToString(b))
 }
 
-// ParseID parses an id alone or in a URI. The uuid does not matter: ids are unique, and a
-// restored environment has another uuid than what its charms have noted.
+// ParseID parses a secret's id, alone or in a URI. It ignores the uuid in a URI: ids are unique, and a
+// restored environment has a different uuid than the URIs that its charms have noted.
 func ParseID(text string) (id string, err error) {
 	id = strings.TrimPrefix(text, Scheme)
 	if rest, full := strings.CutPrefix(id, "//"); full {
@@ -155,7 +155,8 @@ func ParseID(text string) (id string, err error) {
 	return id, nil
 }
 
-// NextRotation returns when a secret of a policy is due that was rotated at a time; zero: never.
+// NextRotation returns when a secret that was rotated at a time is due again; zero for never. It returns an
+// error for an unknown policy.
 func NextRotation(policy string, at time.Time) (time.Time, error) {
 	next, known := map[string]time.Time{
 		"": {}, "never": {}, "hourly": at.Add(time.Hour),
@@ -169,7 +170,7 @@ func NextRotation(policy string, at time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// ParseExpiry parses a duration from now, or a time as RFC 3339 has it.
+// ParseExpiry parses a duration from now, or a time as in RFC 3339.
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d).UTC(), nil
@@ -240,7 +241,7 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, err
 }
 
-// Open opens what was sealed as the content of that revision. ErrNoKey.
+// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the ring lacks the key.
 func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) {
 	i := slices.IndexFunc(k, func(key Key) bool { return key.ID == s.Key })
 	if i < 0 {

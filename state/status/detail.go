@@ -52,9 +52,9 @@ type UnitDetail struct {
 // maxFailedLines is how many of a failed hook's last lines are shown.
 const maxFailedLines = 10
 
-// ReadUnit reads one unit: a handful of lists, whatever else there is. owed returns what its
-// agent would do now, "" for nothing. Settings and options are as they are; HideSettings is
-// for who must not see passwords in them. state.ErrNotFound.
+// ReadUnit reads one unit in a few lists, in environments of any size. It calls owed for the step that the
+// unit's agent would take now; empty for none. Settings and options are as stored; call HideSettings if
+// passwords in them must not be shown. It returns state.ErrNotFound if there is no such unit.
 func ReadUnit(
 	v *state.View,
 	name string,
@@ -150,6 +150,8 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	return nil
 }
 
+// readLines reads the last lines that a hook run has logged. next is the beginning of the next run, zero if
+// there is none.
 func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
 	lines, err := v.Logs(state.LogFilter{Sources: []string{unit}, Since: f.Started})
 	for _, l := range lines {
@@ -183,7 +185,7 @@ type HookRun struct {
 	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"` // the last that it wrote, where they are shown
 }
 
-// NewHookRuns puts what runs, if anything does, behind what has run.
+// NewHookRuns returns the hooks that have run, and the running one, if any, at the end.
 func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 	all := make([]HookRun, len(runs))
 	for i, r := range runs {
@@ -254,6 +256,8 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	return nil
 }
 
+// readRelationDetail reads a relation from a unit's point of view: the settings of both ends, and of the
+// units that the unit meets.
 func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d RelationDetail, err error) {
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)

@@ -12,8 +12,8 @@ import (
 	"bijou/state/text"
 )
 
-// readQueue has relations' hooks in the order in which they came, and behind them what
-// operators have asked for.
+// readQueue reads the hooks and actions that wait for the unit: hooks of relations in the order of their
+// arrival, then actions and commands of operators.
 func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	inside, err := v.Uniter(unit)
 	places := map[string]int64{}
@@ -40,7 +40,8 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	return errors.Join(err, aerr)
 }
 
-// explain says what the unit waits for, and what the operator can do about it.
+// explain sets the reason why the unit waits, and the operator's possible answers. The first case that
+// applies wins, so that the cases go from outer causes (its machine) to inner ones (its hooks).
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
@@ -105,8 +106,8 @@ type Advice struct{ Command, Effect string }
 // String returns both as one sentence.
 func (a Advice) String() string { return strings.TrimSpace(a.Command + " " + a.Effect) }
 
-// Explain says what a unit waits for, and what an operator can do about it. It returns "" for a unit that
-// waits for nothing.
+// Explain returns the reason why a unit waits, and the operator's possible answers. Both are empty for a
+// unit that waits for nothing.
 func Explain(name string, u Unit, m Machine) (waitsFor string, toDo []Advice) {
 	d := UnitDetail{
 		Machine:  u.Machine,

@@ -29,7 +29,8 @@ func (w *Workload) Info() Info {
 	return Info{Current: cmp.Or(w.Current, "unknown"), Message: w.Message, Since: w.Since}
 }
 
-// WorkloadInfo is error where a hook has failed, whatever the charm says.
+// WorkloadInfo returns the status of the unit's workload. If a hook has failed that is error, also if the
+// charm has set a different one.
 func (u Unit) WorkloadInfo() Info {
 	why, failed := u.WaitReason()
 	switch {
@@ -72,8 +73,8 @@ func (u Unit) AgentInfo() Info {
 	return info
 }
 
-// StatusInfo returns what the leader says, else of what the units say that which needs an
-// operator's eye most.
+// StatusInfo returns the status that the leader has set for the service. If it has set none, the worst
+// status of a unit stands for it.
 func (s Service) StatusInfo() Info {
 	if s.Status != nil {
 		return s.Status.Info()
@@ -91,8 +92,8 @@ func (s Service) StatusInfo() Info {
 	return Info{Current: "unknown"}
 }
 
-// WaitReason reports as failed a unit that only an operator, or a later retry, can move: not one
-// that has been answered, or whose hook runs again.
+// WaitReason returns why the unit waits. failed is true if only an operator or a later retry can move the
+// unit. It is false if the operator has answered already, or if the failed hook runs again.
 func (u Unit) WaitReason() (why string, failed bool) {
 	id, r := u.RelationInError()
 	runsAgain := u.Running != nil && u.Running.Relation == id
@@ -114,8 +115,8 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	return WithLife(u.State, u.Life), false
 }
 
-// RelationInError returns the first relation in error, those without an answer before others; an
-// empty id: there is none.
+// RelationInError returns the first relation in error, preferring one that the operator has not answered
+// yet. The id is empty if there is none.
 func (u Unit) RelationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations

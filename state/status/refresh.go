@@ -11,10 +11,9 @@ import (
 	"bijou/state/keys"
 )
 
-// Refresh brings a status of everything up to date after changes of state.WatchAll, and returns
-// the units whose views it has read anew; all: it has read everything. What a unit has changed
-// costs what is read of that unit; the workload's version of a service, which its units say, is
-// then as it was.
+// Refresh updates a status of the whole environment after changes of state.WatchAll. It returns the units
+// that it has read again; all is true if it has read everything. A change of a unit costs as much as
+// reading that unit. A service's workload version, which its units set, stays as it was unless all is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
 	if units, all = concernedBy(changes); all {
 		*s, err = Read(v, o)
@@ -64,7 +63,8 @@ func replaceEntry[T any](to, from map[string]T, name string) {
 	delete(to, name)
 }
 
-// concernedBy returns the units that a status has to read anew, sorted; all: everything.
+// concernedBy returns the units that a status must read again after the changes, sorted. all is true if it
+// must read everything.
 func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 	for _, c := range changes {
 		word, rest, _ := strings.Cut(c.Key, "/")

@@ -56,7 +56,8 @@ type part struct {
 
 func (w *input) shows(service string) bool { return w.chosen == nil || w.chosen[service].shown }
 
-// choosePart returns what the patterns may match of a service; ok is false if that is nothing.
+// choosePart returns the part of a service that the patterns can match. ok is false if they match nothing
+// of it.
 func (w *input) choosePart(service string) (p part, ok bool) {
 	p = part{shown: true, whole: w.globs.Match(service)}
 	all := p.whole
@@ -77,7 +78,8 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 	return p, ok
 }
 
-// readUnits reads what is asked for, and then the units of services that are related to that.
+// readUnits reads the units that the patterns select, and then the units of services that are related to
+// theirs.
 func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
 		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)

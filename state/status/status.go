@@ -29,10 +29,12 @@ type Options struct {
 	alone bool // nothing is read of related services' units
 }
 
-// Read collects what `juju status` shows. It reads a handful of lists, however many units
-// there are, and one record for each relation; with patterns what those need. A service's name
-// has all its units, a unit's its service with no other unit; of relations the services' own ends
-// have the units that are shown, others' ends all.
+// Read reads the status that `juju status` shows. It reads a few lists for any number of units, and one
+// record for each relation.
+//
+// Patterns limit the status. A service's name selects all of its units. A unit's name selects its service
+// with that unit only. In relations the ends of selected services hold the selected units; other ends hold
+// all of theirs.
 func Read(v *state.View, o Options) (Status, error) {
 	w, err := readInput(v, o)
 	if err != nil {
@@ -175,6 +177,8 @@ func (w *input) addDamage(format string, args ...any) {
 	w.damage = append(w.damage, fmt.Sprintf(format, args...))
 }
 
+// readServices reads all services and their relations. It notes as damage each relation whose record is
+// missing.
 func (w *input) readServices(v *state.View) error {
 	kvs, err := v.Keys().List(keys.Services)
 	for _, kv := range kvs {

@@ -118,8 +118,8 @@ func Exists(ctx context.Context, url string) (bool, error) {
 	return k.exists(ctx, at)
 }
 
-// Remove removes the store at the URL with everything in it; one that is not there
-// is no error. Whoever has it open gets store.ErrStoreGone.
+// Remove removes the store at the URL with all its contents. Processes that have it open get
+// store.ErrStoreGone. It returns no error if there is no store.
 func Remove(ctx context.Context, url string) error {
 	k, at, err := parseURL(url)
 	if err != nil {
@@ -142,8 +142,8 @@ func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCl
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }
 
-// WithPrefix completes an etcd URL that names no prefix. Below is true for a store that
-// has none of its own, a file: its keys are to be put below the prefix.
+// WithPrefix adds the prefix to an etcd URL that has none. below is true for a store without prefixes, a
+// file: then the caller must put its keys below the prefix.
 func WithPrefix(url, prefix string) (complete string, below bool) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, rest, _ := strings.Cut(base, "://")

@@ -17,9 +17,9 @@ import (
 // to: whoever has just stored the same one commits its reference in that time.
 const charmGrace = keyspace.MinBlobGrace
 
-// Charms removes the charms that no service runs, has run before that or keeps to go back to, and no
-// unit runs or goes over to, if their archives were not touched for a minute before now. It
-// removes no more at a time than one transaction bears.
+// Charms removes unused charms, as many at once as one transaction can remove. A charm is used if a service
+// runs it, has run it before or keeps it to go back to, or if a unit runs it or goes over to it. Charms
+// whose archives were touched within a minute before now stay as well.
 func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	var sums map[string]bool
 	err := s.Update(ctx, func(tx *state.Tx) error {
@@ -150,9 +150,9 @@ func strayResources(v *state.View) (services []string, err error) {
 	return services, nil
 }
 
-// sweepBlobs removes the blobs that nothing refers to and nobody has touched since
-// before. Whoever writes one or a reference to it meanwhile touches it, and so keeps it.
-// If only is not nil, other blobs are left alone.
+// sweepBlobs removes the blobs that nothing refers to and that were last touched earlier than before. A
+// writer of a blob, or of a reference to one, touches it and so keeps it. If only is not nil, sweepBlobs
+// removes no other blobs.
 func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
 	heads, err := state.Read(ctx, s, unreferencedBlobs)
 	if err != nil {

@@ -18,12 +18,15 @@ import (
 	"bijou/state/secret/record"
 )
 
-// Run finishes what was left half-way and removes what nothing refers to any
-// more: services whose destruction was interrupted, the settings of relations
-// that are gone, blobs without a reference that nobody has touched for
-// keyspace.BlobGrace before now, resources and secrets of services that are gone, charms that nobody runs, logs and actions of
-// units that went LogGrace before it. The provisioner's leader calls it from time
-// to time. It works in batches; one that was interrupted does no harm.
+// Run finishes interrupted removals, and removes records that nothing refers to:
+//
+// * services whose removal was interrupted, and resources and secrets of services that are gone,
+// * settings of relations that are gone,
+// * tools that no machine and charms that no service uses,
+// * blobs that nothing refers to, untouched for keyspace.BlobGrace before now,
+// * logs and actions of units that were removed LogGrace before now.
+//
+// The leading provisioner calls it from time to time. It works in batches, and may be interrupted.
 func Run(ctx context.Context, s *state.State, now time.Time) error {
 	for _, step := range []struct {
 		what string
@@ -212,8 +215,8 @@ func sourceKey(source string) string {
 	return keys.Machine(strings.TrimPrefix(source, "machine-"))
 }
 
-// sweepSecrets removes secrets whose unit or service is gone, what secrets remember of units
-// and services that are, and contents that did not go with their secret.
+// sweepSecrets removes secrets whose owner is gone, notes in secrets about units and services that are
+// gone, and contents that were left behind by their secret.
 func sweepSecrets(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, record.All)
 	if err != nil {
@@ -248,6 +251,7 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	})
 }
 
+// sweepSecret removes a secret if its owner is gone, or else its consumers and grants that are gone.
 func sweepSecret(tx *state.Tx, id string) error {
 	r, err := record.Get(tx.View, id)
 	if err != nil {

@@ -58,9 +58,9 @@ func escape(text string, write func(rune) string) string {
 	return b.String()
 }
 
-// EscapeLines returns the lines of a text, each as Escape has it: a caller that puts its own
-// words before each of them shows a text in which no line passes for somebody else's. Ends of
-// lines at the text's own end are left out; there is always one line.
+// EscapeLines returns the lines of a text, each escaped by [Escape]. A caller can put its own words before
+// each line, so that no line of the text passes for a line of somebody else. It drops line ends at the end
+// of the text, and returns at least one line.
 func EscapeLines(text string) []string {
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 

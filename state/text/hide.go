@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// HideSecrets returns the text with Hidden in the place of values that follow names of secrets
-// in settings, options and headers: name=value, "name": "value", --name value, a line that is no
-// more than `name: value`. It also hides passwords in URLs and DSNs, and private keys. Sentences
-// and the names of errors are left alone: `KeyError: 'x'` is the name of no secret.
+// HideSecrets returns the text with secret values replaced by Hidden. It finds them by the names before
+// them, in settings, options and headers: name=value, "name": "value", --name value, or `name: value` on a
+// line of its own. It also hides passwords in URLs and DSNs, and private keys. It leaves sentences and
+// names of errors as they are: `KeyError: 'x'` names no secret.
 func HideSecrets(text string) string {
 	if strings.Contains(text, `\`) {
 		text = patterns().quoted.ReplaceAllStringFunc(text, hideInLiteral)
@@ -71,8 +71,8 @@ func isNameByte(c byte) bool {
 		strings.IndexByte("_-.", c) >= 0
 }
 
-// secretForm returns the form of what follows the name at that place; nil if that is no
-// secret's value.
+// secretForm returns the form of the text after the name at text[begin:end], which shows where the value
+// stands. It returns nil if that is no secret's value.
 func secretForm(text string, begin, end int) *form {
 	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {
 		begin-- // "tls/private-key", db:password+1=x
@@ -95,6 +95,8 @@ func secretForm(text string, begin, end int) *form {
 	return f
 }
 
+// formAround returns the form in which the name at text[begin:end] stands, judged by the characters around
+// it; nil if it stands in none.
 func (p *patternSet) formAround(text string, begin, end int) *form {
 	var before, after byte
 	if begin > 0 {
@@ -130,8 +132,8 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	return nil
 }
 
-// isLineStart reports whether there is no more than an indentation before, or a mark that
-// tools put before what they have sent and got.
+// isLineStart reports whether the text before a name is only an indentation, or a mark that tools print
+// before lines that they sent or received.
 func isLineStart(before string) bool {
 	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t-<>") == ""
 }

@@ -19,7 +19,8 @@ type LineWriter struct {
 	closed  bool
 }
 
-// Write never fails: whoever writes must not end because nobody listens.
+// Write passes on each complete line, in pieces of at most Max bytes. It never fails: a program must not
+// end because nobody reads its output.
 func (w *LineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

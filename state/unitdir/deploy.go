@@ -15,9 +15,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// PutCharm has the folder hold that charm, with what hooks have made beside the old one's
-// files. tools names the hook tools, which charms may hold as links. It calls fault at named points. It may be killed anywhere and run again: the folder holds the old charm or the
-// new one, whole.
+// PutCharm puts a charm into the unit's directory, and keeps the files that hooks have made beside the old
+// charm's. tools names the hook tools, which charms may hold as links. It calls fault at named points. It
+// may be killed at any point and run again: the directory always holds the old charm or the new one, whole.
 func PutCharm(
 	ctx context.Context,
 	st *state.State,
@@ -102,9 +102,9 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 	return file, nil
 }
 
-// replaceCharm swaps charm.new with charm, and keeps the files that hooks have made in charm. As
-// long as either may be in place, the files of both count as brought by a charm: if the swap
-// fails, the list still names those of the old one.
+// replaceCharm swaps charm.new with charm, and keeps the files that hooks have made in charm. Until the
+// swap is certain, the list of files that came with a charm names those of both. If the swap fails, the
+// list still names the old charm's.
 func (f Folder) replaceCharm(fault func(point string)) error {
 	fresh, err := f.unpackedFiles()
 	if err != nil {
@@ -136,6 +136,8 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 	return f.writeCharmFileList(fresh)
 }
 
+// swapCharm swaps charm.new with charm in one step, and removes the old charm. On file systems that cannot
+// exchange two directories it renames one after the other.
 func (f Folder) swapCharm(fault func(point string)) error {
 	fresh := f.Path("charm.new")
 	old := f.Charm()
@@ -177,8 +179,8 @@ func (f Folder) swapByRename() error {
 	return f.removeReplaced(aside)
 }
 
-// removeReplaced removes the old charm once it is certain that the new one stays in its place: with it goes
-// the only other name of what hooks have made.
+// removeReplaced removes the old charm once the swap is synced. Before that the old charm's directory could
+// hold the only name of a file that a hook has made.
 func (f Folder) removeReplaced(old string) error {
 	if err := osutil.SyncDir(string(f)); err != nil {
 		return err

@@ -43,8 +43,8 @@ func Of(machineDir, unit string) Folder {
 	return Folder(filepath.Join(machineDir, "agents", "unit-"+strings.ReplaceAll(unit, "/", "-")))
 }
 
-// Legacy returns where older binaries have the folder: a path by which it is reached whichever
-// binary the unit's agent runs.
+// Legacy returns the path at which older binaries have the unit's directory. That path leads to it under
+// every binary, since newer ones make it a link.
 func (f Folder) Legacy() Folder {
 	dir, name := filepath.Split(string(f))
 	return Folder(filepath.Join(dir, "..", "units", strings.TrimPrefix(name, "unit-")))
@@ -65,8 +65,8 @@ func (f Folder) Charm() string { return f.Path("charm") }
 // Log returns the file with all that the unit's hooks have said.
 func (f Folder) Log() string { return f.Path("hooks.log") }
 
-// Lock makes the folder and locks it until the file is closed or the process ends. It
-// blocks while another agent holds the lock, which it logs once.
+// Lock makes the unit's directory and locks it until the file is closed or the process ends. It waits while
+// another agent holds the lock, and logs that once.
 func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	for said := false; ; {
 		lock, err := f.tryLock()
@@ -143,8 +143,8 @@ func (f Folder) Remove() error {
 	return f.RemoveAll()
 }
 
-// RemoveAll removes the folder before the link to it, so that a folder is never left
-// without its link.
+// RemoveAll removes the unit's directory, and then the link to it. So no directory is ever left without its
+// link.
 func (f Folder) RemoveAll() error {
 	if err := ReleaseUnit(string(f)); err != nil {
 		return err
@@ -156,9 +156,9 @@ func (f Folder) RemoveAll() error {
 	return os.RemoveAll(string(f.Legacy()))
 }
 
-// moveFromLegacy moves the folder here from where an older binary has it. It fails while an
-// agent runs the unit there. It may be killed anywhere and run again: the folder is at one
-// place or the other, and both paths lead to it from the moment that it moves.
+// moveFromLegacy moves the unit's directory here from the path of older binaries. It returns an error while
+// an agent runs the unit there. It may be killed at any point and run again: the directory is at one of the
+// two paths, and once it has moved both lead to it.
 func (f Folder) moveFromLegacy() error {
 	former := string(f.Legacy())
 	info, err := os.Lstat(former)
@@ -204,8 +204,8 @@ func (f Folder) replaceLinkBy(former string) error {
 	return os.Rename(former, string(f))
 }
 
-// linkFrom makes the legacy path a link to the folder: older binaries find it there, and
-// hooks have written that path down.
+// linkFrom makes path a link to the unit's directory. Older binaries find the directory at the legacy path,
+// and hooks have written that path down.
 func (f Folder) linkFrom(path string) error {
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -245,8 +245,8 @@ func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	return one
 }
 
-// CheckFree returns why the storage's folder cannot be made: there is something already, or the folder
-// that an operator's pool names is not there.
+// CheckFree returns an error if the storage's directory cannot be made: it has files already, or the
+// directory of an operator's pool is missing.
 func (s Storage) CheckFree() error {
 	if err := checkThere(s.Base); err != nil && s.Base != "" {
 		return err
@@ -282,8 +282,8 @@ func (f Folder) notePath(id string) string {
 	return f.Path(filepath.Join(Notes, strings.ReplaceAll(id, "/", "-")))
 }
 
-// MissingStorage returns the ids of the storages that a unit had found, and whose folders are not there.
-// Memory is not looked for: nobody expects that to last.
+// MissingStorage returns the ids of the unit's bound storages whose directories are missing. It skips
+// memory, which nobody expects to last.
 func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []string) {
 	for _, s := range all {
 		goes := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
@@ -299,9 +299,9 @@ func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []s
 	return ids
 }
 
-// BindStorage makes the storage's folder, and has the unit find it at its location. It does nothing
-// where that is so. A folder that is gone, with a disk that is not mounted for one, is not made again,
-// unless it was memory.
+// BindStorage makes the storage's directory and binds it to its location in the unit. It may be repeated.
+// If the directory was bound before and is missing, as when its disk is not mounted, it returns an error
+// and does not make an empty one, unless the storage is memory.
 func (f Folder) BindStorage(s Storage) error {
 	if err := checkThere(s.Folder); err != nil && s.Bound && s.Pool != charm.PoolTmpFS {
 		return err

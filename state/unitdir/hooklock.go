@@ -56,9 +56,9 @@ type Quiesced struct {
 	held   []*os.File // empty: no agent has ever locked the folder
 }
 
-// TryQuiesce keeps hooks of the unit from beginning. Where no agent runs the unit none begins to. It
-// makes no file, since the agent may belong to another user, and does not see a hook whose agent has
-// died. It returns ErrHookRuns or ErrAgentUnaware if trying again may help.
+// TryQuiesce keeps hooks of the unit from beginning, also if no agent runs the unit now. It makes no file,
+// since the agent may belong to a different user. It does not see a hook whose agent has died. It returns
+// ErrHookRuns or ErrAgentUnaware if trying again can help.
 func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func (q *Quiesced) Holds() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Folder returns the unit's folder.
+// Folder returns the unit's directory.
 func (q *Quiesced) Folder() Folder { return q.folder }
 
 // Close lets hooks run again.

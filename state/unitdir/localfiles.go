@@ -67,9 +67,9 @@ func (f Folder) unpackedFiles() (fileSet, error) {
 	return b, err
 }
 
-// preserveLocalFiles adds the files that hooks have made in charm/ to charm.new/, whose own
-// files win. It links them rather than moving them: until the folders are swapped the old
-// one is whole, and a process that writes to one goes on.
+// preserveLocalFiles adds the files that hooks have made in charm/ to charm.new/. Files of the new charm
+// win. It links files instead of moving them. So the old charm stays whole until the swap, and a process
+// that has a file open goes on writing to the same one.
 func (f Folder) preserveLocalFiles(old fileSet) error {
 	root, err := os.OpenRoot(string(f))
 	if err != nil {
@@ -129,8 +129,8 @@ func (p *preserver) preserveDir(dir string) error {
 	return nil
 }
 
-// preserveEntry takes one entry of the old charm's directory along, unless the old charm shipped it or the new
-// one has something by its name. Directories are searched in any case.
+// preserveEntry adds one entry of the old charm's directory to the new one, unless the old charm shipped it
+// or the new one has an entry of that name. It searches directories in any case.
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	there, err := p.root.Lstat(newPath(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,8 +14,8 @@ const (
 	StorageDir = "storage"
 )
 
-// ReleaseUnit releases, lazily, all that is bound for a unit, by its folder. Nothing of that may
-// be removed before, lest what its storage holds goes with it.
+// ReleaseUnit unmounts all storage that is bound in the unit's directory, lazily. Call it before any of the
+// directory is removed, since removal would go on into the storage.
 func ReleaseUnit(folder string) error {
 	notes, err := filepath.Glob(filepath.Join(folder, Notes, "*"))
 	for _, note := range notes {
@@ -24,8 +24,8 @@ func ReleaseUnit(folder string) error {
 	return err
 }
 
-// ReleaseMachine is ReleaseUnit for all units of a machine, by its folder, which is about to be
-// removed.
+// ReleaseMachine unmounts the storage of all units of a machine, and the machine's own memory storage. Call
+// it before the machine's directory is removed.
 func ReleaseMachine(folder string) error {
 	units, err := filepath.Glob(filepath.Join(folder, "agents", "*"))
 	for _, unit := range units {

@@ -100,8 +100,8 @@ func Watch(ids []string) (s state.Scope) {
 	return s
 }
 
-// Put writes a secret's record, and notes the secret with its owner and with each unit that
-// reads it. With AutoPrune, revisions that nobody reads any more go.
+// Put writes a secret's record, and notes the secret with its owner and with each unit that reads it. With
+// AutoPrune it removes the revisions that no unit reads.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {
@@ -153,7 +153,8 @@ func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 // maxRemovedContents is how many contents of a secret go with it; the rest is swept.
 const maxRemovedContents = 100
 
-// Remove removes a revision, and with 0 or the last of them the secret. It returns what is left.
+// Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the
+// last one, it removes the secret.
 func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) {
 	if revision != 0 {
 		delete(r.Revisions, revision)

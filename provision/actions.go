@@ -53,8 +53,8 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// Only a leader stops instances. One that a start has returned meanwhile, to whichever machine the
-// provider had assigned it, stays.
+// stopInstance stops an instance, if this process still leads. It leaves alone an instance that a start has
+// returned meanwhile, for any machine.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
@@ -107,7 +107,7 @@ func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	})
 }
 
-// juju status shows what is reported, and that nothing is wrong any more.
+// reportProblems logs the problems, and records them for juju status. No problems clear the record.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
@@ -196,8 +196,8 @@ func (r *recorder) collectBatch(first entry) []entry {
 	return batch
 }
 
-// Where the batch fails each entry is written by itself: one that cannot be written must not keep
-// the others.
+// writeBatch commits a batch of entries. If that fails it commits each entry by itself, so that one bad
+// entry does not hold up the others.
 func (r *recorder) writeBatch(ctx context.Context, batch []entry) {
 	err := r.commit(ctx, batch)
 	for _, e := range batch {

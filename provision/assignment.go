@@ -25,6 +25,8 @@ type assignment struct {
 	problems []string // what cannot be
 }
 
+// assignInstances finds the machine of each instance. Instances of machines that were removed are gone,
+// those of machines that never existed unknown. Instances of other environments are only noted as problems.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,
@@ -130,6 +132,9 @@ func (a *assignment) dropDuplicates(
 	return one
 }
 
+// mergeDuplicates makes one instance of several entries with the same id. Entries that disagree are a
+// problem. Then the entry of the machine that has recorded the id counts; it returns false if no machine
+// has.
 func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
 	i := same[0]
 	if len(same) == 1 {
@@ -156,7 +161,8 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 	return i, recorded
 }
 
-// The machine that has recorded the instance goes before the one that it names.
+// findOwner returns the machine of an instance. A machine that has recorded the instance goes before the
+// machine that the instance names.
 func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 	has := r.instances[i.ID]
 	if len(has) == 0 || slices.Contains(has, i.Machine) && len(has) == 1 {

@@ -66,7 +66,8 @@ func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.flush(ctx)
 }
 
-// What cannot be passed on is lost: the start is not held up.
+// flush passes on the output since the last call: its last line to the machine's status, its lines to the
+// machine's log. Output that cannot be passed on is lost, since it must not delay the start.
 func (b *bootOutput) flush(ctx context.Context) {
 	lines, last := b.takePending()
 	var shown, logged error
@@ -108,7 +109,8 @@ func (b *bootOutput) appendPartial(p []byte) {
 	b.partial = append(b.partial, p[:min(len(p), maxBootLine-len(b.partial))]...)
 }
 
-// A line that is to be overwritten, as a progress bar, is not logged.
+// endLine ends a line of output. logged is false for a line that the program overwrites, such as a progress
+// bar; it is only shown in the status.
 func (b *bootOutput) endLine(logged bool) {
 	text := stripControls(string(b.partial))
 	b.partial = b.partial[:0]

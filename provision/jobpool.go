@@ -52,8 +52,8 @@ type outcome struct {
 	err    error
 }
 
-// takeOutcomes returns how jobs have ended since it was called last. What is planned next rests on
-// what is read after it.
+// takeOutcomes returns the outcomes of jobs that have ended since the last call. The caller must read the
+// state after it, so that the next plan knows these outcomes.
 func (p *jobPool) takeOutcomes() []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,8 @@ func (p *jobPool) takeOutcomes() []outcome {
 	return outcomes
 }
 
-// schedule replaces the jobs that are still to begin. Those for a machine whose job is under way,
-// or has ended since takeOutcomes, are left out: the plan after its end decides anew.
+// schedule replaces the jobs that have not begun. It leaves out jobs for a machine that has a running job,
+// or one that has ended since takeOutcomes: the next plan decides about that machine.
 func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

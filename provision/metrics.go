@@ -2,8 +2,7 @@ package provision
 
 import "bijou/state/metrics"
 
-// measure has the metrics say what the leader knows, and of one that does not lead that only. docs/monitoring.md
-// says what each metric is.
+// measure updates the metrics from the leader's last plan. docs/monitoring.md describes each metric.
 func (l *leader) measure(s snapshot) {
 	now := metrics.NewRegistry()
 	now.Set(1, leaderMetric)

@@ -40,9 +40,10 @@ type Options struct {
 	Now      func() time.Time     // nil: time.Now; when failed starts are due
 }
 
-// Run campaigns, and while it leads does what Plan says, on every change of machines, soon after an
-// agent has gone, and at least every minute. Several may run; one acts. It returns nil when ctx is
-// done, and an error only if the environment is gone for good. Instances go on without it.
+// Run campaigns for the leadership of provisioners. While it leads it plans and acts on every change of
+// machines, soon after an agent has gone, and at least every minute. Several provisioners may run; one of
+// them acts. It returns nil when ctx is done, and an error only if the environment is gone for good.
+// Instances outlive it.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -86,6 +87,7 @@ func errorCause(err error) string {
 	return err.Error()
 }
 
+// campaign waits for the leadership, and leads until that or ctx ends.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {
@@ -126,7 +128,7 @@ func campaign(ctx context.Context, o Options) error {
 	return err
 }
 
-// The store may be away: closing is given up after a while.
+// closeBounded calls close, and gives up after a while, since the store may be away.
 func closeBounded(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -20,6 +20,7 @@ type snapshot struct {
 	trouble     state.ProvisionerTrouble
 }
 
+// readSnapshot reads everything that a plan needs, at one revision.
 func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) {
 	err = st.View(ctx, func(v *state.View) (err error) {
 		if s.revision, err = v.Revision(); err != nil {
@@ -75,7 +76,7 @@ func (s snapshot) newWant(now time.Time) Want {
 	return w
 }
 
-// Zero: no failed start is tried again.
+// nextRetry returns the time of the next retry of a failed start; zero if there is none.
 func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 	for _, m := range s.machines {
 		if m.RetryAt.After(now) && (first.IsZero() || m.RetryAt.Before(first)) {
@@ -92,8 +93,9 @@ type instanceOwners struct {
 	machines map[string]string // by instance
 }
 
-// What was reserved for machines that have none recorded yet stays; what dead ones have may be
-// another's by now.
+// setRecorded replaces the owners of instances by those that are recorded. A machine without a recorded
+// instance keeps its reservation. Instances of dead machines are not kept, since they can already belong to
+// other machines.
 func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -137,7 +139,8 @@ type listFailure struct {
 	err error
 }
 
-// After an error the provider is asked again later and later, whatever changes meanwhile.
+// listInstances lists the provider's instances. After an error it returns that error without a call until
+// the next attempt is due, and waits longer after each failure.
 func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error) {
 	if l.Now().Before(l.listFailure.due) {
 		return nil, l.listFailure.err

@@ -15,7 +15,8 @@ type startError struct{ error }
 
 func (e startError) Unwrap() error { return e.error }
 
-// Jobs call it.
+// startInstance starts an instance for the machine, unless the machine no longer needs one, and records the
+// instance or the failure. Jobs of the pool call it.
 func (l *leader) startInstance(ctx context.Context, machine string) error {
 	o, err := l.readStartRequest(ctx, machine)
 	if err != nil || !o.wanted {
@@ -75,8 +76,8 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 	return o, err
 }
 
-// A start that hangs is given up: the next one has the same token, so that nothing is started
-// twice.
+// askProvider calls the provider's Start, and checks the instance that it returns. After startTimeout it
+// gives up with a transient error. The next start has the same token, so that nothing starts twice.
 func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
 	asked, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -110,9 +111,9 @@ func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	return nil
 }
 
-// A failure for the moment is tried again, later and later, and the machine keeps the instance that
-// is recorded: it may be there. Any other waits for the operator. Where it was another try of a
-// failed start, and the operator has resolved that meanwhile, the answer stands.
+// recordFailure records that a machine's start has failed. A transient failure is retried, after a longer
+// time each; the machine keeps its recorded instance, which may exist. Any other failure waits for the
+// operator. If this was a retry, and the operator has resolved the failure meanwhile, that answer stands.
 func (l *leader) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
@@ -162,7 +163,8 @@ func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 	}
 }
 
-// What is due and not wanted any more has helped, and is forgotten.
+// filterDue returns the actions whose backoff is over. It forgets the backoff of an action that is due but
+// no longer planned, since that action has succeeded.
 func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 	wanted := map[Action]bool{}
 	for _, a := range actions {

@@ -19,7 +19,7 @@ import (
 // ErrKeysThere is the error of a restore that would replace keys.
 var ErrKeysThere = errors.New("there are others already")
 
-// Backup writes the updater's keys as they are at one revision; version is the running program's.
+// Backup writes the updater's keys as they are at one revision. version is that of the running program.
 func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (backupfile.Header, error) {
 	h := backupfile.Header{
 		Kind: backupfile.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
@@ -76,10 +76,10 @@ const (
 	maxRestoreBatch = 50
 )
 
-// Restore replaces the updater's keys at the URL by those of the backup, and creates the
-// store if there is none. It returns ErrKeysThere if there are keys and replace is false,
-// and keyspace.ErrRunning if daemons are at work there. Nobody can open the store until all
-// keys are written; an interrupted restore is repeated.
+// Restore replaces the updater's keys at the URL by those of the backup. It creates the store if there is
+// none. It returns ErrKeysThere if there are keys and replace is false, and keyspace.ErrRunning if daemons
+// use the store. Nobody can open the store until all keys are written. After an interruption call Restore
+// again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only",
@@ -135,6 +135,8 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
 }
 
+// listReplaceable returns the keys that a restore replaces. It returns ErrKeysThere or keyspace.ErrRunning
+// as [Restore] does.
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
 	all, err := tx.List("")
 	if err != nil {

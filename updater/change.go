@@ -21,8 +21,8 @@ func Put(key string, value any) Change { return Change{Key: key, Value: value} }
 // Remove returns the change that removes the key.
 func Remove(key string) Change { return Change{Key: key} }
 
-// Replace returns the changes that write the key in the place of whatever is there: nothing of that
-// is carried over, as an operator's new wish has nothing of an earlier one.
+// Replace returns the changes that write a new value to the key. Unlike [Put] it keeps no unknown fields of
+// the former value, since an operator's new wish has nothing of an earlier one.
 func Replace(key string, value any) []Change { return []Change{Remove(key), Put(key, value)} }
 
 // Apply puts a decision's changes into a transaction.

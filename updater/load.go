@@ -71,9 +71,9 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 	return found, nil
 }
 
-// Proven reports whether the version that workers have installed in the place of their
-// servers' programs has shown that it works. A process that is to go over to it asks
-// after it has found it there: the request for which it was installed was there before.
+// Proven reports whether the version that workers have installed has shown that it works. A process that
+// finds a new program in its place asks Proven before it goes over to it. The request for that version was
+// written before the program was installed, so that Proven cannot miss it.
 func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
 		r, err := LoadRequest(v)

@@ -56,8 +56,8 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
 
-// Start makes the machine's folder and starts its agent, which outlives this process. Two starts at
-// once are harmless: the second agent finds the folder taken and ends.
+// Start makes the machine's directory and starts its agent, which outlives this process. Two starts at once
+// are harmless: the second agent finds the directory taken and ends.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -99,7 +99,8 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	return started, awaitHolder(ctx, dir, agent)
 }
 
-// A machine that is there already goes on, also one whose record cannot be read: it is written anew.
+// checkFit returns an error if this host cannot have a new machine as spec wants it. A machine with a
+// record is not new, even if the record cannot be read.
 func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	if _, err := provider.ReadRecord(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -146,8 +147,8 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Instances lists the directories of machines that have a record. One whose record cannot be read counts as this
-// environment's.
+// Instances lists the directories of machines that have a record. If a record cannot be read, the machine
+// counts as one of this environment.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.options.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -204,8 +205,8 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	}
 }
 
-// awaitHolder blocks until an agent has taken the folder; it fails if the one that was started has
-// ended without that.
+// awaitHolder waits until an agent has taken the directory. It returns an error if the agent that was
+// started ends without that.
 func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
 	for {
 		alive := agent.Alive()

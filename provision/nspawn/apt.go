@@ -28,7 +28,8 @@ const repositorySource = "# The folder that the environment's nspawn.apt-reposit
 
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
-// An index that is as new as the folder's files stays.
+// indexRepository writes an apt index of the packages in the configured directory. It keeps an index that
+// is as new as the packages.
 func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	from := p.aptRepository()
 	if from == "" {

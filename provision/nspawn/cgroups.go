@@ -30,6 +30,8 @@ type cgroupManager struct {
 	cpu     *limiter
 }
 
+// newCgroupManager returns the manager of this host's control groups, of version 2, or of version 1 with a
+// hierarchy for each controller.
 func newCgroupManager(name string) *cgroupManager {
 	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil { // version 2 alone
 		one := filepath.Join(groupRoot, name)
@@ -55,6 +57,8 @@ func newCgroupManager(name string) *cgroupManager {
 	return g
 }
 
+// start starts a container in control groups of its own, with its limits. unlimited lists the limits that
+// the kernel does not enforce.
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
@@ -99,6 +103,7 @@ func (m *cgroupManager) isRunning(id string) (bool, error) {
 	return len(pids) > 0, err
 }
 
+// listProcesses returns the pids of all processes in the container's control groups.
 func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	defer func() {
 		if err != nil {
@@ -140,8 +145,8 @@ func listGroups(dir string) (found []string, err error) {
 	return found, err
 }
 
-// Processes that this one does not see, since they are in no namespace below its own, have the id
-// 0.
+// readProcesses returns the pids of the processes in one control group. It skips processes outside this
+// one's pid namespace, which the kernel lists as 0.
 func readProcesses(group string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	var pids []int
@@ -211,7 +216,8 @@ type limiter struct {
 	v1     bool   // of version 1, a hierarchy of its own
 }
 
-// in are the groups that the container must enter, unlimited the limits that the kernel refused.
+// setLimits sets the container's limits of memory and processors. in lists the control groups that the
+// container must enter, unlimited the limits that the kernel refused.
 func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
@@ -277,7 +283,7 @@ func limitCores(dir string, cores uint64, old bool) error {
 	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
 }
 
-// The kernel has made the file; no other is made.
+// writeLimit writes to a file of a control group. It makes no file, since the kernel has made it.
 func writeLimit(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

@@ -20,9 +20,8 @@ import (
 // minFreeDisk is the space that a machine needs to boot and to keep its logs, in MB.
 const minFreeDisk = 100
 
-// HostSeries returns the series that machines can have here, with these settings: that of the tree that
-// they are given, or the host's own. It refuses a host that cannot have containers as it is, with
-// what to do.
+// HostSeries returns the series of machines on this host with these settings: that of the configured tree,
+// or the host's own. It returns an error, with a hint, if this host cannot run containers.
 func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
@@ -64,8 +63,8 @@ func checkHost() error {
 	return nil
 }
 
-// A machine that has a record did fit, and is not checked again: it has since used the space that
-// was free.
+// checkNewMachine returns an error if this host has no room for a new machine. A machine with a record is
+// not checked again, since its own files have taken some of that room.
 func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	if _, err := provider.ReadRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -78,8 +77,8 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	return checkHardware(host, free, spec)
 }
 
-// What is asked as a minimum is also the maximum that it gets; of the disk it can have what is
-// free.
+// checkHardware returns an error if this host does not meet the constraints, or if its disk is nearly full.
+// A machine gets exactly the memory and processors of its constraints, and can use all of the free disk.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
 	host.Container, host.RootDisk = Name, free
 	if err := provider.CheckFit(host, spec); err != nil {

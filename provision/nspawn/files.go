@@ -22,8 +22,8 @@ var bootScript string
 // unitFolder is where an operator's unit files are.
 const unitFolder = "etc/systemd/system"
 
-// prepareFiles makes the files those of a machine of the environment. The container does not run.
-// What a charm may have changed since the first start is left alone.
+// prepareFiles writes the machine's own files over the tree, before its container starts. It leaves alone
+// files that a charm can have changed since the first start.
 func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l launch) writeCall(path string) error {
 	return osutil.WriteFile(filepath.Join(l.dir(), "up", path), []byte(script), 0o755, osutil.ExactMode)
 }
 
-// Everybody in the container may use the folders, whatever umask this process has.
+// makeFolder makes a directory that everybody in the container may enter, for any umask of this process.
 func (l launch) makeFolder(path string) error {
 	at := l.dir()
 	for _, name := range strings.Split(path, "/") {
@@ -131,6 +131,8 @@ func (l launch) writeOnce(path, text string) error {
 	return osutil.WriteFile(file, []byte(text), 0o644, osutil.ExactMode)
 }
 
+// writeUnits writes the unit files of the container's network and agent, and masks units that do no good in
+// a container.
 func (l launch) writeUnits() error {
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
 		serviceFiles,
@@ -168,7 +170,7 @@ func (l launch) writeUnits() error {
 	return osutil.Symlink("/dev/null", masked...)
 }
 
-// systemd expands what looks like a specifier.
+// escapeSpecifiers escapes a path for a unit file, where systemd expands percent signs as specifiers.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
 // By systemd.service(5), "Command lines".
@@ -176,8 +178,8 @@ func quoteWord(w string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w)) + `"`
 }
 
-// There is no route if this host lets nothing through: one that leads nowhere only makes programs
-// wait.
+// routeCommand returns the command that sets the container's default route. It is "true" if this host does
+// not forward packets, since a route that leads nowhere makes programs wait.
 func routeCommand(address string) string {
 	if !hostForwards() {
 		return "true"

@@ -45,7 +45,8 @@ func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
 // bootedFile marks a container that has come up, or had.
 const bootedFile = "booted"
 
-// A container whose starter died before it came up may be no more than a shell.
+// hasBooted reports whether the container's system has come up. If its starter died before that, the
+// container may be only a shell.
 func (p *Provider) hasBooted(id string) bool {
 	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
 	return err == nil
@@ -140,6 +141,7 @@ func (l launch) warnUnlimited(unlimited []string) {
 	}
 }
 
+// commandArgs returns the command line of systemd-nspawn for the machine.
 func (l launch) commandArgs() []string {
 	p, env := l.provider, l.provider.env.Dir
 	args := []string{
@@ -167,8 +169,8 @@ func (l launch) commandArgs() []string {
 // minUnifiedSystemd is the first version of systemd that knows no control groups but those of version 2.
 const minUnifiedSystemd = 258
 
-// hierarchyArgs returns what comes before systemd-nspawn, so that the tree's systemd finds the control groups
-// that it needs also where the host itself goes by others.
+// hierarchyArgs returns the words to put before systemd-nspawn so that the tree's systemd gets control
+// groups of the version that it needs.
 func hierarchyArgs(tree string) []string {
 	if systemdVersion(tree) < minUnifiedSystemd {
 		return nil
@@ -192,7 +194,8 @@ func systemdVersion(tree string) int {
 	return 0
 }
 
-// What is mounted below from is left out.
+// mountOption returns a bind option of systemd-nspawn. It leaves out file systems that are mounted below
+// from.
 func mountOption(option, from, to string) string {
 	return option + escapeMount(from) + ":" + escapeMount(to) + ":norbind"
 }
@@ -274,7 +277,7 @@ func (c *console) close() {
 	_ = c.f.Close()
 }
 
-// What cannot be read is not shown.
+// readOn reads the console until it ends. It ignores errors, since the output is only shown.
 func (c *console) readOn() {
 	_, _ = io.Copy(&c.lines, c.f)
 }

@@ -112,6 +112,8 @@ func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	return &taken[i]
 }
 
+// usedNetworks returns the networks that this host knows by its routes and interfaces, without that of the
+// environment's own bridge.
 func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
@@ -149,7 +151,7 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// /proc/net/route has the destination and its mask in hexadecimal digits.
+// parseRoute parses a destination and its mask from /proc/net/route, which has them in hexadecimal digits.
 func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	d, errA := hex.DecodeString(destination)
 	m, errB := hex.DecodeString(mask)

@@ -86,8 +86,8 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true}, nil
 }
 
-// Start boots the machine's container and returns once its systemd has come up, so
-// that the agent follows. Wherever an earlier Start was cut off, this one goes on.
+// Start boots the machine's container, and returns once its systemd has come up; the agent follows by
+// itself. It goes on where an interrupted Start stopped.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	defer func() {
 		if err != nil {
@@ -167,7 +167,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	return p.sweepShared(ctx)
 }
 
-// The bridge, the control groups and the folder go once there are no instances.
+// sweepShared removes the bridge, the control groups and the directory that all instances share, once there
+// are no instances.
 func (p *Provider) sweepShared(ctx context.Context) error {
 	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -241,9 +242,9 @@ var idForm = sync.OnceValue(func() *regexp.Regexp {
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
-// recordInstance makes the machine's folder and its record, with an address of the environment's
-// network, which is there then. The folder stays locked: its holder alone starts or stops the
-// instance.
+// recordInstance makes the machine's directory and its record, with an address of the environment's
+// network, which it makes if necessary. The directory is locked when it returns. Only the holder of that
+// lock may start or stop the instance.
 func (p *Provider) recordInstance(
 	ctx context.Context,
 	spec provider.Spec,
@@ -275,9 +276,9 @@ func (p *Provider) recordInstance(
 	return r, lock, err
 }
 
-// fs.ErrNotExist: there is none. An instance runs once it has come up: what may be no more than a
-// shell is not to be taken for a machine. Where its record cannot be read it belongs to the machine
-// that it is named after, of this environment.
+// readInstance reads an instance. It returns fs.ErrNotExist if there is none. An instance counts as running
+// once it has booted, since before that it may be only a shell. If its record cannot be read, it counts as
+// the machine of this environment that it is named after.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	r, err := provider.ReadRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -143,8 +143,8 @@ func checkMirror(series, mirror string) error {
 	return nil
 }
 
-// CheckSeries refuses a series whose machines cannot boot on this host with these settings: there is no
-// tree of it, and none can be made. The error says what to install.
+// CheckSeries returns an error if machines of that series cannot boot on this host with these settings:
+// there is no tree of the series, and none can be made. The error names the package to install.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

@@ -50,9 +50,9 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 })
 
-// ensureTree returns the folder that the machine boots from. A machine that has booted stays with
-// its own, since its files lie over that. It makes one of any series that debootstrap knows, once for all
-// environments that want the same packages.
+// ensureTree returns the directory tree that the machine boots from. A machine that has booted before keeps
+// its tree, since its own files lie over that one. Otherwise it makes the tree of any series that
+// debootstrap knows. All environments that want the same packages share a tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
@@ -150,7 +150,8 @@ func refuseSeries(series, own string) error {
 	)
 }
 
-// It is made beside, unless another process has made it meanwhile.
+// makeTree makes the tree of a series at dir, unless another process has made it meanwhile. It makes the
+// tree beside dir and renames it once all of it is on the disk.
 func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	r, err := findRelease(series)
 	if err != nil {
@@ -202,6 +203,7 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	return osutil.SyncDir(parent)
 }
 
+// runDebootstrap makes a tree in dir by debootstrap, and prints its progress to boot.
 func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -257,7 +259,7 @@ func printProgress(out io.Reader, boot io.Writer) (last string) {
 	return last
 }
 
-// What each machine has of its own, or none needs, goes.
+// cleanTree removes from a new tree the files that each machine has for itself, or that none needs.
 func cleanTree(dir string) error {
 	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
 	if err != nil {

@@ -37,9 +37,9 @@ func (c *Client) callProvider(
 	return err // what a provider itself says stands as it is
 }
 
-// limitCall makes a context that ends with ctx, or after timeout (0: never). It has no deadline: gRPC
-// tells the other side a deadline, which then cuts the call off itself, at times first, with an error
-// that could be the provider's own.
+// limitCall returns a context that ends with ctx, or after timeout (0: never). It has no deadline, since
+// gRPC would send it to the other side. The other side would then end the call as well, at times first,
+// with an error that looks like the provider's own.
 func limitCall(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, cancel)
@@ -55,7 +55,8 @@ func (c *Client) transientError(what string) error {
 	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
 }
 
-// Whoever has locked unlocks.
+// lock locks the client, unless ctx is done first. It returns errClosed if the client is closed. The caller
+// must unlock.
 func (c *Client) lock(ctx context.Context) error {
 	select {
 	case c.mu <- struct{}{}:
@@ -73,7 +74,8 @@ func (c *Client) lock(ctx context.Context) error {
 
 func (c *Client) unlock() { <-c.mu }
 
-// One call of the session has begun; the caller ends it.
+// acquireSession returns a session with a running provider process of the wanted kind, and starts one if
+// necessary. It counts a call on the session, which the caller must end.
 func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	wanted, err := c.options.Wanted(ctx)
 	if err != nil {
@@ -102,7 +104,8 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	return c.current, nil
 }
 
-// It is refused while it is too early for another start.
+// renewSession starts a provider process. After failures it returns an error until it is time for another
+// start.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = restartBackoff{wanted: wanted}

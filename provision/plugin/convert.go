@@ -130,7 +130,8 @@ func errorToStatus(err error) error {
 	return status.Error(code, toUTF8(err.Error()))
 }
 
-// gRPC's words around the text go.
+// statusToError returns the provider's own error for an error of gRPC, without the words that gRPC puts
+// around it.
 func statusToError(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {

@@ -35,8 +35,8 @@ func Find(name string, folders []string) (string, error) {
 	return "", &NotFoundError{Name: name, Folders: folders}
 }
 
-// Names returns the providers that have an executable in one of the folders, in the order in which
-// they are found.
+// Names returns the names of the providers that have an executable in one of the directories, in the order
+// of these.
 func Names(folders []string) []string {
 	var names []string
 	seen := map[string]bool{}

@@ -139,8 +139,8 @@ var ErrByHand = errors.New("a provider is started by the provisioner, and says n
 // shutdownTimeout bounds the calls that were cut off.
 const shutdownTimeout = 10 * time.Second
 
-// Serve makes this process a provider, until its client ends it or dies, or it is sent SIGTERM.
-// main calls it once; it takes over stdout.
+// Serve makes this process a provider until its client ends it or dies, or until it gets SIGTERM. main
+// calls it once. It takes over stdout.
 func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
@@ -192,7 +192,8 @@ func (s *server) awaitCalls(limit time.Duration) {
 	}
 }
 
-// What the provider starts must not take itself for a provider.
+// forgetHandshake removes the variables of the handshake from the environment, since programs that the
+// provider starts must not take themselves for a provider.
 func forgetHandshake() {
 	for _, word := range os.Environ() {
 		name, _, _ := strings.Cut(word, "=")

@@ -48,7 +48,7 @@ type sessionOptions struct {
 // maxAnswer bounds one answer of a provider, in bytes: some ten thousand instances have room in it.
 const maxAnswer = 16 << 20
 
-// What it made is gone if it fails.
+// startSession starts a provider process and connects to it. If it fails, the process is gone.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	s := &session{
 		wanted:    l.wanted,

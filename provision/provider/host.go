@@ -15,9 +15,8 @@ import (
 	"bijou/state/constraints"
 )
 
-// ThisHost returns the hardware of this host, for a provider whose machines are on it: RootDisk is
-// the whole file system of the folder, and free is what is free of it, in MB. Its CPU power is not
-// known, and enough.
+// ThisHost returns the hardware of this host, for a provider whose machines run on it. RootDisk is the size
+// of the file system of dir, and free is its free space in MB. CPU power is unknown, and counts as enough.
 func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -47,7 +46,7 @@ func CheckFit(h constraints.Hardware, spec Spec) error {
 	return nil
 }
 
-// In MB.
+// totalMemory returns this host's memory in MB.
 func totalMemory() (uint64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -65,8 +64,8 @@ func totalMemory() (uint64, error) {
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
-// SeriesOf returns the series of the system in that folder: its code name, and where it
-// has none what it is and its version ("fedora40"), by os-release(5).
+// SeriesOf returns the series of the system in that directory by its os-release(5): the code name, or name
+// and version ("fedora40") if it has none.
 func SeriesOf(root string) (string, error) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
 		data, err := os.ReadFile(filepath.Join(root, path))

@@ -152,7 +152,7 @@ func ReadRecord(dir string) (r Record, err error) {
 	return r, err
 }
 
-// Write makes the folder, which is there, that of the instance.
+// Write writes the record into the instance's directory, which must exist.
 func (r Record) Write(dir string) error { return jsonfile.Write(filepath.Join(dir, recordFile), r) }
 
 // RemoveFolder removes the folder of an instance. The record goes last, so that a removal that was

@@ -14,8 +14,9 @@ import (
 	"bijou/state/constraints"
 )
 
-// The best host comes first: the one that is the machine already, as the state or the ledger has
-// recorded, the one that the operator named, or those of the pool that are no machine's.
+// listCandidates lists the hosts that can be the machine, the best one first. If a host is the machine
+// already, by the state or by the ledger, it is the only one. Otherwise it is the host that the operator
+// named, or else all hosts of the pool that are no machine's.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -55,9 +56,9 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost has a host stay the machine, answering or not, though perhaps only another provisioner's
-// ledger says so: from now on this one's says it, too. One that the operator has given up is
-// refused for good, so that it is recorded no more.
+// keepHost records in this provisioner's ledger that a host is the machine, whether it answers or not. So
+// far perhaps only a different provisioner's ledger has it. It returns an error if the operator has given
+// the host up; then the host is not recorded again.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
 		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty",
@@ -67,7 +68,8 @@ func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
 }
 
-// The pool's fingerprint goes before one that was written down: the operator may have changed it.
+// poolMember returns the pool's entry of a host, or one with the host only. The pool's fingerprint goes
+// before a recorded one, since the operator can have changed it.
 func poolMember(pool []member, t target) member {
 	for _, m := range pool {
 		if m.target.String() != t.String() {
@@ -83,6 +85,8 @@ func poolMember(pool []member, t target) member {
 	return member{target: t}
 }
 
+// freeMembers returns the hosts of the pool that are not recorded as machines. It returns an error if there
+// are none; the error is transient if the pool is only used up.
 func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
 	machines := map[string]string{}
 	for machine, r := range records {
@@ -137,8 +141,8 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	return nil, joinReasons(reasons)
 }
 
-// Hosts that are machines may be free again, and those that do not answer be back: then the error
-// is transient.
+// joinReasons makes one error of the reasons why no host will do. It is transient if a host is another
+// machine, which may be free again, or does not answer and may be back.
 func joinReasons(reasons []error) error {
 	var text strings.Builder
 	transient := false
@@ -171,8 +175,8 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 	return c, nil
 }
 
-// What is written down first makes a host known that goes away meanwhile; it is removed again if
-// the host is surely not taken.
+// claimHost marks a host as the machine. It writes the ledger first, so that the host is known if it goes
+// away meanwhile. It removes that record again if the host was certainly not marked.
 func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
 	own := mark{Environment: p.env.UUID, Name: p.env.Name, Machine: s.spec.Machine, Token: s.spec.Token}
 	h, err := p.inspectHost(ctx, c)
@@ -210,6 +214,8 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 // next.
 const minSpareDisk = 64
 
+// checkFit returns an error if the host cannot be the machine: it has a different architecture, too little
+// space, or does not meet the constraints.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	need := uint64(s.bundle.size>>20) + minSpareDisk
 	switch {
@@ -238,7 +244,7 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	return nil
 }
 
-// What the pool says goes before what was seen on the host.
+// findHardware returns the host's hardware. Values in the pool go before those that were found on the host.
 func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	said, err := constraints.Parse(m.hardware)
 	if err != nil {
@@ -295,7 +301,8 @@ func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, er
 	return pool, records, err
 }
 
-// The pool is a list, or the file of one. The file is read every time, so that hosts can be added.
+// readPool reads the pool of hosts: a list, or the file that holds one. It reads the file every time, so
+// that operators can add hosts.
 func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
 	if text == "" {

@@ -41,8 +41,8 @@ func (c *conn) close() {
 	c.keepalive.Wait()
 }
 
-// dial logs in to a host, whose key must be vouched for. It returns an error that wraps
-// [provider.ErrTransient] if the host was not reached.
+// dial logs in to a host, whose key must be known. It returns an error that wraps [provider.ErrTransient]
+// if it did not reach the host.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	policy, err := p.newHostKeyPolicy(t)
 	if err != nil {
@@ -139,12 +139,14 @@ func explainHandshake(ctx context.Context, t target, err error) error {
 	return fmt.Errorf("cannot log in to %q: %w", t, err)
 }
 
-// The host may be back: the error is transient.
+// unreachableError returns an error for a host that does not answer. It is transient, since the host can be
+// back.
 func unreachableError(t target, err error) error {
 	return fmt.Errorf("cannot reach host %q: %w: %w", t, err, provider.ErrTransient)
 }
 
-// The login ends with ctx, and when the host says nothing any more.
+// newConn returns the connection of a login. It closes the login when ctx is done, or when the host no
+// longer answers.
 func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	ctx, end := context.WithCancel(ctx)
 	c := &conn{target: t, client: client, cancel: end}
@@ -157,7 +159,8 @@ func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	return c
 }
 
-// It waits for keepaliveInterval first.
+// sendKeepalive waits for keepaliveInterval, and then waits for an answer of the host. It closes the client
+// if none comes within keepaliveTimeout.
 func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	if err := backoff.Sleep(ctx, keepaliveInterval); err != nil {
 		return err
@@ -275,7 +278,7 @@ func quoteWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Each hint says what to do.
+// withHints adds hints to an error, each of which tells the operator what to do.
 func withHints(err error, hints ...string) error {
 	for _, h := range hints {
 		err = fmt.Errorf("%w\nhint: %s", err, h)

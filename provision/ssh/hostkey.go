@@ -48,7 +48,8 @@ func (p *Provider) knownHostsFile() (string, error) {
 	return expandPath(cmp.Or(p.env.Config["known-hosts"], "~/.ssh/known_hosts"))
 }
 
-// The best family of host keys comes first. A fingerprint does not say of which it is.
+// keyFamilies returns the families of host keys, the best first. The provider tries one after the other,
+// since a fingerprint does not show its family.
 func keyFamilies() [][]string {
 	return [][]string{
 		{ssh.KeyAlgoED25519},
@@ -66,7 +67,8 @@ func pinFingerprint(t target) ssh.HostKeyCallback {
 	}
 }
 
-// The host is to show the key that is known; nil: none is.
+// knownAlgorithms returns the algorithms of the host's known keys, which the host must use; nil if no key
+// is known.
 func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) {
 	var mismatch *knownhosts.KeyError
 	if !errors.As(known(t.address(), &net.TCPAddr{}, noKey{}), &mismatch) {
@@ -132,7 +134,7 @@ func changedKeyError(t target, key ssh.PublicKey, want string) error {
 		"if the host was installed anew: check its new fingerprint at its own console, then take the old key out and the new one in (ssh-keygen -R, or the pool's fingerprint)")
 }
 
-// The key of a host that a fingerprint vouched for is kept, so that juju ssh needs no other file.
+// saveHostKey saves the key of a host that a fingerprint vouches for, so that juju ssh can check it too.
 func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	if t.Fingerprint == "" {
 		return nil

@@ -22,8 +22,9 @@ type loginMethods struct {
 	close   func()   // never nil
 }
 
-// Keys and the password are those of the configuration, else the ssh-agent's and the user's own.
-// The agent must answer in bounded time, and not beyond ctx.
+// gatherLogin returns the ways to log in to a host: with the configured keys and password, or else with
+// those of the ssh-agent and of the user. The ssh-agent must answer in bounded time, and before ctx is
+// done.
 func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
 	l := loginMethods{close: func() {}}
 	signers, err := p.readIdentities(&l)
@@ -65,7 +66,8 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 
 const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
 
-// A key that the configuration names must be usable; of the user's own, those are taken that are.
+// readIdentities reads the private keys. If the configuration names a key, it must be usable. Otherwise it
+// reads those of the user's own keys that are usable.
 func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err error) {
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
@@ -119,7 +121,7 @@ func readIdentity(path string) (ssh.Signer, error) {
 // that hangs is not taken for a host that does.
 const agentTimeout = 10 * time.Second
 
-// nil: there is no ssh-agent.
+// dialAgent connects to the ssh-agent; nil if there is none.
 func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -143,6 +145,7 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	return agent.NewClient(conn)
 }
 
+// addPassword adds the configured password, if there is one, to the ways to log in.
 func (p *Provider) addPassword(l *loginMethods) error {
 	named := p.env.Config["password-file"]
 	if named == "" {
@@ -191,7 +194,7 @@ func readPrivate(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// "~/" is the user's own folder.
+// expandPath returns an absolute path, or one in the user's home directory for "~/".
 func expandPath(path string) (string, error) {
 	rest, own := strings.CutPrefix(path, "~/")
 	if !own && filepath.IsAbs(path) {

@@ -82,6 +82,7 @@ type hostFacts struct {
 	running bool // the agent's service
 }
 
+// inspectHost asks a host for its hardware, its mark, and whether the machine's agent runs there.
 func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
 	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
@@ -143,8 +144,9 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// A record that cannot be read keeps its own machine from being started elsewhere, and no other
-// from anything.
+// readLedger reads the records of hosts that are machines, by machine. A record that cannot be read is
+// returned as such. It keeps its own machine from starting on a different host, and affects no other
+// machine.
 func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +215,7 @@ func (p *Provider) isGivenUp(machine string) bool {
 	return err == nil && info.Size() == 0
 }
 
-// A record that is about another host stays.
+// removeRecord removes a machine's record, unless it is about a different host.
 func (p *Provider) removeRecord(t target, machine string) error {
 	all, err := p.readLedger()
 	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {

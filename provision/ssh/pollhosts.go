@@ -20,11 +20,10 @@ type polledHost struct {
 // maxParallelPolls limits how many hosts are asked at the same time.
 const maxParallelPolls = 32
 
-// Instances asks all hosts of the pool, and all that are machines, at the same time
-// and in bounded time. One that does not answer, or refuses us, is listed as
-// running if it is known to be a machine: it may well run, on the other side of a
-// partition, and must not be started elsewhere. It is then left alone for a while,
-// so that hosts whose turn did not come, which count as silent, get theirs next time.
+// Instances queries all hosts of the pool, and all that are machines, at the same time and in bounded time.
+// A host that does not answer, or refuses the login, counts as running if it is known to be a machine. It
+// can run on the other side of a partition, and must not be started elsewhere. It is then left alone for a
+// while, so that hosts that were not queried in time come first in the next round.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.listHosts()
 	if err != nil {
@@ -70,6 +69,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
+// listHosts lists the hosts to query: those in the ledger, and the others of the pool.
 func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -96,8 +96,8 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	return hosts, nil
 }
 
-// nil: it is no machine of this environment. A host that was not waited for as long as it may take
-// is not noted as silent.
+// pollHost queries one host; nil if it is no machine of this environment. It notes a host as silent only if
+// it has waited for the full time.
 func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instance {
 	if !p.isSilent(a.target) {
 		h, err := p.dialAndInspect(ctx, a.target)

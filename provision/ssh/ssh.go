@@ -45,7 +45,7 @@ type Provider struct {
 // Name is the provider's name.
 const Name = "ssh"
 
-// settings are those of the environment's configuration that the provider takes:
+// settings returns the keys of the environment's configuration that the provider reads:
 //
 //	pool           hosts, as a YAML or JSON list, or the file that holds one
 //	known-hosts    the file of hosts' keys; default ~/.ssh/known_hosts
@@ -63,8 +63,8 @@ func CheckSettings(config map[string]string) error {
 	return nil
 }
 
-// New returns the provider for the environment. It ignores unknown settings, which a newer binary may
-// have set; what a setting says is looked at when it is needed.
+// New returns the provider for the environment. It ignores unknown settings, which a newer binary can have
+// set, and checks the others when it needs them.
 func New(e provider.Environment) (*Provider, error) {
 	return &Provider{
 		env: e, log: slog.Default(), root: "/var/lib/bijou", systemdFolder: "/run/systemd/system",
@@ -104,8 +104,9 @@ type Client struct {
 	Dir         string   // the environment's folder on the host
 }
 
-// Client returns how to reach an instance: with the keys that this provider logs in with, and the
-// host keys that it trusts, and no others. A password is asked for: ssh takes none from files.
+// Client returns the options with which ssh reaches an instance. They name the keys with which this
+// provider logs in, and only the host keys that it trusts. The user must type a password, since ssh reads
+// none from files.
 func (p *Provider) Client(instance string) (Client, error) {
 	t, machine, err := parseID(instance)
 	if err != nil {
@@ -149,6 +150,7 @@ type target struct {
 
 var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")
 
+// parseTarget parses USER@HOST[:PORT][#FINGERPRINT].
 func parseTarget(text string) (target, error) {
 	where, fingerprint, pinned := strings.Cut(text, "#")
 	user, address, ok := strings.Cut(where, "@")

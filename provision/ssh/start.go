@@ -29,9 +29,9 @@ type startRun struct {
 
 func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, format+"\n", args...) }
 
-// Start makes a host the machine and has the agent run there. Cut off anywhere, it
-// goes on where it stood when it is called again, on the same host. A machine whose
-// host does not answer is never started on another.
+// Start makes a host the machine and starts the agent there. After an interruption call it again; it goes
+// on where it stopped, on the same host. A machine whose host does not answer is never started on a
+// different one.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -125,9 +125,9 @@ func hostError(verb string, t target, err error) error {
 	return err
 }
 
-// Stop ends the agent, with what its hooks have left running, and removes all that
-// is the environment's from the host; what charms have installed there stays. A
-// host that cannot be reached is an error: nobody knows what runs there.
+// Stop ends the agent, with all processes that its hooks have left running, and removes the environment's
+// files from the host. Packages that charms have installed stay. It returns an error if it cannot reach the
+// host, since nobody knows what runs there.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {
@@ -207,7 +207,8 @@ type bundleFile struct {
 	data       []byte
 }
 
-// The state must be one that other hosts reach.
+// newBundle returns the files that the agent on a host needs. It returns an error if other hosts cannot
+// reach the environment's store.
 func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	record := map[string]any{} // so that keys which are unknown here are kept
 	if err := p.env.ReadRecord(&record); err != nil {
@@ -254,8 +255,8 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	return l, nil
 }
 
-// packCredentials returns the files that the state's URL names, and the URL as it is with them on
-// the host.
+// packCredentials returns the files that the store's URL names, and the URL with the paths that they have
+// on the host.
 func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {

@@ -28,7 +28,7 @@ type Item struct {
 
 type contextKey struct{}
 
-// With returns a context in which whatever begins is recorded in the log.
+// With returns a context under which [Begin] records activities in the log.
 func With(ctx context.Context, l *Log) context.Context {
 	return context.WithValue(ctx, contextKey{}, l)
 }

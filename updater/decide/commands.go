@@ -22,10 +22,10 @@ var (
 	ErrNotRunning       = errors.New("no update is running")
 )
 
-// Recover removes a stopped request, so that the leader makes it again with the servers and the
-// newest release of then. It removes what is about this update only, and which files its release
-// consists of, which is looked up again. A rolling component's turn stays with its server, whose
-// member may be down. It returns ErrNothingToRecover or ErrNotStopped.
+// Recover removes a stopped request, so that the leader makes a new one with the servers and the newest
+// release of that time. It removes all records about this update only, and the known files of its release,
+// which the leader looks up again. The turn of a rolling component stays with its server, whose member can
+// be down. It returns ErrNothingToRecover or ErrNotStopped.
 func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	switch {
 	case s.Current == nil:
@@ -58,9 +58,9 @@ func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	return changes
 }
 
-// AtStart returns the changes that an updater makes when its process starts, whether or not
-// it leads: it recovers a stopped request one of whose servers was unregistered since.
-// Otherwise there are none, however often it is called.
+// AtStart returns the changes that an updater makes when its process starts, leader or not. It recovers a
+// stopped request if one of its servers was unregistered since. Otherwise, and when it is called again, it
+// returns none.
 func AtStart(s Snapshot, now time.Time) []updater.Change {
 	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil
@@ -123,9 +123,9 @@ func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 	return s.stopRequest(now, nil, byHandPrefix+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
-// Unregister removes a boot server and what its worker says of itself, so that another
-// machine may work as it. The worker's record of a running update stays: the worker would
-// not write it again while the others wait.
+// Unregister removes a boot server with its worker's records, so that a different machine can work as that
+// server. While an update runs, the worker's record of the update stays, since the worker would not write
+// it again and the others would wait.
 func Unregister(s Snapshot, lrn int) []updater.Change {
 	r := s.Current
 	changes := []updater.Change{updater.Remove(keys.BootServer(lrn)), updater.Remove(keys.Presence(lrn)), updater.Remove(keys.Claim(lrn)), updater.Remove(keys.Inventory(lrn)), updater.Remove(keys.Activity(lrn))}

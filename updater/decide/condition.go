@@ -43,8 +43,8 @@ func withHint(why, hint string) string {
 	return why + "; " + hint
 }
 
-// Condition judges the fleet; leads reports whether an updater leads. Without one it judges by the
-// present moment, since nobody has watched who is absent.
+// Condition judges the fleet. leads reports whether an updater leads. Without a leader nobody has watched
+// for how long servers are absent, so that Condition judges by the present moment.
 func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 	r := s.Current
 	switch {
@@ -86,6 +86,7 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 	return c
 }
 
+// conditionWhileRunning judges the fleet during an update. It names the first obstacle, if there is one.
 func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	r := s.Current
 	c := Condition{State: Updating, Why: "update to " + r.Version + " runs"}
@@ -141,7 +142,8 @@ func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	return append(all, s.twinTroubles()...)
 }
 
-// CurrentFindings returns what the leader has recorded; without a leader, what there is now.
+// CurrentFindings returns the findings that the leader has recorded. Without a leader it returns those of
+// the present moment.
 func (s Snapshot) CurrentFindings(now time.Time, leads bool) record.Degraded {
 	if leads {
 		return s.Degraded
@@ -184,8 +186,8 @@ func describeFindings(found record.Degraded) string {
 	return why
 }
 
-// findingsHint says what helps: a worker that is away, which is started by somebody, comes before a
-// repair, for which all are needed.
+// findingsHint returns the hint for findings. Somebody must start a worker that is away before a repair,
+// since a repair needs all workers.
 func (s Snapshot) findingsHint(found []record.Finding) string {
 	var away []int
 	repairable := false
@@ -255,8 +257,8 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	return all
 }
 
-// Outage explains why releases could not be looked for in a long time; nil if they could, or if
-// none is to be taken.
+// Outage explains why all looks for releases have failed in a long time; nil if they have not, or if no
+// releases are taken.
 func (s Snapshot) Outage() *record.CheckFailure {
 	f := s.CheckFailure
 	if f == nil || !s.takesReleases() || !f.IsOverdue(s.Config.MaxCheckAge) {
@@ -275,8 +277,8 @@ func (s Snapshot) isMissed() bool {
 	return release.Same(to, f.Refused) && s.IsNews(f.Refused)
 }
 
-// WithdrawnRelease describes that servers have a release that is newer than all that are published; nil
-// if they have not, or if no releases are taken.
+// WithdrawnRelease describes a release that servers have and that is newer than all published ones; nil if
+// there is none, or if no releases are taken.
 func (s Snapshot) WithdrawnRelease() *record.Withdrawn {
 	w := s.Withdrawn
 	if w == nil || !s.takesReleases() || s.Current == nil || s.Current.Version != w.Version {

@@ -14,9 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Findings returns what is not as the last update left it: servers without a worker,
-// workers of another version or other bytes, components that differ. Each keeps the time
-// at which it was seen first.
+// Findings returns all that differs from the state that the last update left: servers without a worker,
+// workers of a different version or different files, components that differ or are ill. Each finding keeps
+// the time when it was first seen.
 func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
 	put := func(f record.Finding) {
@@ -100,8 +100,8 @@ func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 	return all
 }
 
-// nextIdle decides what the leader does while no update runs: report what is not as the
-// last one left it, or start another one.
+// nextIdle decides what the leader does while no update runs. It reports new findings before it starts an
+// update, so that the alert about them comes first.
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := record.NewDegraded(s.Findings(now))
 	tellAt := s.tellAt(found)
@@ -139,8 +139,9 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	return a
 }
 
-// tellAt returns when what is not told yet is reported; zero: there is nothing. What is found of
-// components comes in a time in which each worker looks once, so that one report is about all servers.
+// tellAt returns when the findings that no alert has told of must be reported; zero if there are none.
+// Findings about components wait for one survey interval, in which each worker looks once, so that one
+// report covers all servers.
 func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	for _, f := range found.Findings {
 		if !f.Untold {
@@ -177,8 +178,8 @@ func splitUntold(found record.Degraded) (told, news record.Degraded) {
 	return told, news
 }
 
-// reportDegraded records the findings. Once tellAt has come (zero: never), it also raises one alert about those
-// that no alert has told of.
+// reportDegraded records the findings. Once tellAt has come (zero: never), it also raises one alert about
+// the findings that no alert has told of.
 func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt time.Time) Action {
 	a := Action{Verb: Warn, Why: "all is as the last update left it again"}
 	if found.Count() > 0 {
@@ -247,8 +248,9 @@ func (s Snapshot) repairReason() (by string) {
 	return ""
 }
 
-// repairComponents returns the components that differ; nil if that cannot be known, since
-// a server's worker is another one. It looks at all findings, of which the record may hold a part.
+// repairComponents returns the components that differ. It returns nil if a server's own worker differs,
+// since then nobody knows about its components. It looks at all findings, since the record can hold only a
+// part.
 func (s Snapshot) repairComponents(now time.Time) (names []string) {
 	for _, f := range s.Findings(now) {
 		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {

@@ -19,9 +19,10 @@ type Look struct {
 	MaxAge  time.Duration // for how long looks may fail
 }
 
-// NoteLook records how a look for releases has ended; was is how the one before failed, nil if it did
-// not. It alerts once for each release that cannot be had, once when looks have failed for too long, and
-// once when that is over. What was reported is in the record, which is written together with the alerts.
+// NoteLook records the result of a look for releases. was is the record of the last failure; nil if the
+// last look succeeded. It alerts once for each release that cannot be fetched, once when looks have failed
+// for too long, and once when that ends. The record holds which alerts were raised, and is written together
+// with them.
 func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 	if l.Failure == "" {
 		return endFailure(was, l)

@@ -34,6 +34,8 @@ func Next(s Snapshot, now time.Time) Action {
 	return s.nextWhileRunning(now)
 }
 
+// nextRequest decides whether to start an update now. It waits while there is no version to install, no
+// room for it, a pause, or a closed window.
 func (s Snapshot) nextRequest(now time.Time) Action {
 	s.Servers = s.seenServers()
 	if len(s.Servers) == 0 {
@@ -84,6 +86,8 @@ const (
 // waits for the update window.
 func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
+// dueVersion returns the version to install now, and the reason for it. If there is none, to is empty and
+// why says why.
 func (s Snapshot) dueVersion() (to, by, why string) {
 	to, by, why = s.OfferedVersion()
 
@@ -109,9 +113,9 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", UpToDate + ": " + s.Current.Version
 }
 
-// OfferedVersion returns the version that the servers should have: the one that an
-// operator has asked for, until a release appears that was not there then; never one that
-// is older than theirs, unless the operator has allowed that.
+// OfferedVersion returns the version that the servers should have. That is the operator's target until a
+// release appears that is newer than all of that time, and then the newest release. It is never older than
+// the servers' version, unless the operator has allowed that.
 func (s Snapshot) OfferedVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
 		if s.isOlder(t.Version) && !t.Downgrade {
@@ -172,6 +176,8 @@ func (s Snapshot) LastVersion() string {
 	return s.LastTo
 }
 
+// startRequest returns the action that starts an update: it writes the request, its entry in the history
+// and an alert, and removes the wishes that the update fulfils.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
@@ -293,8 +299,9 @@ func (s Snapshot) IsEverywhere(version string) bool {
 	})
 }
 
-// Replaced explains that the files of the release that servers have, or were asked to take, are
-// others now, so that it is another release by the same name; "" if they are not.
+// Replaced explains that the files of a release were replaced after servers have installed it, or after an
+// operator has named it as target. It returns an empty string if they were not. Such a release is a
+// different one under the same name.
 func (s Snapshot) Replaced() string {
 	p, was := s.Published, ""
 	if p == nil {

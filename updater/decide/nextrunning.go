@@ -23,6 +23,8 @@ const (
 // its predecessor waits, which reports the reason if it still lives.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
+// nextWhileRunning decides what the leader does while an update runs. Failures come first, then the end of
+// the update, gates, and stalls.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -187,6 +189,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	return a
 }
 
+// otherPlans returns the servers whose plan differs from that of the first server, or of the release.
 func (s Snapshot) otherPlans() (others []int, why string) {
 	first := -1
 	names := map[int]string{}
@@ -226,8 +229,8 @@ func (s Snapshot) finishRequest(now time.Time) Action {
 	}
 }
 
-// stopRequest bounds what it writes, whoever says why: a stop that does not fit into one
-// transaction would never be committed.
+// stopRequest returns the action that stops the update. It shortens the reason, since a stop that exceeds
+// one transaction would never be committed.
 func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	why = record.Shorten(why, record.MaxText)
 	r := *s.Current
@@ -240,8 +243,8 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
 
-// endRequest is one transaction: the request, its entry in the history and the report in
-// the outbox agree whatever is killed.
+// endRequest returns the changes that end a request, for one transaction. So the request, its entry in the
+// history and the alert always agree.
 func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert) []updater.Change {
 	h := s.Entry
 	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.AttemptAt, EndedAt: &now}

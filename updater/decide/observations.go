@@ -61,8 +61,8 @@ func (m *Observations) ForgetServers() {
 	clear(m.handingSince)
 }
 
-// Update takes in a snapshot, and completes it with what was observed. The time in which
-// the store was away is nobody's fault, and counts for nothing.
+// Update adds to a snapshot how long its facts have lasted. Time during which the store was away does not
+// count against any server.
 func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false

@@ -152,8 +152,8 @@ func newRoomUse(rooms []record.Room) roomUse {
 	return u
 }
 
-// add takes room for what is put there, or gives it back. Of what is put elsewhere nobody knows how
-// much room there is.
+// add takes room in the place for such files, or gives it back if size is negative. It ignores places of
+// which nobody knows the room.
 func (u roomUse) add(what string, size int64) {
 	at, known := u.at[what]
 	if !known {

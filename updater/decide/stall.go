@@ -117,8 +117,8 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	return a
 }
 
-// Activity returns what the server's worker says that it is doing, or the wait at a
-// barrier that follows from the records; ok is false if nothing is known.
+// Activity returns the activity that the server's worker reports, or the wait at a barrier that follows
+// from the records. ok is false if nothing is known.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	w, answered := s.workerRecord(lrn)
 	if !answered || w.Finished {
@@ -156,8 +156,8 @@ func (s Snapshot) serversBehind(step int) (late []int) {
 	return late
 }
 
-// ServersAtFault returns the servers that keep the late ones from going on: a server that
-// waits for others is not at fault, but those that it waits for are.
+// ServersAtFault returns the servers that keep the late ones from going on. A server that waits for others
+// is not at fault, but those others are.
 func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)

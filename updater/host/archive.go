@@ -79,8 +79,8 @@ func switchTo(f release.File) error {
 	return removeOldReleases(f, before)
 }
 
-// replaceLink replaces a link, or exchanges a folder that was installed by hand, which is
-// kept among the releases.
+// replaceLink points the link at a release. A directory that was installed by hand in the link's place is
+// moved to the releases and kept.
 func replaceLink(f release.File) error {
 	link := draftLink(f)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +132,8 @@ func removeOldReleases(f release.File, before string) error {
 	})
 }
 
-// removeAllBut removes what a folder holds, if there is one, but for what is kept.
+// removeAllBut removes all entries of a directory except those that kept accepts. It does nothing if there
+// is no such directory.
 func removeAllBut(dir string, kept func(name string) bool) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -81,8 +81,8 @@ func runCommand(ctx context.Context, words []string) error {
 	return retryHung(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
 }
 
-// runOnce returns an error with the end of the command's output; but not if it had a
-// stdin, which may be a secret: the command may repeat any part of that.
+// runOnce runs a command. Its error has the end of the command's output, unless the command had a stdin:
+// that can be a secret, and the command can repeat it.
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()
@@ -198,9 +198,9 @@ func (t *terminal) close() {
 	t.typing.Wait()
 }
 
-// afterStart runs the component's command, once for each line of the file that it names.
-// The lines are secrets: they go to the command's stdin, a terminal, and nowhere else,
-// and what the command prints is not repeated.
+// afterStart runs the component's command after a start, once for each line of the file that it names. The
+// lines are secrets. They go only to the command's stdin, a terminal, and no error repeats the command's
+// output.
 func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	a := c.AfterStart
 	if a == nil {

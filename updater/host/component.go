@@ -52,8 +52,8 @@ func (h *Host) writeRecord(name string, c componentRecord) error {
 	return nil
 }
 
-// NeedsUpdate reports whether the component has to be updated here: its artifact is another one or is
-// gone, a former update was cut short, or its files have changed since it was started.
+// NeedsUpdate reports whether the component must be updated on this server: its artifact differs or is
+// gone, an earlier update was interrupted, or its files have changed since it was started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil || was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
@@ -80,8 +80,8 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 	return forEachUnit(h.withTimeout(ctx, c), c.Services, h.services.Stop)
 }
 
-// Update makes the component what the release says, and returns once it is healthy. One
-// that did not change and is healthy is left alone.
+// Update brings the component to the state that the release wants, and returns once it is healthy. It does
+// not touch a healthy component that has not changed.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
 	ctx = h.withTimeout(ctx, c)
 	needed, err := h.NeedsUpdate(ctx, c)
@@ -125,8 +125,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// ensureRunning starts what was stopped by the step before, or by a fault. What runs is
-// not touched.
+// ensureRunning starts services of the component that an earlier step, or a fault, has stopped. It does not
+// touch services that run.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {

@@ -193,6 +193,7 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	return s.client.Do(req)
 }
 
+// get reads a JSON document from sabakan. It returns false if there is none.
 func (s sabakan) get(ctx context.Context, path string, into any) (there bool, err error) {
 	resp, err := s.call(ctx, http.MethodGet, path, nil, 0)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"bijou/updater/activity"
 )
 
-// installDeb installs a package in a unit of its own, so that a package script that
-// restarts the worker does not kill its own installer. First it finishes what an
-// installation that lost power has left half-way.
+// installDeb installs a package. It does so in a unit of its own, so that a package script that restarts
+// the worker does not kill its own installer. It first finishes an installation that a loss of power has
+// interrupted.
 //
-// A package that cannot be installed may have restarted the worker all the same, when dpkg went
-// back to the one before: the first installation of a process takes that one's result.
+// If a package cannot be installed, dpkg goes back to the former one, and that can restart the worker as
+// well. So the first installation of a process takes the result of the one that its predecessor began.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
 		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
@@ -67,11 +67,13 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	return h.keepOrigin(p, program)
 }
 
-// FinishInstallation finishes what an installation that lost power has left half-way, if there is
-// dpkg, and anything to finish. It waits for one that still runs; if that is this very thing, begun
-// by the worker before this one, which a package's script has ended, it takes its result: else the
-// two would go on for ever. If power was lost while dpkg put neco's own files in place, dpkg wants
-// them again: from own, the package that this program came from, if it is there.
+// FinishInstallation finishes an installation that a loss of power has interrupted. It does nothing if
+// there is no dpkg, or nothing to finish. It waits for an installation that still runs. That can be the one
+// that the previous worker began and that ended that worker. FinishInstallation takes its result then,
+// since the two would otherwise go on for ever.
+//
+// If power was lost while dpkg replaced neco's own files, dpkg needs them again. They come from own, the
+// package of this program, if that file exists.
 func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {

@@ -40,8 +40,8 @@ func LRN() (int, error) {
 // minFreePercent is the free share of a disk below which it is reported.
 const minFreePercent = 5
 
-// Diagnose diagnoses this server: the components of the manifest, the disks that the worker
-// writes to, and the clock. It changes nothing.
+// Diagnose examines this server: the components of the manifest, the disks that the worker writes to, and
+// the clock. It changes nothing.
 func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
 		if len(c.Services) == 0 && c.Health == nil && c.Artifact == nil {
@@ -107,8 +107,8 @@ func Journal(ctx context.Context, unit string, lines int) string {
 	return string(out)
 }
 
-// inputsDigest returns the digest of what the component's services are started with: their unit
-// files, and the files that the release declares. It is "" if neither is known.
+// inputsDigest returns the digest of the files with which the component's services start: their unit files,
+// and the files that the release declares. It is empty if neither are known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum := sha256.New()
 	known := len(c.Files) > 0
@@ -141,8 +141,7 @@ func (h *Host) inputsChanged(ctx context.Context, c release.Component, was compo
 	return was.Inputs != "" && now != "" && now != was.Inputs, err
 }
 
-// Differences describes in which ways the component is not what the release says: by its
-// record, and by its files.
+// Differences describes how the component differs from the release, by its record and by its files.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -208,9 +207,8 @@ func (s ServiceCommand) Files(context.Context, string) ([]byte, error) { return 
 // answerTimeout bounds one health check.
 const answerTimeout = 10 * time.Second
 
-// CheckHealth returns nil if this server's part of the component is healthy: its services
-// run, its health check agrees, and the command after its start was run. Else the error
-// says what is the matter.
+// CheckHealth returns an error that explains why this server's part of the component is not healthy. It is
+// healthy if its services run, its health check succeeds, and the command after its start has run.
 func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {

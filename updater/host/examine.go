@@ -14,9 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Examine returns what is the matter with the component here: what was installed of it is gone, its
-// services do not run, or its health check fails; nil if it is well. If runs, only the check fails: it may
-// be about to be well.
+// Examine returns a fault of the component on this server: installed files are gone, services do not run,
+// or the health check fails. It is nil if there is none. runs is true if only the health check fails, which
+// can pass soon.
 func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, runs bool) {
 	if err := h.checkArtifact(ctx, c); err != nil {
 		return err, false
@@ -28,8 +28,8 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, run
 	return h.probe(ctx, c), true
 }
 
-// checkArtifact returns which part of what was installed of the component is gone; nil also if nobody
-// can tell, or if the component's record says that something else is installed.
+// checkArtifact returns an error that names the installed part of the component that is gone. It returns
+// nil if that is unknown, or if the component's record names a different artifact.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {

@@ -31,9 +31,9 @@ type Package struct {
 	Sums    string // the digest of the SHA256SUMS that lists it
 }
 
-// InstallRelease puts a release in place of the executable: a package, or a tarball that holds
-// bijou and manifest.yaml. Processes that run go on with what they were started from; a package may
-// restart them. A program that does not run here, or is of another version, replaces nothing.
+// InstallRelease puts a release in place of the executable. The release is a package, or a tarball with
+// bijou and manifest.yaml. Running processes keep their program, but a package may restart them. A program
+// that does not run here, or is of a different version, replaces nothing.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
 	ctx = h.withTimeout(ctx, release.Component{})
 	if p.Form == release.Deb {
@@ -46,8 +46,8 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 	return h.installTarball(ctx, p, executable)
 }
 
-// installTarball replaces the executable and the manifest. The manifest says which
-// version it is, and comes last: a worker that is killed in between installs again.
+// installTarball replaces the executable and then the manifest. The manifest holds the version and comes
+// last, so that a worker that is killed in between installs again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)

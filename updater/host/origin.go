@@ -22,8 +22,8 @@ const maxOrigins = 2
 
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
-// keepOrigin is called before the program is put to use: whatever is killed then, the
-// program that runs finds out which of the origins is its own.
+// keepOrigin records the release from which a program comes. It is called before the program is used.
+// Whatever is killed after that, a running program finds its own origin in the record.
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin
@@ -43,8 +43,8 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	return nil
 }
 
-// InstalledSums returns the digest of the SHA256SUMS that a program of that version was installed
-// by; "" if it was not installed by this worker or one before it.
+// InstalledSums returns the digest of the SHA256SUMS of the release that installed the program of that
+// version. It is empty if no worker of this server has installed it.
 func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin
 	_, err := jsonfile.Read(originsFile(dir), &all)

@@ -18,9 +18,9 @@ import (
 // maxInstalled is of how many components a server says from which files they are installed.
 const maxInstalled = 128
 
-// Room returns how much room the file systems have on which the manifest's files and those of the next
-// release are put, and the sums of the files from which components are installed, by component. It
-// returns none of a server with so many components that it could not say all.
+// Room returns the free space of the file systems that hold the manifest's files and those of the next
+// release. It also returns, by component, the sums of the installed files. It returns neither if there are
+// more components than a record holds.
 func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error) {
 	installed, err = h.installedSums()
 	if err != nil || len(installed) > maxInstalled {
@@ -99,8 +99,8 @@ func statFileSystem(dir string) (device uint64, free int64, err error) {
 	}
 }
 
-// reusableBytes returns how much what the worker has downloaded takes on the disk. What cannot be seen
-// does not count.
+// reusableBytes returns how much disk space the worker's downloads take. Files that cannot be read do not
+// count.
 func (h *Host) reusableBytes() (n int64) {
 	for _, name := range []string{"downloads", "releases"} {
 		_ = filepath.WalkDir(filepath.Join(h.dir, name), func(path string, _ fs.DirEntry, err error) error {

@@ -117,8 +117,8 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	return err == nil, err
 }
 
-// RunDetached runs the command in a session of its own. It waits for one of the same name
-// that runs, and then runs it again: it can be repeated.
+// RunDetached runs the command in a session of its own. It waits for a running command of the same name,
+// and then runs its own, so that it can be repeated.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	var lock *os.File
 	free := func() (_ bool, err error) {

@@ -157,8 +157,8 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 // unit says otherwise.
 const stopTimeout = 5 * time.Minute
 
-// Stop stops the unit, and holds it. It makes sure that the unit does not run in the end,
-// whatever it was about to do before.
+// Stop stops the unit, and holds it. It also stops a unit that is about to start, and makes sure that the
+// unit does not run in the end.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
 	return s.withUnit(ctx, "stop", unit, func(c *sd.Conn) error {
 		if err := holdUnit(unit); err != nil {

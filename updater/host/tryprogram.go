@@ -16,9 +16,9 @@ import (
 // tryTimeout bounds one trial, also on a slow machine.
 const tryTimeout = 2 * time.Minute
 
-// tryProgram has the program show its plan, and its daemons their help, before it takes
-// anything's place: one for another architecture, or that cannot read the manifest beside
-// it, fails here, where nothing has to be undone.
+// tryProgram runs the program's plan and the help of its daemons before the program replaces anything. A
+// program for a different architecture, or one that cannot read its manifest, fails here, where nothing
+// must be undone.
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()

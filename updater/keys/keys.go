@@ -111,7 +111,8 @@ func Inventory(lrn int) string { return Inventories + strconv.Itoa(lrn) }
 // server, and did last.
 func Claim(lrn int) string { return Claims + strconv.Itoa(lrn) }
 
-// Activity is activity/<LRN>: Activity, what the server's worker is doing, or for what it waits.
+// Activity is the key activity/<LRN> of a record.Activity: the activity of the server's worker, or the
+// reason why it waits.
 func Activity(lrn int) string { return Activities + strconv.Itoa(lrn) }
 
 // Twin is twins/<LRN>: Twin, a host that goes by the server's LRN while another one works for that.

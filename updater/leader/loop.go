@@ -35,6 +35,8 @@ type leader struct {
 // all: the wait is five times as long as a decision takes, at most this.
 const maxBatchDelay = 100 * time.Millisecond
 
+// runDecisions reads the records, decides and acts, again and again, until the leadership or ctx ends.
+// Between actions it waits for changes, or for the time when the decision could change.
 func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)
@@ -179,7 +181,7 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
 }
 
-// sendHeartbeats does not make up for a heartbeat that could not be sent.
+// sendHeartbeats sends a heartbeat at each interval. It does not send a failed one again.
 func (l leader) sendHeartbeats(ctx context.Context) error {
 	return l.followKeys(ctx, []string{keys.Config("notify.heartbeat")}, func() (time.Time, error) {
 		var s decide.Snapshot
@@ -245,7 +247,8 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	return err
 }
 
-// applyChange reports whether the change could be applied; else the cache is stale.
+// applyChange applies a change to the cached snapshot. It returns false if it cannot; then the snapshot
+// must be read again.
 func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= f.revision:

@@ -208,7 +208,7 @@ func slackBody(a record.Alert) any {
 // sendTimeout bounds one delivery.
 const sendTimeout = 20 * time.Second
 
-// send returns errors without the address, which is a secret.
+// send sends an alert to the receiver. Its errors do not show the address, which is a secret.
 func (p receiver) send(ctx context.Context, config record.Config, a record.Alert) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()

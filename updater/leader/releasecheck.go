@@ -21,8 +21,8 @@ import (
 	"bijou/updater/release"
 )
 
-// checkReleases looks for releases: when the interval is over, when an operator asks for it, and
-// when the source of releases is configured anew. Failures are retried with growing delays.
+// checkReleases looks for releases at each interval, when an operator asks for it, and when the
+// configuration names a different source. It retries failures after growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
 	c := releaseChecker{leader: l}
 	defer c.close()
@@ -55,6 +55,8 @@ type query struct {
 	wantedKnown                                             bool   // its digests are known
 }
 
+// checkIfDue looks for releases if it is time for that, or if the question has changed. It returns the time
+// of the next look; zero if there is no source.
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
 	config, q, err := c.readQuery(ctx)
 	if err != nil {
@@ -138,6 +140,8 @@ func (c *releaseChecker) close() {
 	}
 }
 
+// checkNow looks for releases, and commits the result unless the configuration has changed meanwhile. A
+// failed look is a result as well.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	f, err := c.queryReleases(ctx)
 	c.lastCheck = time.Now()
@@ -238,6 +242,8 @@ func (f *checkResult) refuse(version string, err error) bool {
 	return true
 }
 
+// queryReleases lists the releases, and inspects the newest ones and the one that servers should install.
+// Its result can be valid in part if it also returns an error.
 func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err error) {
 	all, err := c.source.Releases(ctx)
 	if err != nil {
@@ -341,8 +347,8 @@ func (c *releaseChecker) chooseNewest(
 	return incomplete, nil
 }
 
-// inspectWanted returns the digests and needs of the release that servers would take next; nil if
-// there is none, or if they have it already and it is no longer published.
+// inspectWanted returns digests and needs of the release that the servers would take next. It returns nil
+// if there is none, or if they have it already and it is no longer published.
 func (c *releaseChecker) inspectWanted(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -364,7 +370,8 @@ func (c *releaseChecker) inspectWanted(
 	return c.inspect(ctx, s, to, r)
 }
 
-// inspect looks whether the release can be installed, unless no server has to install it.
+// inspect checks that the release can be installed, and returns its digests and needs. If all servers have
+// it, it only reads the digests.
 func (c *releaseChecker) inspect(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -413,7 +420,7 @@ func (c *releaseChecker) inspect(
 	return &p, found.Needs, nil
 }
 
-// otherPackages returns in which packages releases come to the servers whose workers say that.
+// otherPackages returns the kinds of packages that servers install, as their workers report.
 func otherPackages(s decide.Snapshot) (all []release.Package) {
 	for _, lrn := range s.Servers {
 		p, ok := release.ParsePackage(s.Present[lrn].Package)
@@ -426,8 +433,8 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 	return all
 }
 
-// putRefusals alerts once for each release that is refused: what was reported is in the record,
-// which is written together with the alert.
+// putRefusals records the refused releases, and alerts once for each. The record shows which were reported,
+// and is written together with the alerts.
 func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	was, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
 	if err != nil {
@@ -503,7 +510,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	return tx.Put(keys.Published, f.published)
 }
 
-// putNeeds writes what the release needs, if that was looked at and is new.
+// putNeeds writes the needs of the release, if they are known and new.
 func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	if f.published == nil || f.needs == nil {
 		return nil
@@ -516,7 +523,7 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putLook records how the look has ended, and what it has found to be published no more.
+// putLook records the result of the look, and the releases that are no longer published.
 func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
 	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
 	if err != nil {

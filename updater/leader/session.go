@@ -184,7 +184,7 @@ func startMetrics(r *metrics.Registry) {
 	measureFleet(r, decide.Snapshot{})
 }
 
-// measureFleet has the metrics say what was observed last.
+// measureFleet updates the metrics of the fleet from the last snapshot.
 func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	if r == nil {
 		return

@@ -96,8 +96,8 @@ type Reason struct {
 // maxReasons is how many reasons a text has.
 const maxReasons = 3
 
-// JoinReasons makes one text of what is said of many servers. The first reasons are in full if
-// they fit into limit bytes of JSON, each once, with the other servers that share it; the rest is
+// JoinReasons makes one text of the reasons of many servers. It names each reason once, with all servers
+// that share it. The first reasons are complete if they fit into limit bytes of JSON. The others are only
 // counted.
 func JoinReasons(all []Reason, limit int) string {
 	type shared struct {
@@ -150,8 +150,8 @@ func JoinReasons(all []Reason, limit int) string {
 	return strings.Join(words, "; ")
 }
 
-// condense shortens the attempts but the last, the oldest first, until they fit: first what
-// they say, then it drops whole ones, which it counts.
+// condense shortens all attempts except the last until they fit, the oldest first. It first shortens their
+// reasons. Then it drops whole attempts, and counts them.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
 	sizes := make([]int, max(0, last))
@@ -197,8 +197,8 @@ func encodedSize(doc any) int {
 	return len(data)
 }
 
-// NewDegraded returns a record of as many of the findings as it holds; More counts the others. Of
-// each component one finding comes first, so that a repair of what is in it is about all.
+// NewDegraded returns a record of as many findings as it can hold; More counts the others. One finding of
+// each component comes first, so that a repair by the record covers all components.
 func NewDegraded(found []Finding) Degraded {
 	d := Degraded{Findings: []Finding{}}
 	size, first := 0, map[string]bool{}

@@ -31,7 +31,7 @@ const (
 	folderKey = "release-folder"
 )
 
-// Settings lists the schema, sorted by key.
+// Settings lists all settings of the configuration, sorted by key.
 func Settings() []Setting {
 	return []Setting{
 		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: durationAtLeast(time.Second)},
@@ -69,7 +69,7 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value as it is to be stored, or an error that explains what is wrong with it.
+// Check returns the value to store, or an error that says what is wrong with the value.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)
@@ -121,10 +121,9 @@ type Config struct {
 	Faults      []string // keys that cannot be read, and why
 }
 
-// ReadConfig makes a Config of the stored values. A value that cannot be read is a fault,
-// and affects only what depends on it: the default counts instead, but an update window
-// never opens, and no release is taken unless all settings of their source can be read.
-// Keys that this version does not know are passed over.
+// ReadConfig makes a Config of the stored values. A value that cannot be read is a fault, and its default
+// counts. There are two exceptions: an update window with a fault never opens, and no release is taken if a
+// setting of the source has one. It ignores keys that this version does not know.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	value, faults := map[string]string{}, map[string]string{}
 	for key, raw := range stored {
@@ -270,7 +269,7 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// checkFolder accepts the URL of a folder, or its path on the host, also as a file URL.
+// checkFolder checks the URL or the path of a directory of releases. A path may be written as a file URL.
 func checkFolder(value string) (string, error) {
 	if path := strings.TrimPrefix(value, "file://"); strings.HasPrefix(path, "/") {
 		if strings.ContainsFunc(path, unicode.IsControl) {

@@ -33,7 +33,7 @@ func (g Gate) IsAbout(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
-// OpenStep returns the step up to which the gate is open for the request; 0 is none.
+// OpenStep returns the last step for which the gate is open in the request; 0 if there is none.
 func (g Gate) OpenStep(r Request) int {
 	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
 		return 0

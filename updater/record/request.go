@@ -54,8 +54,8 @@ func IsCurrent(now *Request, r Request) bool {
 		!now.Stop && !now.Ended()
 }
 
-// Progress counts what the servers have done for the request, as their workers' records
-// say: it grows with everything that one of them does.
+// Progress returns a number that grows with everything that a server does for the request, by the records
+// of their workers.
 func (r Request) Progress(workers map[int]Status) (n int) {
 	for _, lrn := range r.Servers {
 		w, ok := workers[lrn]
@@ -75,8 +75,8 @@ func (r Request) Progress(workers map[int]Status) (n int) {
 // MaxLRN is the greatest logical rack number.
 const MaxLRN = 999_999
 
-// ParseLRN reads a boot server's logical rack number: a decimal number from 0 to
-// MaxLRN, without sign or leading zeros, so that each server has one key.
+// ParseLRN parses a boot server's logical rack number. It must be a decimal number from 0 to MaxLRN without
+// sign or leading zeros, so that each server has one key.
 func ParseLRN(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > MaxLRN || strconv.Itoa(n) != s {

@@ -44,8 +44,8 @@ type NeededFile struct {
 // maxNeeds bounds a Needs, in bytes of JSON.
 const maxNeeds = 32 << 10
 
-// Bounded returns the needs, or those of nothing if there are so many that they would not fit: what a
-// release needs is not known then.
+// Bounded returns the needs if they fit into a record. If they are too many, it returns a record without
+// any, which means that they are unknown.
 func (n Needs) Bounded() Needs {
 	if encodedSize(n) <= maxNeeds {
 		return n

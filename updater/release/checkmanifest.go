@@ -51,6 +51,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	return nil
 }
 
+// checkComponent returns an error, with its line, if a component of the manifest is invalid.
 func (r manifestReader) checkComponent(at node, c Component) error {
 	if err := checkName(c.Name); err != nil {
 		return r.errorf(at.field("name"), "%w", err)
@@ -100,6 +101,8 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	return nil
 }
 
+// checkEtcd returns an error if a component's etcd is not a URL with a place for the LRN, or if the
+// component is not rolling.
 func checkEtcd(c Component) error {
 	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" &&
 		(!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
@@ -151,6 +154,7 @@ func checkImage(image string) error {
 	return nil
 }
 
+// checkFile returns an error unless a file has one source, for each architecture or for all, and a sum.
 func checkFile(f File) error {
 	if f.ByArch != nil && f.URL+f.Name+f.SHA256 != "" {
 		return errors.New("an artifact has url and sha256, or by-arch")

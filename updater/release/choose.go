@@ -33,9 +33,8 @@ type Choice struct {
 	Version Version
 }
 
-// Choose returns the release that the environment takes: the newest one of those
-// whose tag can be read and has the prefix (empty: any). Drafts never count, and
-// pre-releases in staging only. ok is false if none is left.
+// Choose returns the newest release that the environment takes. Its tag must be readable and have the
+// prefix (empty: any). Drafts never count, pre-releases only in staging. ok is false if there is none.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	return newest(prefix, all, func(c Choice) bool {
 		return env == record.EnvProduction && !c.Release.PreRelease || env == record.EnvStaging
@@ -52,6 +51,7 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 	return best.Release, nil
 }
 
+// newest returns the best release among those that have the prefix, are no drafts, and that takes accepts.
 func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choice, ok bool) {
 	for _, r := range all {
 		p, v, err := ParseTag(r.Tag)
@@ -67,8 +67,8 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 	return best, ok
 }
 
-// isBetter prefers the newer version; of two of the same version the finished one, then the one
-// whose tag sorts first, so that the order in which they are listed decides nothing.
+// isBetter reports whether a is a better choice than b: a newer version, or a finished release of the same
+// version, or the first tag. So the order of the list does not matter.
 func isBetter(a, b Choice) bool {
 	if c := a.Version.Compare(b.Version); c != 0 {
 		return c > 0

@@ -41,8 +41,8 @@ const (
 // permanentError is a failure that no retry helps.
 type permanentError struct{ error }
 
-// Get downloads the file. It goes on with what was cut off, also by an earlier Get; what is not the
-// file that was published (an error page, half a file) never stands at its path.
+// Get downloads the file. It continues an interrupted download, also of an earlier Get. Path never holds
+// any file except the published one, such as an error page or half a file.
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
@@ -53,6 +53,8 @@ func (d Download) Get(ctx context.Context) error {
 	return nil
 }
 
+// retryUntilDone tries the download until the file is complete and verified. It counts tries from zero
+// whenever more of the file has come than ever before.
 func (d Download) retryUntilDone(ctx context.Context) error {
 	if d.isThere() {
 		return osutil.SyncDir(filepath.Dir(d.Path)) // who has put it there may have been killed before that
@@ -103,6 +105,7 @@ func (d Download) partialSize() int64 {
 	return info.Size()
 }
 
+// tryOnce downloads the missing rest of the file. It gives up when the server is silent for silenceTimeout.
 func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -181,6 +184,8 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 	return have, nil
 }
 
+// appendBody appends the body of a response to the first have bytes of the file. It keeps the bytes of an
+// incomplete body, so that the next try continues there.
 func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error {
 	if err := f.Truncate(have); err != nil {
 		return permanentError{err}

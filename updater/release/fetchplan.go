@@ -19,9 +19,9 @@ import (
 // ManifestFile is the manifest's name, in a release and beside an executable.
 const ManifestFile = "manifest.yaml"
 
-// Manifest fetches the plan of a published release: its file manifest.yaml, or the one in
-// its tarball or package, or else the one that is built in, which such a release has. All
-// is verified before it is read. dir is for downloads.
+// Manifest fetches the plan of a published release: its file manifest.yaml, or the one in its tarball or
+// package, or else the one built into this program, which such a release has too. It verifies each file
+// before it reads it. dir is for downloads.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
 	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
@@ -39,9 +39,9 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 	return ReadManifest(p.file, p.data)
 }
 
-// Digests returns the digests of a release. Its plan is the file manifest.yaml, or else
-// the one in the package of that form for this machine, as long as there is one. What is
-// known of the release is not downloaded again. dir is for downloads.
+// Digests returns the digests of a release. The plan is the file manifest.yaml, or else the one in the
+// package of that form for this machine, if there is such a package. It downloads nothing if known is still
+// valid. dir is for downloads.
 func (s *Source) Digests(
 	ctx context.Context,
 	r Release,
@@ -272,7 +272,7 @@ func readManifestAt(path string) ([]byte, error) {
 	return readManifestFile(f)
 }
 
-// findPlan returns the manifest in the folder of a program called bijou; nil if there is none.
+// findPlan returns the manifest beside a program called bijou in the archive; nil if there is none.
 func findPlan(archive io.Reader) ([]byte, error) {
 	manifests, programs := map[string][]byte{}, map[string]bool{}
 

@@ -135,6 +135,8 @@ func newFileClient() *http.Client {
 // does not hand out.
 type fileTransport struct{ next http.RoundTripper }
 
+// RoundTrip implements [http.RoundTripper]. It returns as soon as the request's context is done, since
+// reading a file on a network can hang.
 func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answers := make(chan *http.Response, 1) // so that an answer that comes too late ends its goroutine
 	go func() {

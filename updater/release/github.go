@@ -23,6 +23,7 @@ type gitHub struct {
 	list func(ctx context.Context, page int) (found []Release, next int, err error)
 }
 
+// newGitHub returns the source of releases in a repository of GitHub, or of a GitHub Enterprise.
 func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 	owner, name, _ := strings.Cut(c.GitHubRepository, "/")
 	header := http.Header{}

@@ -68,11 +68,15 @@ type Inspected struct {
 	Needs *record.Needs // nil: nobody has looked, since its digests were known
 }
 
-// Inspect looks whether servers can install a release, and returns what it consists of. It downloads the package that
-// is for this machine. The error is a RefusedError if the release cannot be installed as it is: it
-// is not signed, lacks a package or a file of its plan, is of another version than its tag says, or
-// has a plan that this program does not know and that does not say which version it requires.
-// Other errors pass.
+// Inspect checks that servers can install a release, and returns its digests and needs. It downloads the
+// package for this machine. It returns a RefusedError if the release cannot be installed as it is:
+//
+// * it is not signed,
+// * it lacks a package, or a file of its plan,
+// * its version differs from its tag's,
+// * this program cannot read its plan, which does not name the version that it requires.
+//
+// After any other error a later call may succeed.
 func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspected, error) {
 	sums, err := s.trustedSums(ctx, r)
 	if err != nil {
@@ -122,6 +126,8 @@ type inspectedPackage struct {
 	refused  *RefusedError
 }
 
+// inspectPackage inspects the package for this machine, and checks that there are packages for the other
+// servers. It returns a RefusedError if these make the release unfit.
 func (s *Source) inspectPackage(
 	ctx context.Context,
 	r Release,
@@ -285,6 +291,8 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 	return Newer(requires, running), nil
 }
 
+// checkPlanVersion returns an error if the plan's version differs from the tag's. With isNeeded the plan
+// must have a version.
 func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error {
 	_, tagged, err := ParseTag(r.Tag)
 	if err != nil {
@@ -320,8 +328,8 @@ func (i Inspection) arches() []string {
 	return slices.Compact(all)
 }
 
-// checkFiles refuses a plan with files that are not there. It returns how long files are, by what
-// File.String returns, as far as their servers say.
+// checkFiles returns an error if a file of the plan is missing. It returns the sizes of files by their
+// File.String, as far as their servers tell them.
 func (s *Source) checkFiles(
 	ctx context.Context,
 	r Release,
@@ -372,8 +380,8 @@ func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, 
 	return asset.Size, nil
 }
 
-// findNeeds returns how many bytes the files take that each server downloads. What one server does for
-// all does not count, since nobody knows which one, nor do images, whose size nothing says.
+// findNeeds returns how many bytes each server must download. It leaves out files that one server downloads
+// for all, since nobody knows which, and images, whose sizes are unknown.
 func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string]int64) (*record.Needs, error) {
 	_, version, err := ParseTag(r.Tag)
 	if err != nil {

@@ -44,9 +44,9 @@ type Made struct {
 // ErrOther is the error of a version that there is already, with other files.
 var ErrOther = errors.New("a version is one set of bytes")
 
-// Make makes a release in the recipe's folder and adds it to the index, or changes nothing. It holds
-// the release against all that a leader inspects; a [RefusedError] says why servers would not take it.
-// It returns [ErrOther] if the folder has other files of that version.
+// Make makes a release in the recipe's directory and adds it to the index, or changes nothing. It inspects
+// the release as a leader does. It returns a [RefusedError] if servers would not take the release, and
+// [ErrOther] if the directory has different files of that version.
 func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 	data, err := os.ReadFile(r.Manifest)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 	return r.publish(draft, tag)
 }
 
-// write writes the files of the release, and returns the packages in it.
+// write writes the files of the release into dir, and returns the packages among them.
 func (r Recipe) write(
 	ctx context.Context,
 	dir, version string,
@@ -191,7 +191,8 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 	return nil
 }
 
-// publish gives the release its place, and writes the index.
+// publish moves the release to its place, and writes the index. It returns ErrOther if the place has
+// different files.
 func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	made = Made{Tag: tag, Dir: filepath.Join(r.Dir, tag)}
 	from := filepath.Join(draft, tag)

@@ -19,9 +19,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadManifest reads a manifest and puts its components into the order in which they are
-// updated: that of the file, but for those that must come after others. Errors begin with
-// the file's name and the line.
+// ReadManifest reads a manifest and puts its components into the order of their updates. That is the order
+// in the file, except that a component comes after those in its key after. Errors begin with the file's
+// name and the line.
 func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
@@ -182,6 +182,8 @@ type topologicalSort struct {
 	ordered []Component
 }
 
+// visit adds component i to the order, after all that it must come after. path holds the components that
+// wait for it, to detect circles.
 func (o *topologicalSort) visit(i int, path []string) error {
 	c := o.all[i]
 	after := o.componentNode(i).field("after")

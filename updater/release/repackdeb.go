@@ -15,8 +15,8 @@ import (
 	"bijou/state/childenv"
 )
 
-// repackDeb writes neco's package with another manifest and version into the folder of a release, and
-// returns its architecture. The same input makes the same bytes with the same dpkg-deb.
+// repackDeb writes neco's package with a different manifest and version into the directory of a release. It
+// returns the package's architecture. The same input makes the same bytes with the same dpkg-deb.
 func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte) (arch string, err error) {
 	root, err := os.MkdirTemp(filepath.Dir(dir), ".package-")
 	if err != nil {

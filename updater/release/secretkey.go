@@ -38,8 +38,8 @@ func NewSecretKey() (k SecretKey, err error) {
 	return k, err
 }
 
-// ParseSecretKey reads a file of minisign's. It returns [ErrPassword] if the password is missing or
-// wrong; one that is not needed is passed over.
+// ParseSecretKey reads a secret key in minisign's format. It returns [ErrPassword] if the password is
+// missing or wrong. It ignores a password that the key does not need.
 func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	lines := strings.Split(strings.TrimSpace(file), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))

@@ -22,8 +22,8 @@ const (
 // Sums are SHA-256 sums by file name.
 type Sums map[string][sha256.Size]byte
 
-// ParseSums reads what sha256sum prints: lines of 64 hex digits, a blank, a blank
-// or an asterisk, and a name. Whatever is not that, an error page say, is refused.
+// ParseSums reads the output of sha256sum: lines of 64 hex digits, a blank, a blank or an asterisk, and a
+// name. It returns an error for anything else, such as an error page.
 func ParseSums(data []byte) (Sums, error) {
 	sums := Sums{}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -116,6 +116,7 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 // keyName writes a key's id as minisign does: a little-endian number.
 func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndian.Uint64(id[:])) }
 
+// parseSignature reads a signature in minisign's format.
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {

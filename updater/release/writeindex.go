@@ -12,9 +12,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// WriteIndex writes the index of a folder anew, of all releases that lie in it: folders that are
-// called like a tag and have SumsFile. The tags of preReleases are pre-releases; of the others the
-// index that is there says it. It returns the tags, the newest version first.
+// WriteIndex writes the index of all releases in a directory: the subdirectories that have a tag as their
+// name and hold SumsFile. It marks the tags in preReleases as pre-releases, as well as those that the
+// present index marks. It returns the tags, the newest version first.
 func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	path := filepath.Join(dir, IndexFile)
 	before, err := readIndexFile(path)

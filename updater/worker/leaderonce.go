@@ -14,6 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
+// runLeaderOnce brings a component's contents, or waits until a different server has. The servers campaign
+// for it, so that only one does.
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *keyspace.Leadership
 	defer func() { resignLeadership(ctx, lead) }()

@@ -79,6 +79,8 @@ type worker struct {
 // its claim is taken it returns keyspace.ErrClaimLost.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
+// runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
+// claim is lost.
 func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	measureSnapshot(o.Metrics, Snapshot{})
 	lock, err := lockFolder(o.Dir)
@@ -232,9 +234,9 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record, as long as its request runs. It first assumes that the
-// request was not written since it was read, which mostly holds, and saves reading it. The record
-// has the time of the commit and not of the decision: the store may have been away.
+// writeStatus commits the worker's record, as long as its request runs. It first assumes that the request
+// has not changed since it was read, which saves reading it again. The record has the time of the commit
+// and not of the decision, since the store can be away in between.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	s.Message = record.Shorten(s.Message, record.MaxMessage) // a longer one might never be committed
 	began := time.Now()

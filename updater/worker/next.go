@@ -43,7 +43,7 @@ const (
 	lookDelayPerCommit = 16
 )
 
-// NextTask decides what a worker does next.
+// NextTask decides the worker's next task. It is pure: all that it knows is in the snapshot.
 func NextTask(s Snapshot, now time.Time) Task {
 	switch {
 	case s.Busy && (!s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt):
@@ -158,8 +158,8 @@ func (s Snapshot) failTask(now time.Time, message string, waitedFor []int) Task 
 	return s.writeTask(now, w)
 }
 
-// nextInstall installs the request's version. The worker ends after that, so that its successor
-// takes over; if it still runs after the time-out it reports that none has come.
+// nextInstall installs the request's version. The worker ends after that, and its successor takes over. If
+// the worker still runs after record.HandOverTimeout, it reports that no successor has come.
 func (s Snapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
@@ -220,9 +220,9 @@ func (s Snapshot) advance(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
-// isJournaled reports whether the journal is about that step of this request. A failure
-// counts only in the attempt in which it was made: a retry runs the step again. So does
-// an installation: that this worker still runs shows that it did not help.
+// isJournaled reports whether the journal is about that step of this request. A failure counts only in its
+// own attempt, since a retry runs the step again. So does an installation: that this worker still runs
+// shows that it had no effect.
 func (s Snapshot) isJournaled(step int) bool {
 	j := s.Journal
 	if !s.isOwnJournal(j) || j.Step != step || j.Phase == "" {

@@ -22,9 +22,9 @@ func (w *worker) ownPresence() record.Presence {
 	}
 }
 
-// keepPresence shows others that the worker lives, and its version. The key is bound to the
-// process's session, and is written again when that is lost, or when the key was removed
-// because the server was unregistered and registered again.
+// keepPresence publishes that the worker lives, and its version, under a key of the process's session. It
+// writes the key again when the session was lost. It also does so when the key was removed, since the
+// server was unregistered and registered again.
 func (w *worker) keepPresence(ctx context.Context) error {
 	defer endSession(ctx, w.process)
 

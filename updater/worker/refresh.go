@@ -34,8 +34,8 @@ func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
 	return old
 }
 
-// applyChange reports whether the change of the request or its gate could be applied;
-// else they are read again. Gates are most of what a worker is told.
+// applyChange applies a change of the request or its gate. It returns false if it cannot; then both must be
+// read again. Most changes that a worker gets are gates.
 func (w *worker) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= w.readRevision:
@@ -130,8 +130,8 @@ func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error
 	return w.retryStore(ctx, func() error { return w.o.Store.View(ctx, f) })
 }
 
-// retryStore calls f until the store does not fail any more: a worker whose store is away waits. It
-// returns what f decides itself, and the error of a store that is gone for good.
+// retryStore calls f until the store answers. It returns errors that f itself decides, and the error of a
+// store that is gone for good.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()

@@ -25,6 +25,8 @@ const recheckInterval = time.Second
 // unhealthyTimeout is how long a member that runs may be unhealthy before it counts as down.
 const unhealthyTimeout = 30 * time.Second
 
+// runRolling updates a component of which one member at a time may be down. It takes the turn, updates its
+// member, waits until that is healthy, and gives the turn back.
 func (w *worker) runRolling(ctx context.Context, c release.Component, r record.Request) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
@@ -77,8 +79,8 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 	}
 }
 
-// readRolling does not need the others' health for a member that needs nothing, if there
-// is no way to ask for it.
+// readRolling reads all facts for the next move. If the component has no check of members and this server's
+// member needs nothing, it does not check the others.
 func (w *worker) readRolling(
 	ctx context.Context,
 	c release.Component,
@@ -207,11 +209,11 @@ const (
 	MoveAbort Move = "abort" // the step has failed elsewhere
 )
 
-// NextRolling decides the next move. The turn is kept without a lease until the member is
-// healthy again, so that no two are ever down for an update: a server that dies half-way
-// keeps its turn, and goes on when it is back. The turn of a server that is not in the
-// request is nobody's. No server is done before it sees the cluster again, without the
-// turn, since the others may need that to come back.
+// NextRolling decides the next move. A server keeps the turn without a lease until its member is healthy
+// again, so that no two are ever down for an update. A server that dies in the middle keeps its turn, and
+// goes on when it is back. The turn of a server that is not in the request does not count. No server is
+// done before it sees the cluster again. For that it does not need the turn, which the others may need to
+// come back.
 func NextRolling(m RollingSnapshot) Move {
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	mine := held && m.Turn.Server == m.LRN
@@ -238,8 +240,8 @@ func NextRolling(m RollingSnapshot) Move {
 	return MoveGo
 }
 
-// ConfirmMove reports whether the turn, as it is by now, is still to be taken or given back. It
-// returns an error for a turn to be taken for a request that does not run any more.
+// ConfirmMove reports whether the move is still right for the turn as it is now. It returns errStale for a
+// turn to be taken for a request that no longer runs.
 func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)

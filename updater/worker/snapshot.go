@@ -37,9 +37,9 @@ type Snapshot struct {
 	Jitter     float64       // from 0 to 1, each worker's own
 }
 
-// ObserveWorkers takes in all workers' records. At the first time at a step it believes
-// their own times of when they have moved, within its own clock's bounds; after that it
-// compares with what they had done before.
+// ObserveWorkers takes over the records of all workers, and notes when they have last moved. For the first
+// look at a step it uses the times in their records, within the bounds of its own clock. After that it
+// compares their progress with that of the last look.
 func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
 	s.Workers = all
@@ -126,6 +126,8 @@ func (w *worker) sampleServers() []int {
 	return next[:maxSample]
 }
 
+// readAllWorkers reads the request and the records of all workers, and notes the servers that this one
+// waits for.
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {

@@ -37,8 +37,9 @@ const (
 // A component that is ill may say another reason each time, which is written once in illInterval at most.
 const illInterval = time.Minute
 
-// runSurvey writes no inventory while an update runs: servers differ then. After one that has not
-// succeeded, or where there was none, it writes how much room there is, and nothing else.
+// runSurvey writes an inventory of this server from time to time, but not while an update runs, since
+// servers differ then. If the last update has not succeeded, or there was none, it reports only the free
+// room.
 func (w *worker) runSurvey(ctx context.Context) error {
 	var last record.Inventory
 	var written time.Time
@@ -76,8 +77,8 @@ func (w *worker) runSurvey(ctx context.Context) error {
 	return nil
 }
 
-// writeInventory writes nothing of a server that is not registered, and has no part in an update: what
-// its worker says would stay when the server goes.
+// writeInventory writes the inventory. It writes none for a server that is not registered and has no part
+// in an update, since that inventory would outlive the server.
 func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (written bool, err error) {
 	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		written = false
@@ -126,6 +127,8 @@ func roomChanged(last, now []record.Room) bool {
 	})
 }
 
+// takeInventory collects the inventory: the room, and for each component its differences from the release
+// and its health. With request 0 it collects only the room.
 func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
@@ -162,8 +165,9 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 	return i, nil
 }
 
-// noteFinished notes nothing before the request was read: a server without one says nothing of its
-// components, and what was found there would be over.
+// noteFinished notes for the survey whether an update runs, and which one this server has finished. It does
+// nothing before the request was read: an inventory without a request would say nothing about components,
+// and end their findings.
 func (w *worker) noteFinished() {
 	if w.readRevision == 0 {
 		return

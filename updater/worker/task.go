@@ -61,7 +61,8 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	return nil
 }
 
-// finishTask writes the result to the journal. A cancelled task has none: it is gone on with.
+// finishTask writes the result of the running task to the journal. A cancelled task has none, since it will
+// be continued.
 func (w *worker) finishTask(ctx context.Context, err error) error {
 	e, j := w.running, w.snapshot.Journal
 	cancelled := err != nil && e.ctx.Err() != nil

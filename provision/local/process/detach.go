@@ -26,9 +26,9 @@ type Detached struct {
 	Child childenv.Child // determines what it gets of this process's environment
 }
 
-// Detach starts the process in a session of its own, in the root folder, with an empty stdin and
-// its output in the log. It does not wait for it: the process may have ended when it returns, which
-// is no error here, since Alive says so.
+// Detach starts the process in a session of its own, in the root directory, with an empty stdin and its
+// output in the log. It does not wait for the process. If the process has ended when Detach returns, that
+// is no error, since Alive says so.
 func Detach(d Detached) (Identity, error) {
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -96,7 +96,7 @@ func sendSignal(i Identity, s syscall.Signal) error {
 	return nil
 }
 
-// It polls, since only a parent is told.
+// awaitGone waits until the process is gone, or ctx is done. It polls, since only a parent gets a notice.
 func awaitGone(ctx context.Context, i Identity) error {
 	for i.Alive() {
 		if err := backoff.Sleep(ctx, 10*time.Millisecond); err != nil {

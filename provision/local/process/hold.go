@@ -31,8 +31,8 @@ func waitWhile(lasts func() bool) {
 	}
 }
 
-// Take makes this process the one that runs the machine of that folder: it locks DIR/agent.lock and
-// writes DIR/agent.pid. ErrHeld: another one does.
+// Take makes this process the one that runs the machine in that directory. It locks DIR/agent.lock and
+// writes DIR/agent.pid. It returns ErrHeld if another process runs the machine.
 func Take(dir string) (*Hold, error) {
 	self, err := Self()
 	if err != nil {
@@ -66,9 +66,9 @@ func (h *Hold) Release() {
 	_ = h.lock.Close()
 }
 
-// Holder returns the living process that runs the machine of that folder;
-// ErrGone if none does. One that is just ending is waited for, for a moment. The file of
-// a folder that was copied names who runs the original: that one has other files open.
+// Holder returns the living process that runs the machine in that directory. It returns ErrGone if none
+// does. It waits a moment for a process that is just ending. If the directory is a copy, its file names the
+// process of the original, which does not count, since it has no file of this directory open.
 func Holder(dir string) (Identity, error) {
 	i, err := ReadFile(pidFile(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -92,7 +92,7 @@ func Holder(dir string) (Identity, error) {
 	return i, nil
 }
 
-// It reports true where that cannot be seen.
+// hasOpen reports whether the process has the file open. It returns true if that cannot be seen.
 func (i Identity) hasOpen(path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {

@@ -56,7 +56,8 @@ func (i Identity) Alive() bool {
 	return !stat.IsGone()
 }
 
-// Such a process was killed, say, and its files are not closed yet.
+// isExiting reports whether the process is about to end: it was killed, for example, and its files are
+// still open.
 func (i Identity) isExiting() bool {
 	stat, err := osutil.ReadProcStat(i.PID)
 	if err != nil || stat.Start() != i.Start || stat.IsGone() {
@@ -97,14 +98,14 @@ func ReadFile(path string) (Identity, error) {
 // Linux sets this flag on what is ending (PF_EXITING).
 const pfExiting = 0x4
 
-// FindByEnviron returns the processes of this user whose environment has that NAME=VALUE word, but for
-// this process and those it descends from. They are found as they are now; new ones may come.
+// FindByEnviron returns the processes of this user that have the word NAME=VALUE in their environment. It
+// leaves out this process and its ancestors. Processes that start meanwhile can be missing.
 func FindByEnviron(word string) []Identity {
 	return findProcesses("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
 }
 
-// FindByArgs returns the processes that were called with these arguments, the first as a name or a
-// path, and see the same root folder as this one; otherwise it is as FindByEnviron.
+// FindByArgs returns the processes with these arguments, the first as a name or a path, that have the same
+// root directory as this one. Otherwise it is like [FindByEnviron].
 func FindByArgs(args []string) []Identity {
 	root, _ := os.Stat("/") // which is there
 	return findProcesses("cmdline", func(pid int, words []string) bool {
@@ -116,6 +117,8 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
+// findProcesses returns the processes for which matches accepts the words of that file in /proc. It leaves
+// out this process and its ancestors.
 func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	ours := findAncestors()
 	files, _ := filepath.Glob("/proc/[0-9]*/" + file) // the pattern is right
@@ -133,8 +136,9 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 	return found
 }
 
-// A process that is just going over to another program has memory of that (fields 23 and 51), and no
-// environment or arguments yet, which is waited for, for a moment. Kernel threads have neither.
+// readWords reads a file of words of a process in /proc. A process in the middle of execve has memory of
+// the new program (fields 23 and 51) but no words yet; readWords waits a moment for them. Kernel threads
+// have neither.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {

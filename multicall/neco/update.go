@@ -55,6 +55,9 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	switch {
 	case err != nil:
 		return err
+	case config.SourceFault != "":
+		return console.Hint(fmt.Errorf("cannot tell where releases come from: %s", config.SourceFault),
+			decide.SourceHint(config))
 	case !config.HasSource():
 		return hintSource(errors.New("it is not configured where releases are"))
 	case config.Env == record.EnvNone:

@@ -228,8 +228,14 @@ func (s Snapshot) twinTroubles() (all []Trouble) {
 
 // releaseTroubles are reasons for which servers do not get a release, or have one that they should not.
 func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
-	if key, _, ok := strings.Cut(s.Config.SourceFault, " "); ok {
-		all = append(all, Trouble{Why: "no updates: " + s.Config.SourceFault, Hint: "to remove it: neco config unset " + key})
+	if s.Config.SourceFault != "" {
+		all = append(all, Trouble{Why: "no updates: " + s.Config.SourceFault, Hint: SourceHint(s.Config)})
+	}
+	if s.Config.EnvFault != "" {
+		all = append(all, Trouble{
+			Why:  "no updates: env cannot be read: " + s.Config.EnvFault,
+			Hint: "to set it: neco config set env production",
+		})
 	}
 	if s.Config.WindowFault != "" {
 		all = append(all, Trouble{
@@ -245,8 +251,9 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 		all = append(all, noRoomTrouble(*n))
 	}
 	switch f := s.CheckFailure; {
+	case s.Config.SourceFault != "": // said already
 	case s.Outage() != nil:
-		all = append(all, outageTrouble(*f))
+		all = append(all, outageTrouble(*f, SourceHint(s.Config)))
 	case s.isMissed():
 		all = append(all, missedTrouble(*f))
 	}
@@ -261,10 +268,18 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 // releases are taken.
 func (s Snapshot) Outage() *record.CheckFailure {
 	f := s.CheckFailure
-	if f == nil || !s.takesReleases() || !f.IsOverdue(s.Config.MaxCheckAge) {
+	if f == nil || !s.Config.WantsReleases() || !f.IsOverdue(s.Config.MaxCheckAge) {
 		return nil
 	}
 	return f
+}
+
+// SourceHint says what to type if releases cannot be looked for with that configuration.
+func SourceHint(c record.Config) string {
+	if key, _, ok := strings.Cut(c.SourceFault, " "); ok {
+		return "to remove it: neco config unset " + key
+	}
+	return "see that neco config list says where releases are, and type: neco update --now"
 }
 
 // isMissed reports whether the release that servers would take next cannot be had.
@@ -302,11 +317,11 @@ func noRoomTrouble(n record.NoRoom) Trouble {
 	}
 }
 
-func outageTrouble(f record.CheckFailure) Trouble {
+func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	return Trouble{
 		Why: fmt.Sprintf("no release could be looked for since %s, in %d tries: %s",
 			f.Since.UTC().Format(time.RFC3339), f.Tries, f.Message),
-		Hint: "see that neco config list says where releases are, and type: neco update --now",
+		Hint: hint,
 	}
 }
 

@@ -47,6 +47,13 @@ func TestCondition(t *testing.T) {
 		"where releases are cannot be read": {wellKept(func(s *Snapshot) {
 			s.Config.Env, s.Config.SourceFault = record.EnvNone, "proxy cannot be read: it is no URL"
 		}), true, "degraded: no updates: proxy cannot be read: it is no URL; to remove it: neco config unset proxy"},
+		"and that is long ago": {wellKept(func(s *Snapshot) {
+			failure(24, 3)(s)
+			s.Config.Env, s.Config.WantedEnv = record.EnvNone, record.EnvProduction
+			s.Config.SourceFault = "proxy cannot be read: it is no URL"
+		}), true, "degraded: no updates: proxy cannot be read: it is no URL; to remove it: neco config unset proxy"},
+		"env cannot be read": {wellKept(func(s *Snapshot) { s.Config.Env, s.Config.EnvFault = record.EnvNone, "it is no JSON" }), true,
+			"degraded: no updates: env cannot be read: it is no JSON; to set it: neco config set env production"},
 		"the window cannot be read": {wellKept(func(s *Snapshot) { s.Config.WindowFault = "it is no cron line" }), true,
 			"degraded: the update window cannot be read, so that it never opens: it is no cron line; to remove it: neco config unset update-window"},
 		"a release cannot be had": {wellKept(func(s *Snapshot) {

@@ -17,6 +17,7 @@ type Look struct {
 	At      time.Time
 	Again   time.Time     // when the next one is
 	MaxAge  time.Duration // for how long looks may fail
+	Hint    string        // what to type once they have failed for longer
 }
 
 // NoteLook records the result of a look for releases. was is the record of the last failure; nil if the
@@ -59,7 +60,7 @@ func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 
 	if f.IsOverdue(l.MaxAge) && !f.Told {
 		f.Told = true
-		t := outageTrouble(f)
+		t := outageTrouble(f, l.Hint)
 		alerts = append(alerts, newLookAlert(record.AlertNoReleases, "", l.At, withHint(t.Why, t.Hint)))
 	}
 

@@ -50,6 +50,7 @@ type releaseChecker struct {
 // query has all that a check depends on. When it changes, the next check is due at once.
 type query struct {
 	env, prefix, repository, url, token, folder, proxy, key string
+	fault                                                   string // why nobody can tell where releases come from
 	trigger                                                 string // changes when an operator asks for a check
 	wanted                                                  string // the version that servers would take next
 	wantedKnown                                             bool   // its digests are known
@@ -62,17 +63,14 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !config.HasSource() || config.Env == record.EnvNone && q.wanted == "" {
+	if !namesSource(config) || !config.WantsReleases() && q.wanted == "" {
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
 
-	if c.source == nil || q.source() != c.lastQuery.source() {
+	if q.source() != c.lastQuery.source() {
 		c.close()
 		c.failures = 0
-		if c.source, err = release.NewSource(config); err != nil {
-			return time.Time{}, err
-		}
 	}
 	if q == c.lastQuery && time.Now().Before(c.nextCheck(config)) {
 		return c.nextCheck(config), nil
@@ -88,7 +86,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
-		if config, err = updater.LoadConfig(v); err != nil || !config.HasSource() {
+		if config, err = updater.LoadConfig(v); err != nil || !namesSource(config) {
 			return err
 		}
 		s, err := decide.Load(v, c.Version)
@@ -106,8 +104,13 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 	return config, q, err
 }
 
+// namesSource reports whether the configuration says where releases come from, also in words that nobody
+// can read: that is a look which fails.
+func namesSource(c record.Config) bool { return c.HasSource() || c.SourceFault != "" }
+
 func newQuery(c record.Config) query {
 	return query{
+		fault:      c.SourceFault,
 		env:        c.Env,
 		prefix:     c.TagPrefix,
 		repository: c.GitHubRepository,
@@ -143,7 +146,7 @@ func (c *releaseChecker) close() {
 // checkNow looks for releases, and commits the result unless the configuration has changed meanwhile. A
 // failed look is a result as well.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
-	f, err := c.queryReleases(ctx)
+	f, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
 	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
@@ -164,7 +167,13 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
 
-	look := decide.Look{Missed: f.missed, At: c.lastCheck.UTC(), Again: c.nextCheck(config).UTC(), MaxAge: config.MaxCheckAge}
+	look := decide.Look{
+		Missed: f.missed,
+		At:     c.lastCheck.UTC(),
+		Again:  c.nextCheck(config).UTC(),
+		MaxAge: config.MaxCheckAge,
+		Hint:   decide.SourceHint(config),
+	}
 	if err != nil {
 		ofSource, _ := errors.AsType[release.SourceError](err)
 		look.Failure = record.Shorten(osutil.Explain(err), record.MaxText)
@@ -244,7 +253,13 @@ func (f *checkResult) refuse(version string, err error) bool {
 
 // queryReleases lists the releases, and inspects the newest ones and the one that servers should install.
 // Its result can be valid in part if it also returns an error.
-func (c *releaseChecker) queryReleases(ctx context.Context) (f checkResult, err error) {
+func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config) (f checkResult, err error) {
+	if c.source == nil {
+		if c.source, err = release.NewSource(config); err != nil {
+			return f, err
+		}
+	}
+
 	all, err := c.source.Releases(ctx)
 	if err != nil {
 		return f, err

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -116,8 +117,10 @@ type Config struct {
 	Repair           string
 	Window           *Window // nil: always
 	WindowFault      string  // why the window cannot be read, so that it never opens; "" is fine
-	// SourceFault is why nobody can tell where releases come from; "" is fine.
+	// SourceFault is why nobody can tell where releases come from, so that Env is EnvNone; "" is fine.
 	SourceFault string
+	WantedEnv   string   // Env as it would be without that fault; "" without one
+	EnvFault    string   // why Env cannot be read, so that it is EnvNone; "" is fine
 	Faults      []string // keys that cannot be read, and why
 }
 
@@ -142,19 +145,26 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 
 	c = newConfig(value)
 	c.WindowFault = faults[windowKey]
+	c.EnvFault = faults["env"]
 	for _, key := range slices.Sorted(maps.Keys(faults)) {
 		c.Faults = append(c.Faults, key+": "+faults[key])
 		if slices.Contains([]string{"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", folderKey, "tag-prefix"}, key) {
-			c.Env, c.SourceFault = EnvNone, key+" cannot be read: "+faults[key]
+			c.blockReleases(key + " cannot be read: " + faults[key])
 		}
 	}
 
 	// A version that does not know the folder may have set the repository.
 	if c.ReleaseFolder != "" && c.GitHubRepository != "" && c.SourceFault == "" {
-		c.Env, c.SourceFault = EnvNone, folderKey+" and github-repository are both set"
+		c.blockReleases(folderKey + " and github-repository are both set")
 	}
 
 	return c
+}
+
+func (c *Config) blockReleases(fault string) {
+	c.WantedEnv = cmp.Or(c.WantedEnv, c.Env)
+	c.Env = EnvNone
+	c.SourceFault = fault
 }
 
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
@@ -194,6 +204,11 @@ func newConfig(value map[string]string) (c Config) {
 
 // HasSource reports whether the configuration says where releases come from.
 func (c Config) HasSource() bool { return c.GitHubRepository != "" || c.ReleaseFolder != "" }
+
+// WantsReleases reports whether releases should be taken, even while SourceFault keeps them away.
+func (c Config) WantsReleases() bool {
+	return slices.Contains([]string{EnvProduction, EnvStaging}, cmp.Or(c.WantedEnv, c.Env))
+}
 
 // The environments of a data centre.
 const (

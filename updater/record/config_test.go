@@ -135,8 +135,8 @@ func TestConfigFaults(t *testing.T) {
 		{"update-window", `{"cron":"x"}`, "no JSON string", func(c Config) bool { return c.Window == nil && c.WindowFault != "" }},
 		{"worker-timeout", `"0"`, "at least 1m0s", func(c Config) bool { return c.WorkerTimeout == time.Hour }},
 		{"worker-timeout", `soon`, "no JSON", func(c Config) bool { return c.WorkerTimeout == time.Hour && c.Env == EnvProduction }},
-		{"env", `testing`, "no JSON", func(c Config) bool { return c.Env == EnvNone }},
-		{"minisign-public-key", `RWQ`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" }},
+		{"env", `testing`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.EnvFault != "" && !c.WantsReleases() }},
+		{"minisign-public-key", `RWQ`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" && c.WantsReleases() }},
 		{"github-url", `"ftp://x"`, "begins with http", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" }},
 		{"of-a-later-version", `x`, "no JSON", func(c Config) bool { return c.Env == EnvProduction }},
 	} {

@@ -56,15 +56,25 @@ const (
 )
 
 // NewSource returns the source that the configuration names. It returns ErrNoRepository
-// if there is none.
+// if there is none, and a [SourceError] if it cannot be used as it is configured.
 func NewSource(c record.Config) (*Source, error) {
-	if c.SourceFault != "" {
-		return nil, fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
-	}
-	if !c.HasSource() {
+	switch {
+	case c.SourceFault != "":
+		err := fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
+		return nil, SourceError{Kind: Misconfigured, Err: err}
+	case !c.HasSource():
 		return nil, ErrNoRepository
 	}
 
+	source, err := newSource(c)
+	if err != nil {
+		return nil, SourceError{Kind: Misconfigured, Err: err}
+	}
+
+	return source, nil
+}
+
+func newSource(c record.Config) (*Source, error) {
 	client, err := NewClient(c.Proxy)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ const (
 	NoReleases   Kind = "no-releases"  // 200, with something else than releases: a login page, say
 	LaterFormat  Kind = "later-format" // only a later version of this program reads its index
 	Unreachable  Kind = "unreachable"  // no answer: no route, no name, a silent server
+	// Misconfigured: nobody was asked, since the configuration says in no readable way where releases are.
+	Misconfigured Kind = "misconfigured"
 )
 
 // SourceError is the error of a source of releases that does not hand out what it was asked for.

@@ -24,9 +24,10 @@ func releasesDir(f release.File) string { return f.To + ".releases" }
 
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-func unpackBeside(ctx context.Context, archive string, f release.File) error {
+// unpackBeside leaves alone what was unpacked before, unless that has lost one of the entries.
+func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
-	if _, err := os.Stat(into); err == nil {
+	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
 		return osutil.SyncDir(releasesDir(f)) // who has put it there may have been killed before that
 	}
 
@@ -38,7 +39,8 @@ func unpackBeside(ctx context.Context, archive string, f release.File) error {
 	return osutil.SyncDir(releasesDir(f))
 }
 
-// unpackAs unpacks into a draft, which becomes the folder once it is whole and on the disk.
+// unpackAs unpacks into a draft, which becomes the folder once it is whole and on the disk. It takes the
+// place of a folder that is there already at once.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err
@@ -53,7 +55,14 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 		return err
 	}
 
-	return os.Rename(draft, into)
+	if _, err := os.Lstat(into); err != nil {
+		return os.Rename(draft, into)
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, into, unix.RENAME_EXCHANGE); err != nil {
+		return err
+	}
+
+	return os.RemoveAll(draft)
 }
 
 // switchTo replaces the link at once, and removes all releases but this one and the one before.

@@ -34,11 +34,7 @@ func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	case a == nil:
 		return nil
 	case a.Archive != nil:
-		path, err := h.download(ctx, *a.Archive)
-		if err != nil {
-			return err
-		}
-		return unpackBeside(ctx, path, *a.Archive)
+		return h.fetchArchive(ctx, c)
 	case a.Deb != nil:
 		_, err := h.download(ctx, *a.Deb)
 		return err
@@ -59,6 +55,24 @@ func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	}
 
 	return h.writeImageEnv(c.Name, a.Image)
+}
+
+func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
+	archive := *c.Artifact.Archive
+	path, err := h.download(ctx, archive)
+	if err != nil {
+		return err
+	}
+
+	was, err := h.readRecord(c.Name)
+	if err != nil {
+		return err
+	}
+	if was.Artifact != artifactID(c.Artifact) {
+		was.Unpacked = nil
+	}
+
+	return unpackBeside(ctx, path, archive, was.Unpacked)
 }
 
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }

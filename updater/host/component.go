@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"bijou/state/jsonfile"
@@ -27,6 +28,14 @@ type componentRecord struct {
 	// Package and PackageVersion are those of a deb, as dpkg calls them; former versions did not note them.
 	Package        string `json:"package,omitempty"`
 	PackageVersion string `json:"package-version,omitempty"`
+
+	// Unpacked are the entries of an archive's folder that held files when the component was well, as
+	// filledEntries has them; former versions did not note them.
+	Unpacked []string `json:"unpacked,omitempty"`
+
+	// NotedOf is the artifact of which that was noted. It is not Artifact if a former version has installed
+	// another one since; "": a former version has noted it.
+	NotedOf string `json:"noted-of,omitempty"`
 }
 
 func (h *Host) componentFile(name string) string {
@@ -38,6 +47,10 @@ func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
 	if err != nil {
 		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
+	}
+
+	if c.NotedOf != "" && c.NotedOf != c.Artifact {
+		return componentRecord{Artifact: c.Artifact, Phase: c.Phase, Inputs: c.Inputs}, nil
 	}
 
 	return c, nil
@@ -95,7 +108,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	next := componentRecord{Artifact: artifactID(c.Artifact), Phase: phaseChanging}
+	artifact := artifactID(c.Artifact)
+	next := componentRecord{Artifact: artifact, Phase: phaseChanging, NotedOf: artifact}
 	if err := h.writeRecord(c.Name, next); err != nil {
 		return err
 	}
@@ -106,6 +120,9 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if c.Artifact != nil && c.Artifact.Deb != nil {
 		next.Package, next.PackageVersion = readPackage(ctx, h.downloadPath(c.Artifact.Deb.SHA256))
 	}
+	if c.Artifact != nil && c.Artifact.Archive != nil {
+		next.Unpacked = filledEntries(releaseDir(*c.Artifact.Archive))
+	}
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
 		return err
 	}
@@ -114,6 +131,12 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	}
 	if err := h.awaitHealthy(ctx, c); err != nil {
 		return err
+	}
+
+	// What its own commands have removed by now does not have to be there.
+	if next.Unpacked != nil {
+		now := filledEntries(releaseDir(*c.Artifact.Archive))
+		next.Unpacked = slices.DeleteFunc(next.Unpacked, func(name string) bool { return !slices.Contains(now, name) })
 	}
 
 	next.Phase = phaseCurrent

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"bijou/updater/release"
@@ -43,7 +45,7 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	defer cancel()
 	switch a := c.Artifact; {
 	case a.Archive != nil:
-		return checkArchive(*a.Archive)
+		return checkArchive(*a.Archive, was.Unpacked)
 	case a.Deb != nil:
 		return checkPackage(ctx, was.Package, was.PackageVersion)
 	}
@@ -51,15 +53,61 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	return checkImage(ctx, c.Artifact.Image)
 }
 
-func checkArchive(f release.File) error {
+func checkArchive(f release.File, unpacked []string) error {
 	if _, err := os.Stat(releaseDir(f)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, into which its archive was unpacked, is gone", releaseDir(f))
+	}
+	if why := lostEntries(releaseDir(f), unpacked); why != "" {
+		return fmt.Errorf("%s, into which its archive was unpacked, %s", releaseDir(f), why)
 	}
 	if leads, err := os.Readlink(f.To); err != nil || leads != releaseDir(f) {
 		return fmt.Errorf("%s is not a link to %s, into which its archive was unpacked", f.To, releaseDir(f))
 	}
 
 	return nil
+}
+
+// lostEntries describes what a folder has lost of the entries that held files; "" if nothing, or if it cannot
+// be read.
+func lostEntries(dir string, filled []string) string {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	if len(all) == 0 {
+		return "is empty"
+	}
+
+	now := filledEntries(dir)
+	for _, name := range filled {
+		if !slices.Contains(now, name) {
+			return fmt.Sprintf("has no file in %s any more", name)
+		}
+	}
+
+	return ""
+}
+
+// maxFilledEntries is how many entries of a folder are looked at. Archives have few at their top.
+const maxFilledEntries = 256
+
+// filledEntries returns the first entries of a folder that are files, or folders with a file somewhere below.
+func filledEntries(dir string) (names []string) {
+	all, _ := os.ReadDir(dir) // who asks has looked if it can be read
+	for _, e := range all[:min(len(all), maxFilledEntries)] {
+		found := errors.New("found")
+		err := filepath.WalkDir(filepath.Join(dir, e.Name()), func(_ string, e fs.DirEntry, err error) error {
+			if err != nil || !e.IsDir() {
+				return found // what cannot be read counts as there
+			}
+			return nil
+		})
+		if errors.Is(err, found) {
+			names = append(names, e.Name())
+		}
+	}
+
+	return names
 }
 
 // checkPackage asks dpkg. A former version has not noted which package it has installed.

@@ -62,7 +62,7 @@ func TestExamine(t *testing.T) {
 	}))
 	defer web.Close()
 
-	file := serve(t, map[string][]byte{"etcd": archive(t, tar.Header{Name: "bin/etcd"}), "deb": []byte("a package")})
+	file := serve(t, map[string][]byte{"etcd": archive(t, tar.Header{Name: "bin/etcd"}, tar.Header{Name: "LICENSE"}), "deb": []byte("a package")})
 	to := filepath.Join(t.TempDir(), "etcd")
 	etcd := &release.Artifact{Archive: file("etcd", to)}
 	unpacked := filepath.Join(to+".releases", etcd.Archive.SHA256[:16])
@@ -80,9 +80,14 @@ func TestExamine(t *testing.T) {
 		mends    func(t *testing.T)
 		did      string // to bring it back
 	}{
-		"a service has died":    {nil, stops, "a.service does not run", false, nil, "start a.service"},
-		"it answers 500":        {nil, func(*testing.T) { answer.Store(500) }, "answers 500 Internal Server Error", true, func(*testing.T) { answer.Store(200) }, ""},
-		"an archive is gone":    {etcd, removes(unpacked), "into which its archive was unpacked, is gone", false, nil, "restart a.service"},
+		"a service has died": {nil, stops, "a.service does not run", false, nil, "start a.service"},
+		"it answers 500":     {nil, func(*testing.T) { answer.Store(500) }, "answers 500 Internal Server Error", true, func(*testing.T) { answer.Store(200) }, ""},
+		"an archive is gone": {etcd, removes(unpacked), "into which its archive was unpacked, is gone", false, nil, "restart a.service"},
+		"an archive is emptied": {etcd, func(t *testing.T) {
+			removes(filepath.Join(unpacked, "bin"))(t)
+			removes(filepath.Join(unpacked, "LICENSE"))(t)
+		}, "into which its archive was unpacked, is empty", false, nil, "restart a.service"},
+		"its files are gone":    {etcd, removes(filepath.Join(unpacked, "bin", "etcd")), "has no file in bin any more", false, nil, "restart a.service"},
 		"its link is gone":      {etcd, removes(to), "is not a link to ", false, nil, "restart a.service"},
 		"an image is gone":      {&release.Artifact{Image: "a:1"}, removes(filepath.Join(here, "image")), "its image a:1 is gone", false, nil, "restart a.service"},
 		"podman does not say":   {&release.Artifact{Image: "a:1"}, sets("broken", ""), "", true, removes(filepath.Join(here, "broken")), ""},
@@ -128,6 +133,48 @@ func TestExamine(t *testing.T) {
 			}
 			if did := update(); did != "" {
 				t.Errorf("a component that is well: %q", did)
+			}
+		})
+	}
+}
+
+// TestNotesOfAnotherArtifact holds that notes count for the artifact of which they were made: a former
+// version that installs another one keeps them, and knows nothing of them.
+func TestNotesOfAnotherArtifact(t *testing.T) {
+	file := serve(t, map[string][]byte{"etcd": archive(t, tar.Header{Name: "bin/etcd"})})
+	u := &units{}
+	h, dir := newHost(t, u)
+	c := release.Component{
+		Name:     "a",
+		Strategy: release.Any,
+		Artifact: &release.Artifact{Archive: file("etcd", filepath.Join(dir, "etcd"))},
+	}
+	if err := h.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(dir, "state", "components", "a.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(text), `"noted-of":"archive `, `"noted-of":"another `, 1)
+	other = strings.Replace(other, `["bin"]`, `["sbin"]`, 1)
+
+	for what, tt := range map[string]struct {
+		record string
+		ill    bool
+	}{
+		"as it was":           {string(text), false},
+		"of another artifact": {other, false},
+		"of this one":         {strings.Replace(string(text), `["bin"]`, `["sbin"]`, 1), true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(tt.record), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if ill, _ := h.Examine(t.Context(), c); (ill != nil) != tt.ill {
+				t.Errorf("it is ill: %v, want %t; the record is %s", ill, tt.ill, tt.record)
 			}
 		})
 	}

@@ -1,0 +1,284 @@
+// Package access says who may read and write which key of an environment: operators all of them, the
+// agents of a machine what their units need.
+//
+// It is pure. It reads the state only through a [Reader], at one revision, and it enforces nothing: whoever
+// stands between an agent and the store asks it. The table is in table.go, a row for each pattern of a
+// key, in the order of package keys. A key without a row is refused.
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Identity is who asks: an operator, or the agents of one machine. The zero Identity is nobody, who may
+// do nothing.
+type Identity struct {
+	operator bool
+	machine  string
+}
+
+// Operator returns the identity of operators, provisioners and all that has the store itself.
+func Operator() Identity { return Identity{operator: true} }
+
+// Agent returns the identity of the agents of the machine with that id, its units' included.
+func Agent(machine string) Identity { return Identity{machine: machine} }
+
+// String names the identity in messages.
+func (i Identity) String() string {
+	switch {
+	case i.operator:
+		return "an operator"
+	case i.machine == "":
+		return "nobody"
+	}
+	return "machine " + i.machine
+}
+
+// Op is what is asked for.
+type Op string
+
+// The operations. List takes a prefix, which ends with a slash. Watch takes a key, or a prefix. Lease puts
+// a key under a lease of the one who asks, Put puts it under none.
+const (
+	Get    Op = "get"
+	List   Op = "list"
+	Watch  Op = "watch"
+	Put    Op = "put"
+	Delete Op = "delete"
+	Lease  Op = "lease"
+)
+
+// Ops lists the operations.
+func Ops() []Op { return []Op{Get, List, Watch, Put, Delete, Lease} }
+
+// ErrRefused is the kind of every refusal of [May].
+var ErrRefused = errors.New("not allowed")
+
+// Refusal is an [ErrRefused] with who asked for what, and why they may not.
+type Refusal struct {
+	Identity Identity
+	Op       Op
+	Key      string
+	Why      string
+}
+
+// Error returns the message.
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("%s cannot %s %q: %s", r.Identity, r.Op, r.Key, r.Why)
+}
+
+// Unwrap returns [ErrRefused].
+func (r *Refusal) Unwrap() error { return ErrRefused }
+
+// May returns nil if the identity may do that, with the state as the placement reads it. It returns a
+// [Refusal] if not, and the placement's error if the state could not be read.
+//
+// Of a Get, old is the value that is there; nil if the key is absent. To be told that is allowed for every
+// key that has a row. Of a Put, Lease and Delete, old is the value before and new the one after. Neither is
+// used of a List and a Watch, which are about whole prefixes and are to be filtered: a list and a watch show the
+// keys that the identity may Get, and that a key was deleted.
+func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
+	if id.operator {
+		return nil
+	}
+
+	r, v := find(key)
+	refuse := func(why string) error { return &Refusal{Identity: id, Op: op, Key: key, Why: why} }
+	switch {
+	case id.machine == "":
+		return refuse("nobody is asking")
+	case r == nil:
+		return refuse("no agent has to do with such a key")
+	case op == Get && old == nil:
+		return nil
+	}
+
+	rule := r.rule(op)
+	if rule == nil {
+		return refuse("no agent does that; " + r.why)
+	}
+	if size := len(new); size > r.max && (op == Put || op == Lease) {
+		return refuse(fmt.Sprintf("its value has %d bytes, and %d are possible", size, r.max))
+	}
+
+	a := &ask{Placement: p, me: id.machine, vars: v, old: old, new: new}
+	allowed := rule(a)
+	if p.err != nil {
+		return fmt.Errorf("cannot tell whether %s may %s %q: %w", id, op, key, p.err)
+	}
+	if !allowed {
+		return refuse(r.why)
+	}
+
+	return nil
+}
+
+// Write is one operation of a commit.
+type Write struct {
+	Key    string
+	Value  []byte
+	Delete bool
+	Leased bool // the value is put under a lease
+}
+
+func (w Write) op() Op {
+	switch {
+	case w.Delete:
+		return Delete
+	case w.Leased:
+		return Lease
+	}
+	return Put
+}
+
+// MayCommit asks [May] for each of the writes of one commit, with all of them known to the rules: a record
+// and the list that names it come together. It returns the first refusal.
+func MayCommit(id Identity, p *Placement, writes []Write) error {
+	p.writes = make(map[string]Write, len(writes))
+	for _, w := range writes {
+		p.writes[w.Key] = w
+	}
+
+	for _, w := range writes {
+		old := p.get(w.Key)
+		if w.Delete && old == nil {
+			continue // to delete what is not there does nothing
+		}
+		if err := May(id, p, w.op(), w.Key, old, w.Value); err != nil {
+			return err
+		}
+	}
+
+	return p.err
+}
+
+// Reader reads the state at one revision. It returns the same answer each time.
+type Reader interface {
+	// Get returns the value of a key; nil if it is absent.
+	Get(key string) ([]byte, error)
+	// List returns the values of all keys with the prefix.
+	List(prefix string) (map[string][]byte, error)
+}
+
+// Placement is what the state says, at one revision, of machines, their units, and what these have to do
+// with. It reads what a rule needs, once, and remembers which keys those were. It is for one goroutine.
+type Placement struct {
+	state  Reader
+	values map[string][]byte
+	lists  map[string]map[string][]byte
+	writes map[string]Write // of the commit that is asked about
+	err    error            // the first of the reader, after which nothing is known
+}
+
+// NewPlacement returns a placement that has read nothing yet.
+func NewPlacement(state Reader) *Placement {
+	return &Placement{state: state, values: map[string][]byte{}, lists: map[string]map[string][]byte{}}
+}
+
+// Used returns the keys and prefixes that answers so far depend on, sorted: a commit that relies on these
+// answers is made conditional on them.
+func (p *Placement) Used() (keys, prefixes []string) {
+	for key := range p.values {
+		keys = append(keys, key)
+	}
+	for prefix := range p.lists {
+		prefixes = append(prefixes, prefix)
+	}
+
+	slices.Sort(keys)
+	slices.Sort(prefixes)
+	return keys, prefixes
+}
+
+func (p *Placement) get(key string) []byte {
+	if value, known := p.values[key]; known || p.err != nil {
+		return value
+	}
+
+	value, err := p.state.Get(key)
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	p.values[key] = value
+	return value
+}
+
+func (p *Placement) list(prefix string) map[string][]byte {
+	if values, known := p.lists[prefix]; known || p.err != nil {
+		return values
+	}
+
+	values, err := p.state.List(prefix)
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	p.lists[prefix] = values
+	return values
+}
+
+// after returns what the key holds after the commit that is asked about.
+func (p *Placement) after(key string) []byte {
+	if w, written := p.writes[key]; written {
+		if w.Delete {
+			return nil
+		}
+		return w.Value
+	}
+	return p.get(key)
+}
+
+// ask is one question to the table.
+type ask struct {
+	*Placement
+	me       string // the machine that asks
+	vars     vars   // what the key's pattern has found in it
+	old, new []byte
+}
+
+// rule reports whether the one who asks may. A nil rule is for nobody but operators.
+type rule func(a *ask) bool
+
+// row says what agents may do with the keys of one pattern.
+type row struct {
+	pattern string
+	why     string // agents may do this much, and no more; it ends a refusal
+	max     int    // bytes of a value
+
+	get, list, watch, put, del, lease rule
+
+	segments []segment
+}
+
+func (r *row) rule(op Op) rule {
+	switch op {
+	case Get:
+		return r.get
+	case List:
+		return r.list
+	case Watch:
+		return r.watch
+	case Put:
+		return r.put
+	case Delete:
+		return r.del
+	case Lease:
+		return r.lease
+	}
+	return nil
+}
+
+// find returns the row of a key, with what its pattern has found; nil if it has none.
+func find(key string) (*row, vars) {
+	parts := strings.Split(key, "/")
+	for _, r := range rows() {
+		if v, ok := match(r.segments, parts); ok {
+			return r, v
+		}
+	}
+	return nil, nil
+}

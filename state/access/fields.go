@@ -1,0 +1,123 @@
+package access
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+)
+
+// changes returns the members of two JSON objects that differ, whether this binary knows them or not; ok is
+// false if one is no object.
+func changes(old, new []byte) (names []string, ok bool) {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil || a == nil || b == nil {
+		return nil, false
+	}
+
+	for name := range a {
+		if !isSame(a[name], b[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range b {
+		if _, both := a[name]; !both {
+			names = append(names, name)
+		}
+	}
+
+	slices.Sort(names)
+	return names, true
+}
+
+// isSame compares numbers as they are written, and objects whatever the order of their members is.
+func isSame(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	av, aok := parseJSON(a)
+	bv, bok := parseJSON(b)
+	return aok && bok && reflect.DeepEqual(av, bv)
+}
+
+func parseJSON(data []byte) (value any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(&value)
+	return value, err == nil
+}
+
+// keeps reports whether a record that was there is changed in the named members only.
+func (a *ask) keeps(but ...string) bool {
+	changed, ok := changes(a.old, a.new)
+	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(but, name) })
+}
+
+// field is a member of the value before and of the one after; nil where it is absent.
+func (a *ask) field(name string) (before, after json.RawMessage) {
+	var old, new map[string]json.RawMessage
+	_ = json.Unmarshal(a.old, &old)
+	_ = json.Unmarshal(a.new, &new)
+	return old[name], new[name]
+}
+
+// isKeptOr reports whether a member of the record stays as it is, or becomes a text for which may returns true. A
+// text that is absent is "".
+func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
+	before, after := a.field(name)
+	if isSame(before, after) {
+		return true
+	}
+
+	var was, is string
+	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+		return false
+	}
+	return may(was, is)
+}
+
+// isKeptOrCleared reports whether each of the members stays as it is, or goes.
+func (a *ask) isKeptOrCleared(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		before, after := a.field(name)
+		return after != nil && !isSame(before, after)
+	})
+}
+
+// loses reports whether the member, an object, has lost members at most.
+func (a *ask) loses(name string) bool {
+	before, after := a.field(name)
+	var was, is map[string]json.RawMessage
+	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+		return false
+	}
+
+	for key, value := range is {
+		if !isSame(was[key], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// grows reports whether a counter grows by one to maxGrowth.
+func (a *ask) grows() bool {
+	var before, after int64
+	if a.old != nil && json.Unmarshal(a.old, &before) != nil || json.Unmarshal(a.new, &after) != nil {
+		return false
+	}
+	return before < after && after <= before+maxGrowth
+}
+
+// maxGrowth is how many numbers one commit can give: each thing that gets one takes some of its 512 operations.
+const maxGrowth = 128
+
+// added returns what the second list has and the first has not.
+func added(before, after []string) (all []string) {
+	for _, one := range after {
+		if !slices.Contains(before, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}

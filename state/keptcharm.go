@@ -83,14 +83,14 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 		}
 
 		// The status may be from before the unit got the charm, whose own hook has failed.
-		kvs, err := tx.keys.ListUnguarded(keys.Workflow(u.Name))
+		kv, err := tx.keys.GetKV(keys.Workflow(u.Name))
 		if err != nil {
 			return false, err
 		}
-		if len(kvs) == 0 {
+		if kv.Revision == 0 {
 			continue
 		}
-		w, err := keyspace.Decode[Workflow](kvs[0])
+		w, err := keyspace.Decode[Workflow](kv)
 		if err != nil {
 			return false, err
 		}

@@ -3,21 +3,32 @@ package updater
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"bijou/state/keyspace"
 )
 
-// ChangeFeed collects changes below some prefixes until its owner takes them: for owners
+// ChangeFeed collects changes of some keys until its owner takes them: for owners
 // that cache what they have read, and follow the changes.
 type ChangeFeed struct {
 	*keyspace.Feed
-	store    *keyspace.Space
-	prefixes []string
+	store *keyspace.Space
+	scope keyspace.Scope
 }
 
-// NewChangeFeed returns one of the prefixes, which collects as long as it runs.
-func NewChangeFeed(s *keyspace.Space, prefixes ...string) *ChangeFeed {
-	return &ChangeFeed{keyspace.NewFeed(), s, prefixes}
+// NewChangeFeed returns one of the keys and prefixes, which collects as long as it runs. A prefix
+// ends with a slash, as in package keys.
+func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
+	var scope keyspace.Scope
+	for _, name := range names {
+		if strings.HasSuffix(name, "/") {
+			scope.Prefixes = append(scope.Prefixes, name)
+		} else {
+			scope.Keys = append(scope.Keys, name)
+		}
+	}
+
+	return &ChangeFeed{keyspace.NewFeed(), s, scope}
 }
 
 // Run watches until ctx is done. A watcher that ended, or was behind a compaction of the
@@ -41,7 +52,7 @@ func (f *ChangeFeed) watch(ctx context.Context) error {
 		return err
 	}
 
-	w, err := f.store.Watch(ctx, revision, keyspace.Below(f.prefixes...))
+	w, err := f.store.Watch(ctx, revision, f.scope)
 	if err != nil {
 		return err
 	}

@@ -278,5 +278,5 @@ func (c *Claim) awaitChange(ctx context.Context) error {
 		return nil
 	}
 
-	return c.space.Await(ctx, fence.Revision, Scope{Keys: []string{fence.Key}})
+	return c.space.Await(ctx, fence.Revision, Exactly(fence.Key))
 }

@@ -232,8 +232,9 @@ func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return p.Store.Commit(ctx, whole)
 }
 
-func (p *prefixed) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	w, err := p.Store.Watch(ctx, after, prependAll(p.prefix, prefixes)...)
+func (p *prefixed) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
+	whole := Scope{Keys: prependAll(p.prefix, scope.Keys), Prefixes: prependAll(p.prefix, scope.Prefixes)}
+	w, err := p.Store.Watch(ctx, after, whole)
 	if err != nil {
 		return nil, err
 	}

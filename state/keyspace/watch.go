@@ -3,27 +3,19 @@ package keyspace
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 
 	"bijou/state/store"
 )
 
-// Scope names what a watcher watches: keys, and all keys below prefixes.
-type Scope struct {
-	Keys     []string
-	Prefixes []string
-}
+// Scope names what a watcher watches: keys, and all keys with prefixes.
+type Scope = store.Scope
 
-// Below is all keys with one of the prefixes; a key is its own prefix.
-func Below(prefixes ...string) Scope { return Scope{Prefixes: prefixes} }
+// Below is all keys with one of the prefixes.
+func Below(prefixes ...string) Scope { return store.Below(prefixes...) }
 
-// Has reports whether the key is in the scope.
-func (s Scope) Has(key string) bool {
-	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
-	return slices.Contains(s.Keys, key) || slices.ContainsFunc(s.Prefixes, under)
-}
+// Exactly is those keys, and none that begins with one of them.
+func Exactly(keys ...string) Scope { return store.Exactly(keys...) }
 
 // KeyValue is one key with its JSON, and the revision at which it was written.
 type KeyValue = store.KV
@@ -41,26 +33,24 @@ func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 // Watcher delivers which keys of its scopes changed. It is for one goroutine at a time,
 // but for Close.
 type Watcher struct {
-	w      store.Watcher
-	scopes []Scope
-	space  *Space
+	w     store.Watcher
+	space *Space
 }
 
 // Watch delivers what changed after the revision (View.Revision), in order.
 func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
-	var prefixes []string
+	var all Scope
 	for _, sc := range scopes {
-		prefixes = append(prefixes, sc.Prefixes...)
-		prefixes = append(prefixes, sc.Keys...)
+		all.Keys = append(all.Keys, sc.Keys...)
+		all.Prefixes = append(all.Prefixes, sc.Prefixes...)
 	}
 
-	slices.Sort(prefixes)
-	w, err := s.store.Watch(ctx, after, slices.Compact(prefixes)...)
+	w, err := s.store.Watch(ctx, after, all)
 	if err != nil {
 		return nil, err
 	}
 
-	return &Watcher{w, scopes, s}, nil
+	return &Watcher{w, s}, nil
 }
 
 // Next blocks until the next commit that touched one of the scopes, and returns the keys
@@ -89,24 +79,9 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 }
 
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
-	for {
-		batch, err := w.w.Next(ctx)
-		if err != nil {
-			w.space.forgetAllIfLost(err)
-			return store.Batch{}, err
-		}
-
-		touched := store.Batch{Revision: batch.Revision}
-		for _, e := range batch.Events {
-			if slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.Has(e.Key) }) {
-				touched.Events = append(touched.Events, e)
-			}
-		}
-
-		if len(touched.Events) > 0 {
-			return touched, nil
-		}
-	}
+	batch, err := w.w.Next(ctx)
+	w.space.forgetAllIfLost(err)
+	return batch, err
 }
 
 // Close ends the watcher, and a Next that blocks.
@@ -125,7 +100,7 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 		if err != nil || !there {
 			return err
 		}
-		if err := s.Await(ctx, revision, Scope{Keys: []string{key}}); err != nil {
+		if err := s.Await(ctx, revision, Exactly(key)); err != nil {
 			return err
 		}
 	}

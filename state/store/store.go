@@ -35,11 +35,11 @@ type Store interface {
 	// only) makes no revision and returns the newest.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
 
-	// Watch delivers every commit after the given revision that touches a key with one of the
-	// prefixes (an exact key is its own prefix), whole and in order, each once. Next returns
-	// ErrHistoryLost if the store has trimmed the revision, and once an older copy of the store has
-	// taken its place, where the store notices that, as etcd's does.
-	Watch(ctx context.Context, after int64, prefixes ...string) (Watcher, error)
+	// Watch delivers every commit after the given revision that touches a key of the scope, whole and
+	// in order, each once. It delivers no other key. Next returns ErrHistoryLost if the store has trimmed
+	// the revision, and once an older copy of the store has taken its place, where the store notices
+	// that, as etcd's does.
+	Watch(ctx context.Context, after int64, scope Scope) (Watcher, error)
 
 	// Lease grants a lease and keeps it alive until it is closed, is lost, or
 	// the process ends; ctx bounds the call only. Keys put under a lease
@@ -111,8 +111,26 @@ type Op struct {
 // LeaseID names a lease in the store; 0 is none.
 type LeaseID int64
 
-// Batch has the events of one commit below a watcher's prefixes: each key once, in no
-// promised order.
+// Scope names what a watcher watches: each of the Keys, and all keys with one of the Prefixes.
+// The empty prefix is that of all keys.
+type Scope struct {
+	Keys     []string
+	Prefixes []string
+}
+
+// Below is all keys with one of the prefixes.
+func Below(prefixes ...string) Scope { return Scope{Prefixes: prefixes} }
+
+// Exactly is those keys, and none that begins with one of them.
+func Exactly(keys ...string) Scope { return Scope{Keys: keys} }
+
+// Has reports whether the key is in the scope.
+func (s Scope) Has(key string) bool {
+	under := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
+	return slices.Contains(s.Keys, key) || slices.ContainsFunc(s.Prefixes, under)
+}
+
+// Batch has the events of one commit in a watcher's scope: each key once, in no promised order.
 type Batch struct {
 	Revision int64
 	Events   []Event

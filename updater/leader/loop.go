@@ -85,10 +85,10 @@ func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) err
 	return f()
 }
 
-// followKeys calls act again whenever something has changed below the prefixes, and at the time
+// followKeys calls act again whenever one of the keys, or a key below one of the prefixes, has changed, and at the time
 // that it returns, until it returns an error that ends the leadership.
-func (l leader) followKeys(ctx context.Context, prefixes []string, act func() (until time.Time, err error)) error {
-	feed := updater.NewChangeFeed(l.Store, prefixes...)
+func (l leader) followKeys(ctx context.Context, names []string, act func() (until time.Time, err error)) error {
+	feed := updater.NewChangeFeed(l.Store, names...)
 	return withFeed(ctx, feed, func() error {
 		for ctx.Err() == nil {
 			until, err := act()

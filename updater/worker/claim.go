@@ -75,7 +75,7 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 
 	revision, err := keyspace.Read(ctx, o.Store, (*keyspace.View).Revision)
 	if err == nil {
-		err = o.Store.Await(ctx, revision, keyspace.Below(key))
+		err = o.Store.Await(ctx, revision, keyspace.Exactly(key))
 	}
 	if err != nil {
 		_ = backoff.Sleep(ctx, updater.RetryInterval)

@@ -130,7 +130,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	watching.Go(func() {
 		defer cancel()
 		// Whatever it says, one looks.
-		_ = w.o.Store.Await(race, revision, keyspace.Below(keys.Contents(c.Contents.Key)))
+		_ = w.o.Store.Await(race, revision, keyspace.Exactly(keys.Contents(c.Contents.Key)))
 	})
 
 	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), "")

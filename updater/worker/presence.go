@@ -72,7 +72,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		switch {
 		case err != nil:
 		case stands:
-			err = w.o.Store.Await(ctx, revision, keyspace.Below(keys.Presence(w.o.LRN)))
+			err = w.o.Store.Await(ctx, revision, keyspace.Exactly(keys.Presence(w.o.LRN)))
 		default:
 			err = w.publishPresence(ctx, s)
 		}

@@ -170,10 +170,10 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	})
 }
 
-func (w *worker) awaitChange(ctx context.Context, revision int64, prefix string) error {
+func (w *worker) awaitChange(ctx context.Context, revision int64, key string) error {
 	moment, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
-	if err := w.o.Store.Await(moment, revision, keyspace.Below(prefix)); err != nil && moment.Err() == nil {
+	if err := w.o.Store.Await(moment, revision, keyspace.Exactly(key)); err != nil && moment.Err() == nil {
 		return updater.AwaitRetry(ctx, err)
 	}
 	return ctx.Err()

@@ -102,7 +102,7 @@ func (r *rig) ends() {
 			return err
 		})
 		if err == nil && (q == nil || !q.Ended()) {
-			err = r.Store.Await(r.T.Context(), revision, keyspace.Below(keys.Current))
+			err = r.Store.Await(r.T.Context(), revision, keyspace.Exactly(keys.Current))
 		} else if err == nil && q.Succeeded() {
 			return
 		}

@@ -105,11 +105,11 @@ func BenchmarkWake(b *testing.B) {
 		from := revision(b, s)
 		before := heapSize()
 		for i := range 500 {
-			w, err := other.Watch(b.Context(), from, fmt.Sprintf("u/%d/", i), fmt.Sprintf("r/%d/", i))
+			w, err := other.Watch(b.Context(), from, store.Below(fmt.Sprintf("u/%d/", i), fmt.Sprintf("r/%d/", i)))
 			check(b, err)
 			defer w.Close()
 		}
-		w, err := other.Watch(b.Context(), from, "a/", "b/")
+		w, err := other.Watch(b.Context(), from, store.Below("a/", "b/"))
 		check(b, err)
 		defer w.Close()
 		put(b, s, "a/first")
@@ -140,7 +140,7 @@ func BenchmarkWatchPast(b *testing.B) {
 		for b.Loop() {
 			from := revision(b, s)
 			put(b, s, "elsewhere")
-			w, err := s.Watch(b.Context(), from, "a/", "b/")
+			w, err := s.Watch(b.Context(), from, store.Below("a/", "b/"))
 			check(b, err)
 			put(b, s, "a/k")
 			_, err = w.Next(b.Context())

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
+	"bijou/state/store/handle"
 )
 
 // errBundleFailed is etcd's error if a bundle's conditions do not all hold (splitBundles).
@@ -102,7 +103,7 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 			continue
 		}
 
-		leased, err := d.leasedKeysOf(ctx, d.currentListing(c.Prefix, c.Revision))
+		leased, err := d.leasedKeysOf(ctx, d.currentListing(handle.Span{Text: c.Prefix, Prefix: true}, c.Revision))
 		if err != nil {
 			return request{}, err
 		}

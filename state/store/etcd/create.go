@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
+	"bijou/state/store/handle"
 )
 
 // formatVersion is the format of the keys below a store's prefix.
@@ -172,7 +173,7 @@ type keyCodec struct {
 	root string // ends with a slash
 }
 
-// keyRange is half-open: from begin up to, but not with, end.
+// keyRange is half-open: from begin up to, but not with, end. Without an end it is one key.
 type keyRange struct{ begin, end string }
 
 func (s keyCodec) markerKey() string { return s.root + "\x00store" }
@@ -195,6 +196,21 @@ func (s keyCodec) prefixRange(prefix string) keyRange {
 		return keyRange{s.root + "\x01", clientv3.GetPrefixRangeEnd(s.root)}
 	}
 	return rangeOf(s.encodeKey(prefix))
+}
+
+// spanRange is the range of etcd's keys for one key or prefix.
+func (s keyCodec) spanRange(span handle.Span) keyRange {
+	if span.Prefix {
+		return s.prefixRange(span.Text)
+	}
+	return keyRange{begin: s.encodeKey(span.Text)}
+}
+
+func (s keyCodec) tombstoneSpan(span handle.Span) keyRange {
+	if span.Prefix {
+		return s.tombstoneRange(span.Text)
+	}
+	return keyRange{begin: s.tombstoneKey(span.Text)}
 }
 
 func (s keyCodec) tombstoneKey(key string) string        { return s.root + "\x00gone/" + key }

@@ -114,10 +114,10 @@ func connect(ctx context.Context, p config) (*db, error) {
 	}
 
 	d.watches = &watchMux{
-		d:        d,
-		byPrefix: map[string]*prefixWatch{},
-		byID:     map[int64]*prefixWatch{},
-		index:    handle.WatcherIndex[*watcher]{},
+		d:      d,
+		bySpan: map[handle.Span]*spanWatch{},
+		byID:   map[int64]*spanWatch{},
+		index:  handle.WatcherIndex[*watcher]{},
 	}
 
 	d.sweeper.d = d

@@ -109,7 +109,7 @@ func checkWatchersDuring(t *testing.T, s store.Store, strike func()) {
 	var watchers, running sync.WaitGroup
 	for i := range told {
 		prefixes := [][]string{{"w/"}, {"w/0/", "w/1/", "w/2/", "w/3/", "w/common", "w/end"}}[i%2]
-		w, err := both[i%2].Watch(t.Context(), from, prefixes...)
+		w, err := both[i%2].Watch(t.Context(), from, store.Below(prefixes...))
 		check(t, err)
 		defer w.Close()
 		watchers.Go(func() { told[i] = batchesUntilEnd(t, w) })
@@ -205,7 +205,7 @@ func TestOutage(t *testing.T) {
 	long, err := s.Lease(t.Context(), 3*time.Minute)
 	check(t, err)
 	before := commit(t, s, store.Txn{Ops: []store.Op{{Key: "short", Lease: short.ID()}, {Key: "long", Lease: long.ID()}}})
-	w, err := s.Watch(t.Context(), before, "long", "new")
+	w, err := s.Watch(t.Context(), before, store.Below("long", "new"))
 	check(t, err)
 	defer w.Close()
 
@@ -224,7 +224,7 @@ func TestOutage(t *testing.T) {
 	_, err = w.Next(ctx)
 	wantError(t, err, context.DeadlineExceeded)
 	<-short.Done()
-	late, err := s.Watch(t.Context(), before, "new") // opened while nobody is there
+	late, err := s.Watch(t.Context(), before, store.Below("new")) // opened while nobody is there
 	check(t, err)
 	defer late.Close()
 
@@ -261,7 +261,7 @@ func TestCompactedWhileAway(t *testing.T) {
 	s := newStore(t, c)
 	defer s.Close()
 	before := put(t, s, "a")
-	w, err := s.Watch(t.Context(), before, "a", "b")
+	w, err := s.Watch(t.Context(), before, store.Below("a", "b"))
 	check(t, err)
 	defer w.Close()
 	put(t, s, "a")
@@ -288,7 +288,7 @@ func TestCompactedWhileAway(t *testing.T) {
 	if err != nil && !errors.Is(err, store.ErrHistoryLost) {
 		t.Fatal(err)
 	}
-	again, err := s.Watch(t.Context(), revision(t, s), "a", "b")
+	again, err := s.Watch(t.Context(), revision(t, s), store.Below("a", "b"))
 	check(t, err)
 	defer again.Close()
 	next := put(t, helper, "b")

@@ -78,15 +78,15 @@ func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.D
 	return err == nil && resp.TTL > 0, err
 }
 
-// listingID names a prefix at a revision: what is there never changes within an epoch.
+// listingID names a span at a revision: what is there never changes within an epoch.
 type listingID struct {
-	prefix   string
+	span     handle.Span
 	revision int64
 	epoch    int
 }
 
-func (d *db) currentListing(prefix string, revision int64) listingID {
-	return listingID{prefix, revision, d.history.lastSeen().epoch}
+func (d *db) currentListing(span handle.Span, revision int64) listingID {
+	return listingID{span, revision, d.history.lastSeen().epoch}
 }
 
 // leasedKeyCache has the leased keys of the newest listings. A transaction is mostly
@@ -130,7 +130,7 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 	}
 	var keys []string
 
-	err := readPages(d.keys.prefixRange(l.prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
+	err := readPages(d.keys.spanRange(l.span), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
 			clientv3.WithKeysOnly())
 		if err != nil {

@@ -86,7 +86,7 @@ func TestNeighbours(t *testing.T) {
 		stores = append(stores, s)
 	}
 	for _, s := range stores {
-		w, err := s.Watch(t.Context(), revision(t, s), "")
+		w, err := s.Watch(t.Context(), revision(t, s), store.Below(""))
 		check(t, err)
 		defer w.Close()
 		for _, other := range stores {
@@ -137,7 +137,7 @@ func TestStoreGone(t *testing.T) {
 			s := newStore(t, clusters.borrow(t, 1))
 			defer s.Close()
 			before := put(t, s, "a")
-			w, err := s.Watch(t.Context(), before, "a")
+			w, err := s.Watch(t.Context(), before, store.Below("a"))
 			check(t, err)
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			_, err = w.Next(short)

@@ -93,7 +93,7 @@ func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	t.Helper()
 	for _, s := range []store.Store{s, idle} {
 		for _, prefix := range []string{"a/", "b/"} { // of which nothing is told
-			w, err := s.Watch(t.Context(), revision(t, s), prefix)
+			w, err := s.Watch(t.Context(), revision(t, s), store.Below(prefix))
 			check(t, err)
 			t.Cleanup(w.Close)
 			u.watchers = append(u.watchers, w)
@@ -138,7 +138,7 @@ func (u usedStore) checkEnded(t *testing.T) {
 // checkFollows holds a new watch to see what is written.
 func checkFollows(t *testing.T, s store.Store, after int64) {
 	t.Helper()
-	w, err := s.Watch(t.Context(), after, "a/")
+	w, err := s.Watch(t.Context(), after, store.Below("a/"))
 	check(t, err)
 	defer w.Close()
 	want := put(t, s, "a/later")
@@ -151,7 +151,7 @@ func checkFollows(t *testing.T, s store.Store, after int64) {
 // checkRefuses holds a watch after a revision that never was to end.
 func checkRefuses(t *testing.T, s store.Store, after int64) {
 	t.Helper()
-	w, err := s.Watch(t.Context(), after, "a/")
+	w, err := s.Watch(t.Context(), after, store.Below("a/"))
 	check(t, err)
 	defer w.Close()
 	_, err = w.Next(t.Context())
@@ -168,7 +168,7 @@ func TestRestoredAgain(t *testing.T) {
 	defer s.Close()
 	check(t, c.Save())
 	for n := range 3 {
-		w, err := s.Watch(t.Context(), revision(t, s), "a")
+		w, err := s.Watch(t.Context(), revision(t, s), store.Below("a"))
 		check(t, err)
 		for range 5 {
 			put(t, s, "a")
@@ -194,7 +194,7 @@ func TestNothingRestored(t *testing.T) {
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
 	s := newStore(t, c)
 	defer s.Close()
-	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	w, err := s.Watch(t.Context(), revision(t, s), store.Below("a"))
 	check(t, err)
 	defer w.Close()
 	stop, asking := make(chan struct{}), sync.WaitGroup{}

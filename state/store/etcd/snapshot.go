@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"bijou/state/store"
+	"bijou/state/store/handle"
 )
 
 // snapshot reads at the revision of its first read.
@@ -135,7 +136,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	}
 
 	revision, epoch := s.fixedAt()
-	s.d.leasedKeys.put(listingID{prefix, revision, epoch}, leased)
+	s.d.leasedKeys.put(listingID{handle.Span{Text: prefix, Prefix: true}, revision, epoch}, leased)
 	return kvs, nil
 }
 

@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 	s := openAt(t, good)
 	defer s.Close()
 	put(t, s, "a")
-	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	w, err := s.Watch(t.Context(), revision(t, s), store.Below("a"))
 	check(t, err)
 	defer w.Close()
 	put(t, s, "a")
@@ -82,7 +82,7 @@ func TestTLSRenewed(t *testing.T) {
 	check(t, etcd.Create(t.Context(), url))
 	s := openAt(t, url)
 	defer s.Close()
-	w, err := s.Watch(t.Context(), revision(t, s), "a")
+	w, err := s.Watch(t.Context(), revision(t, s), store.Below("a"))
 	check(t, err)
 	defer w.Close()
 

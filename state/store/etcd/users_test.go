@@ -39,7 +39,7 @@ func TestUsers(t *testing.T) {
 	defer s.Close()
 	l, err := s.Lease(t.Context(), steadyTTL)
 	check(t, err)
-	w, err := s.Watch(t.Context(), revision(t, s), "")
+	w, err := s.Watch(t.Context(), revision(t, s), store.Below(""))
 	check(t, err)
 	defer w.Close()
 	for range 3 {
@@ -88,7 +88,7 @@ func TestPasswordChanges(t *testing.T) {
 	check(t, etcd.Create(t.Context(), place))
 	s := openAt(t, place)
 	defer s.Close()
-	w, err := s.Watch(t.Context(), revision(t, s), "")
+	w, err := s.Watch(t.Context(), revision(t, s), store.Below(""))
 	check(t, err)
 	defer w.Close()
 

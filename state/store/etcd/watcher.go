@@ -35,14 +35,14 @@ type watcher struct {
 }
 
 // Watch does not wait for etcd; Next does, however long etcd is away.
-func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
+func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 
 	after = max(after, d.marker) // there was no store before
 	seen := d.history.lastSeen()
-	w := &watcher{Watch: d.NewWatch(prefixes), d: d, epoch: seen.epoch, position: after}
+	w := &watcher{Watch: d.NewWatch(scope), d: d, epoch: seen.epoch, position: after}
 	if after > seen.revision {
 		d.Go(func() { d.checkStartRevision(w, after) })
 	}
@@ -82,7 +82,7 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 
 func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
-	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Prefixes) > 0
+	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Spans) > 0
 	w.registered = w.registered || idle
 	w.mu.Unlock()
 	if idle {
@@ -194,8 +194,8 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 	for n := 0; ; n++ {
 		ctx, cancel := context.WithCancel(w.Context())
 		r.stream, r.stop = newWatchStream(d, r), cancel
-		for i, prefix := range w.Prefixes {
-			r.stream.addWatch(int64(i+1), d.keys.prefixRange(prefix), r.position+1)
+		for i, span := range w.Spans {
+			r.stream.addWatch(int64(i+1), d.keys.spanRange(span), r.position+1)
 		}
 		_ = r.stream.run(ctx) // a broken stream is tried again; an error that lasts, the mux meets, too
 		cancel()
@@ -212,15 +212,15 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
-	for _, prefix := range w.Prefixes {
-		leased, err := d.leasedKeysOf(w.Context(), d.currentListing(prefix, after))
+	for _, span := range w.Spans {
+		leased, err := d.leasedKeysOf(w.Context(), d.currentListing(span, after))
 		if err != nil {
 			return false
 		}
 
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
-		reads = append(reads, findChange(d.keys.prefixRange(prefix), after, until),
-			findChange(d.keys.tombstoneRange(prefix), after, until))
+		reads = append(reads, findChange(d.keys.spanRange(span), after, until),
+			findChange(d.keys.tombstoneSpan(span), after, until))
 	}
 
 	if max(len(conds), len(reads)) > maxRootOps {

@@ -13,7 +13,7 @@ import (
 )
 
 // watchMux shares one watch stream among all watchers of a handle. It has one of etcd's watches for
-// each prefix that any of them has, from the time that the first came. What happened before, and
+// each span that any of them has, from the time that the first came. What happened before, and
 // what a watcher misses that does not keep up, it gets by a replay.
 type watchMux struct {
 	d *db
@@ -26,15 +26,15 @@ type watchMux struct {
 	position   int64 // every commit up to here was handed out; 0: none was yet
 	lastID     int64 // of a watch
 	markerID   int64 // of the watch of the store's marker
-	byPrefix   map[string]*prefixWatch
-	byID       map[int64]*prefixWatch
+	bySpan     map[handle.Span]*spanWatch
+	byID       map[int64]*spanWatch
 	index      handle.WatcherIndex[*watcher]
 }
 
-// prefixWatch is one of etcd's watches.
-type prefixWatch struct {
+// spanWatch is one of etcd's watches.
+type spanWatch struct {
 	id       int64
-	prefix   string
+	span     handle.Span
 	created  bool
 	position int64 // it delivers what was committed after
 }
@@ -76,9 +76,9 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	m.epoch = m.d.history.lastSeen().epoch
 	m.watchMarker(m.position)
 
-	for _, p := range m.byPrefix {
+	for _, p := range m.bySpan {
 		p.created = false
-		m.stream.addWatch(p.id, m.d.keys.prefixRange(p.prefix), m.position)
+		m.stream.addWatch(p.id, m.d.keys.spanRange(p.span), m.position)
 	}
 
 	return m.stream, m.position
@@ -113,24 +113,24 @@ func (m *watchMux) addWatcher(w *watcher) {
 		m.d.Go(m.run)
 	}
 
-	m.index.Add(w, w.Prefixes)
-	for _, prefix := range w.Prefixes {
-		if m.byPrefix[prefix] == nil {
+	m.index.Add(w, w.Spans)
+	for _, span := range w.Spans {
+		if m.bySpan[span] == nil {
 			m.lastID++
-			p := &prefixWatch{id: m.lastID, prefix: prefix}
-			m.byPrefix[prefix], m.byID[p.id] = p, p
-			m.stream.addWatch(p.id, m.d.keys.prefixRange(prefix), 0)
+			p := &spanWatch{id: m.lastID, span: span}
+			m.bySpan[span], m.byID[p.id] = p, p
+			m.stream.addWatch(p.id, m.d.keys.spanRange(span), 0)
 		}
 	}
 	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated has the watcher live from the first position that all its prefixes'
+// goLiveIfCreated has the watcher live from the first position that all its spans'
 // watches deliver from. The caller holds the lock.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
 	from := m.position
-	for _, prefix := range w.Prefixes {
-		p := m.byPrefix[prefix]
+	for _, span := range w.Spans {
+		p := m.bySpan[span]
 		if !p.created {
 			return
 		}
@@ -146,9 +146,9 @@ func (m *watchMux) removeWatcher(w *watcher) {
 }
 
 func (m *watchMux) removeLocked(w *watcher) {
-	for _, prefix := range m.index.Remove(w, w.Prefixes) {
-		p := m.byPrefix[prefix]
-		delete(m.byPrefix, prefix)
+	for _, span := range m.index.Remove(w, w.Spans) {
+		p := m.bySpan[span]
+		delete(m.bySpan, span)
 		delete(m.byID, p.id)
 		m.stream.cancelWatch(p.id)
 	}
@@ -176,7 +176,7 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	}
 
 	p.created, p.position = true, revision
-	for w := range m.index[p.prefix] {
+	for w := range m.index[p.span] {
 		m.goLiveIfCreated(w)
 	}
 }
@@ -242,7 +242,7 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	}
 
 	if p := m.byID[id]; p != nil {
-		for w := range m.index[p.prefix] {
+		for w := range m.index[p.span] {
 			w.fail(store.ErrHistoryLost)
 			m.removeLocked(w)
 		}

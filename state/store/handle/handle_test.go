@@ -15,17 +15,19 @@ import (
 )
 
 func TestIndex(t *testing.T) {
-	prefixes := map[string][]string{
-		"all": {""}, "a": handle.MinimalPrefixes([]string{"a/b", "a/", "a/", "c"}), "key": {"a/x"}, "none": {"z"}, "left": {"a/"},
+	spans := map[string][]handle.Span{
+		"all": handle.Spans(store.Below("")), "a": handle.Spans(store.Below("a/b", "a/", "a/", "c")),
+		"key": handle.Spans(store.Exactly("a/x", "c")), "none": handle.Spans(store.Below("z")), "left": handle.Spans(store.Below("a/")),
+		"begins": handle.Spans(store.Exactly("a", "a/")),
 	}
 	x := handle.WatcherIndex[string]{}
-	for w, p := range prefixes {
-		x.Add(w, p)
+	for w, s := range spans {
+		x.Add(w, s)
 	}
-	if idle := x.Remove("left", prefixes["left"]); len(idle) != 0 {
-		t.Errorf("%q are idle", idle)
+	if idle := x.Remove("left", spans["left"]); len(idle) != 0 {
+		t.Errorf("%v are idle", idle)
 	}
-	x.Remove("left", prefixes["left"])
+	x.Remove("left", spans["left"])
 	ax, b, c := store.Event{Key: "a/x"}, store.Event{Key: "b", Deleted: true}, store.Event{Key: "c/"}
 	got := x.SplitBatch(store.Batch{Revision: 7, Events: []store.Event{ax, b, c}})
 	want := map[string]store.Batch{
@@ -36,7 +38,8 @@ func TestIndex(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"a/", "c"}, x.Remove("a", prefixes["a"])); diff != "" {
+	idle := []handle.Span{{Text: "a/", Prefix: true}, {Text: "c", Prefix: true}}
+	if diff := cmp.Diff(idle, x.Remove("a", spans["a"])); diff != "" {
 		t.Errorf("idle: %s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package handle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -8,43 +9,60 @@ import (
 	"bijou/state/store"
 )
 
-// MinimalPrefixes returns those of the prefixes that no other covers, sorted.
-func MinimalPrefixes(prefixes []string) []string {
-	var out []string
-	for _, p := range slices.Sorted(slices.Values(prefixes)) {
-		if len(out) == 0 || !strings.HasPrefix(p, out[len(out)-1]) {
-			out = append(out, p)
+// Span is one key, or all keys with a prefix.
+type Span struct {
+	Text   string
+	Prefix bool
+}
+
+// Has reports whether the key is in the span.
+func (s Span) Has(key string) bool {
+	return key == s.Text || s.Prefix && strings.HasPrefix(key, s.Text)
+}
+
+// Spans returns those spans of a scope that no other of them covers, sorted.
+func Spans(scope store.Scope) (spans []Span) {
+	for _, p := range slices.Sorted(slices.Values(scope.Prefixes)) {
+		if len(spans) == 0 || !spans[len(spans)-1].Has(p) {
+			spans = append(spans, Span{Text: p, Prefix: true})
 		}
 	}
 
-	return out
+	for _, key := range scope.Keys {
+		if !slices.ContainsFunc(spans, func(s Span) bool { return s.Has(key) }) {
+			spans = append(spans, Span{Text: key})
+		}
+	}
+
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.Text, b.Text) })
+	return spans
 }
 
-// WatcherIndex finds the watchers that a commit concerns, by their prefixes. It has no
+// WatcherIndex finds the watchers that a commit concerns, by their spans. It has no
 // lock of its own.
-type WatcherIndex[W comparable] map[string]map[W]bool
+type WatcherIndex[W comparable] map[Span]map[W]bool
 
-// Add adds a watcher, whose prefixes are minimal.
-func (x WatcherIndex[W]) Add(w W, prefixes []string) {
-	for _, p := range prefixes {
-		if x[p] == nil {
-			x[p] = map[W]bool{}
+// Add adds a watcher, with spans of which none covers another.
+func (x WatcherIndex[W]) Add(w W, spans []Span) {
+	for _, s := range spans {
+		if x[s] == nil {
+			x[s] = map[W]bool{}
 		}
-		x[p][w] = true
+		x[s][w] = true
 	}
 }
 
-// Remove removes a watcher, and returns the prefixes of which it was the last. It is idempotent.
-func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
-	for _, p := range prefixes {
-		if !x[p][w] {
+// Remove removes a watcher, and returns the spans of which it was the last. It is idempotent.
+func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
+	for _, s := range spans {
+		if !x[s][w] {
 			continue
 		}
 
-		delete(x[p], w)
-		if len(x[p]) == 0 {
-			delete(x, p)
-			idle = append(idle, p)
+		delete(x[s], w)
+		if len(x[s]) == 0 {
+			delete(x, s)
+			idle = append(idle, s)
 		}
 	}
 
@@ -55,21 +73,26 @@ func (x WatcherIndex[W]) Remove(w W, prefixes []string) (idle []string) {
 // each byte of a key, however many watchers there are.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
+	hand := func(e store.Event, s Span) {
+		for w := range x[s] {
+			parts[w] = store.Batch{Revision: b.Revision, Events: append(parts[w].Events, e)}
+		}
+	}
+
 	for _, e := range b.Events {
+		hand(e, Span{Text: e.Key})
 		for n := range len(e.Key) + 1 {
-			for w := range x[e.Key[:n]] {
-				parts[w] = store.Batch{Revision: b.Revision, Events: append(parts[w].Events, e)}
-			}
+			hand(e, Span{Text: e.Key[:n], Prefix: true})
 		}
 	}
 
 	return parts
 }
 
-// Watch is the base of a watcher, which embeds it: its prefixes, its end, and how its Next
+// Watch is the base of a watcher, which embeds it: its spans, its end, and how its Next
 // is woken.
 type Watch struct {
-	Prefixes []string // none covers another
+	Spans []Span // none covers another
 
 	opener *Opener
 	ctx    context.Context
@@ -78,8 +101,8 @@ type Watch struct {
 }
 
 // NewWatch returns a watch that ends with the opener at the latest.
-func (o *Opener) NewWatch(prefixes []string) *Watch {
-	w := &Watch{Prefixes: MinimalPrefixes(prefixes), opener: o, wake: make(chan struct{}, 1)}
+func (o *Opener) NewWatch(scope store.Scope) *Watch {
+	w := &Watch{Spans: Spans(scope), opener: o, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(o.ctx)
 	return w
 }

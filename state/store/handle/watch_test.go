@@ -28,8 +28,9 @@ func TestWatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := handle.New()
 				defer o.Close(func() {})
-				w := o.NewWatch([]string{"b", "a/", "a/x"})
-				if diff := cmp.Diff([]string{"a/", "b"}, w.Prefixes); diff != "" {
+				w := o.NewWatch(store.Scope{Keys: []string{"c", "a/y", "a", "b/x", "c"}, Prefixes: []string{"b", "a/", "a/x"}})
+				want := []handle.Span{{Text: "a"}, {Text: "a/", Prefix: true}, {Text: "b", Prefix: true}, {Text: "c"}}
+				if diff := cmp.Diff(want, w.Spans); diff != "" {
 					t.Error(diff)
 				}
 				ctx, cancel := context.WithCancel(t.Context())

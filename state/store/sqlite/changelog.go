@@ -248,7 +248,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 		1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
 	w.setLive(max(position, t.position), t.recent[missed:])
 	t.watchers[w] = true
-	t.index.Add(w, w.Prefixes)
+	t.index.Add(w, w.Spans)
 	t.wakeUp() // there may have been a commit since it read
 	return true
 }
@@ -264,7 +264,7 @@ func (t *logTailer) removeWatcher(w *watcher) {
 // detachLocked has the watcher read for itself again, from position on.
 func (t *logTailer) detachLocked(w *watcher, position int64) {
 	delete(t.watchers, w)
-	t.index.Remove(w, w.Prefixes)
+	t.index.Remove(w, w.Spans)
 	w.mu.Lock()
 	w.live, w.position = false, position
 	w.Wake()

@@ -205,7 +205,7 @@ func answerPings(path string) error {
 	if err != nil {
 		return err
 	}
-	w, err := s.Watch(ctx, 0, "ping")
+	w, err := s.Watch(ctx, 0, store.Below("ping"))
 	if err != nil {
 		return err
 	}

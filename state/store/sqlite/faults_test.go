@@ -66,7 +66,7 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 	wantError(t, err, store.ErrStoreGone)
 	_, err = s.Snapshot(t.Context())
 	wantError(t, err, store.ErrStoreGone)
-	_, err = s.Watch(t.Context(), 0, "w/")
+	_, err = s.Watch(t.Context(), 0, store.Below("w/"))
 	wantError(t, err, store.ErrStoreGone)
 	_, err = s.Lease(t.Context(), time.Minute)
 	wantError(t, err, store.ErrStoreGone)

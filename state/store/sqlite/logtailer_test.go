@@ -23,7 +23,7 @@ func newTestTailer(t *testing.T) (*logTailer, *watcher) {
 }
 
 func newTestWatcher(prefixes ...string) *watcher {
-	return &watcher{Watch: handle.New().NewWatch(prefixes)}
+	return &watcher{Watch: handle.New().NewWatch(store.Below(prefixes...))}
 }
 
 func newBatch(revision int64, keys ...string) store.Batch {
@@ -55,7 +55,7 @@ func TestJoinWhileRead(t *testing.T) {
 		{twice, []store.Batch{newBatch(7, "b/x", "c")}},
 	} {
 		if diff := cmp.Diff(c.want, c.w.queue); diff != "" {
-			t.Errorf("watcher of %q: %s", c.w.Prefixes, diff)
+			t.Errorf("watcher of %v: %s", c.w.Spans, diff)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	}
 	tailer.deliverSegment(5, read)
 	tailer.deliverSegment(read.end, logSegment{end: read.end + 1, batches: []store.Batch{newBatch(read.end+1, "z")}})
-	got := fmt.Sprint(slow.live, len(slow.queue), slow.position, slow.queue[maxQueuedBatches-1].Revision, len(tailer.index["a"]))
+	got := fmt.Sprint(slow.live, len(slow.queue), slow.position, slow.queue[maxQueuedBatches-1].Revision, len(tailer.index[handle.Span{Text: "a", Prefix: true}]))
 	if want := fmt.Sprint(false, maxQueuedBatches, 5+maxQueuedBatches, 5+maxQueuedBatches, 0); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

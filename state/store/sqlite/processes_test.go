@@ -54,7 +54,7 @@ func get(t testing.TB, s store.Store, key string) (string, bool) {
 
 func watch(t testing.TB, s store.Store, prefix string) store.Watcher {
 	t.Helper()
-	w, err := s.Watch(t.Context(), 0, prefix)
+	w, err := s.Watch(t.Context(), 0, store.Below(prefix))
 	check(t, err)
 	return w
 }

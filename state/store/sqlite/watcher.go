@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
@@ -31,11 +30,11 @@ type watcher struct {
 	queue    []store.Batch
 }
 
-func (d *db) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
+func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
 	}
-	return &watcher{Watch: d.NewWatch(prefixes), d: d, position: after}, nil
+	return &watcher{Watch: d.NewWatch(scope), d: d, position: after}, nil
 }
 
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
@@ -98,7 +97,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 }
 
 func (w *watcher) wantsKey(key string) bool {
-	return slices.ContainsFunc(w.Prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	return slices.ContainsFunc(w.Spans, func(s handle.Span) bool { return s.Has(key) })
 }
 
 func (w *watcher) Close() {

@@ -102,9 +102,9 @@ func opKeys(ops []store.Op, deleted bool) (keys []string) {
 }
 
 // Watch logs what is watched; the watcher logs each batch.
-func (t *traced) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
-	w, err := t.Store.Watch(ctx, after, prefixes...)
-	t.log.Debug("watch", "after", after, "prefixes", prefixes, "error", err)
+func (t *traced) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
+	w, err := t.Store.Watch(ctx, after, scope)
+	t.log.Debug("watch", "after", after, "keys", scope.Keys, "prefixes", scope.Prefixes, "error", err)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestTells(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := New(t.Context(), memstore.New(), log)
 	defer s.Close()
-	w, err := s.Watch(t.Context(), 0, "a")
+	w, err := s.Watch(t.Context(), 0, store.Below("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	readAll(t, s)
-	for _, want := range []string{"msg=snapshot gets=1 lists=1 keys=1\n", "msg=watch after=0 prefixes=[a]", "msg=commit puts=[a] deletes=[b]", "msg=changes revision=1 keys=[a]"} {
+	for _, want := range []string{"msg=snapshot gets=1 lists=1 keys=1\n", "msg=watch after=0 keys=[] prefixes=[a]", "msg=commit puts=[a] deletes=[b]", "msg=changes revision=1 keys=[a]"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}

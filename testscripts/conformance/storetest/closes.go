@@ -46,7 +46,7 @@ func closedOpener(f *fixture) {
 	_, err := other.s.Snapshot(f.ctx)
 	f.is(err, store.ErrClosed)
 	other.refused(store.ErrClosed, store.Txn{Ops: []store.Op{put("a", "2")}})
-	_, err = other.s.Watch(f.ctx, 0, "w/")
+	_, err = other.s.Watch(f.ctx, 0, store.Below("w/"))
 	f.is(err, store.ErrClosed)
 	_, err = other.s.Lease(f.ctx, longTTL)
 	f.is(err, store.ErrClosed)

@@ -142,7 +142,12 @@ func (h handle) value(key string, want []byte) {
 
 func (h handle) watch(after int64, prefixes ...string) store.Watcher {
 	h.Helper()
-	w, err := h.s.Watch(h.ctx, after, prefixes...)
+	return h.watchScope(after, store.Below(prefixes...))
+}
+
+func (h handle) watchScope(after int64, scope store.Scope) store.Watcher {
+	h.Helper()
+	w, err := h.s.Watch(h.ctx, after, scope)
 	h.ok(err)
 	h.T.Cleanup(w.Close)
 	return w

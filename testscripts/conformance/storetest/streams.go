@@ -112,7 +112,7 @@ func midStream(f *fixture) {
 			}
 			defer snap.Close()
 			readers[i].from, _ = snap.Revision(f.ctx)
-			w, err := f.s.Watch(f.ctx, readers[i].from, "w/")
+			w, err := f.s.Watch(f.ctx, readers[i].from, store.Below("w/"))
 			if err != nil {
 				f.Error(err)
 				return

@@ -14,7 +14,10 @@ var watchCases = []testCase{
 	{"watch from an old revision tells what has come and gone", watchGone},
 	{"watch passes over commits that do not touch it", watchOthers},
 	{"watch of several prefixes tells each key once", watchSeveral},
-	{"watch of a key that begins other keys", watchBeginning},
+	{"watch of a prefix that is a key and begins other keys", watchBeginning},
+	{"watch of a key is that key, and none that it begins", watchExactly},
+	{"watch of a key from an old revision tells what has come and gone", watchExactlyGone},
+	{"watch of keys and prefixes tells each key once", watchBoth},
 	{"watch of prefixes at the end of all keys", watchLast},
 	{"watch of everything", watchEverything},
 	{"deleting an absent key is no event", watchAbsent},
@@ -102,6 +105,48 @@ func watchBeginning(f *fixture) {
 	f.sees(short, second, "units/10")
 	f.sees(short, third, "units/1/x")
 	f.sees(long, third, "units/1/x")
+}
+
+func watchExactly(f *fixture) {
+	all, w := f.watch(f.revision(), "machines/1"), f.watchScope(f.revision(), store.Exactly("machines/1", "machines/1/"))
+	first := f.write(put("machines/1", "1"), put("machines/10", "1"))
+	second := f.write(put("machines/11", "1"), put("machines/1/units/a/0", "1"))
+	third := f.write(put("machines/1/", "1"))
+	fourth := f.write(del("machines/1"), del("machines/10"))
+	f.sees(w, first, "machines/1")
+	f.sees(w, third, "machines/1/")
+	f.sees(w, fourth, "-machines/1")
+	f.sees(all, first, "machines/1", "machines/10")
+	f.sees(all, second, "machines/1/units/a/0", "machines/11")
+}
+
+func watchExactlyGone(f *fixture) {
+	l := f.lease(longTTL)
+	before := f.write(put("deleted", "1"), put("deleted2", "1"), under(l, "leased", "1"), under(l, "leased2", "1"), put("same", "1"))
+	f.write(del("deleted2"))
+	deleted := f.write(del("deleted"))
+	brief := f.write(put("brief", "1"), put("brief2", "1"))
+	gone := f.write(del("brief"), del("brief2"))
+	f.write(put("same2", "1"))
+	again := f.write(put("same", "1"))
+	f.ok(l.Close(f.ctx))
+	f.write(put("elsewhere", "1"))
+
+	f.sees(f.watchScope(before, store.Exactly("deleted")), deleted, "-deleted")
+	w := f.watchScope(before, store.Exactly("brief"))
+	f.sees(w, brief, "brief")
+	f.sees(w, gone, "-brief")
+	f.sees(f.watchScope(before, store.Exactly("same")), again, "same")
+	f.vanish(f.watchScope(before, store.Exactly("leased")), "leased")
+	f.sees(f.watchScope(before, store.Exactly("untouched")), f.write(put("untouched", "1")), "untouched")
+}
+
+func watchBoth(f *fixture) {
+	w := f.watchScope(f.revision(), store.Scope{Keys: []string{"a", "b/x", "c", "c"}, Prefixes: []string{"b/", "b/x"}})
+	first := f.write(put("a", "1"), put("b/x", "1"), put("c", "1"), put("a/x", "1"), put("b", "1"))
+	second := f.write(put("b/xy", "1"), put("cc", "1"))
+	f.sees(w, first, "a", "b/x", "c")
+	f.sees(w, second, "b/xy")
 }
 
 func watchLast(f *fixture) {

@@ -3,7 +3,6 @@ package memstore
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"bijou/state/store"
@@ -66,7 +65,7 @@ func (d *data) condHolds(c store.Cond) bool {
 		return false
 	}
 	return !slices.ContainsFunc(d.logSince(c.Revision), func(b store.Batch) bool {
-		return len(filterEvents(b.Events, []string{c.Prefix})) > 0
+		return len(filterEvents(b.Events, store.Below(c.Prefix))) > 0
 	})
 }
 
@@ -138,11 +137,10 @@ func (d *data) leaseKeys(id store.LeaseID) []string {
 	return keys
 }
 
-func filterEvents(events []store.Event, prefixes []string) []store.Event {
+func filterEvents(events []store.Event, scope store.Scope) []store.Event {
 	var out []store.Event
 	for _, e := range events {
-		has := func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) }
-		if slices.ContainsFunc(prefixes, has) {
+		if scope.Has(e.Key) {
 			out = append(out, e)
 		}
 	}

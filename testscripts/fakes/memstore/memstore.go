@@ -54,11 +54,11 @@ func (o *handle) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return o.d.commit(txn)
 }
 
-func (o *handle) Watch(ctx context.Context, after int64, prefixes ...string) (store.Watcher, error) {
+func (o *handle) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := o.checkUsable(ctx); err != nil {
 		return nil, err
 	}
-	return &watcher{o: o, position: after, prefixes: prefixes, closed: make(chan struct{})}, nil
+	return &watcher{o: o, position: after, scope: scope, closed: make(chan struct{})}, nil
 }
 
 func (o *handle) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {

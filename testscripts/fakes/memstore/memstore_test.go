@@ -35,7 +35,7 @@ func TestBubble(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := a.Watch(t.Context(), revision, "k")
+		w, err := a.Watch(t.Context(), revision, store.Below("k"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 
 // watcher reads the log from its position on.
 type watcher struct {
-	o        *handle
-	prefixes []string
+	o     *handle
+	scope store.Scope
 
 	mu       sync.Mutex // one Next at a time
 	position int64      // the last revision that it has read
@@ -39,7 +39,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// nextBatch returns the next batch below the prefixes. If there is none, the batch is empty,
+// nextBatch returns the next batch in the scope. If there is none, the batch is empty,
 // and changed is closed by the next commit.
 func (w *watcher) nextBatch() (found store.Batch, changed <-chan struct{}, err error) {
 	d := w.o.d
@@ -50,7 +50,7 @@ func (w *watcher) nextBatch() (found store.Batch, changed <-chan struct{}, err e
 	}
 	for _, b := range d.logSince(w.position) {
 		w.position = b.Revision
-		if events := filterEvents(b.Events, w.prefixes); len(events) > 0 {
+		if events := filterEvents(b.Events, w.scope); len(events) > 0 {
 			return store.Batch{Revision: b.Revision, Events: events}, nil, nil
 		}
 	}

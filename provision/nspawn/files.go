@@ -148,6 +148,7 @@ func (l launch) writeUnits() error {
 		err := all.ExecuteTemplate(&text, file, map[string]any{
 			"Dir": l.provider.env.Dir, "Tools": l.tools, "Machine": l.spec.Machine,
 			"Address": l.record.Address, "Route": routeCommand(l.record.Address),
+			"Repository": l.provider.aptRepository(),
 		})
 		if err != nil {
 			return fmt.Errorf("cannot make unit file %q: %w", name, err)

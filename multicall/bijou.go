@@ -183,6 +183,7 @@ func exitWith(code int) error {
 	return exitCode(code)
 }
 
+// printOverview prints bijou's commands and the applets, each with a line of help.
 func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
 	own := console.NewTable("COMMAND", "")

@@ -110,7 +110,8 @@ func (claims) IsAlive(h state.Holder) bool { return daemon.IsAlive(h) }
 
 func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 
-// Unit files that this user may not remove are harmless: their service finds no environment.
+// removeAgentFiles removes the environment's unit files, mounts and sockets on this host. Unit files that
+// this user may not remove are harmless, since their service finds no environment.
 func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
 		slog.Warn("the environment's unit files stay", "error", err)
@@ -150,7 +151,8 @@ func (a processes) Process(dir string) (pid int, err error) {
 	return pid, nil
 }
 
-// Whoever has just been started for that folder has not taken it yet.
+// findAgents returns the processes that were started as agents of the machine in that directory, even if
+// they have not taken it yet.
 func findAgents(dir string) []process.Identity {
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
 	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)

@@ -58,7 +58,8 @@ func runJujuExec(c applet.Call) int {
 	return reportEnd(c, end)
 }
 
-// request takes a unit's tag, unit-mysql-0, as well: Juju's units have directories of such names.
+// request returns the request that the command line describes. It also accepts a unit's tag such as
+// unit-mysql-0, since Juju's units have directories of such names.
 func (g jujuExecGrammar) request() (unitcall.Request, error) {
 	unit, words := g.Unit, g.Words
 	if unit == "-" {

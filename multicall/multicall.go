@@ -35,8 +35,8 @@ type Options struct {
 	Fault func(point string)
 }
 
-// Main runs the applet that argv names and returns its exit code. argv[0] is the name
-// called by; `bijou APPLET ...` is the applet too.
+// Main runs the applet that argv names and returns its exit code. argv[0] is the name of the call. `bijou
+// APPLET ...` runs the applet too.
 func Main(argv []string, o Options) int {
 	path, name := "", "bijou"
 	if len(argv) > 0 {

@@ -37,8 +37,8 @@ func RunMachineAgent(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
 }
 
-// serveMachine hosts a provisioner, too, on a machine that manages the environment:
-// machine 0, and others that were added so.
+// serveMachine runs the machine's agent. On a machine that manages the environment, which is machine 0 and
+// others that were added so, it runs a provisioner as well.
 func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
@@ -101,7 +101,8 @@ func endSession(ctx context.Context, session *state.SharedSession) {
 
 const sessionCloseTimeout = 5 * time.Second
 
-// refuseCopy refuses an environment in a file whose machine 0 is another folder's.
+// refuseCopy returns an error if the environment's store is a file and a different directory holds machine
+// 0: then this directory is a copy.
 func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -131,9 +132,9 @@ func withMovedHint(err error) error {
 // hooks in flight have ten seconds.
 const takeoverTimeout = 30 * time.Second
 
-// holdMachineFolder locks the folder of a machine for this process; the machine's claim, in the
-// store, is another thing. A daemon that systemd has started takes over from a process that systemd
-// does not know, as bootstrap starts one; two services never do so to each other.
+// holdMachineFolder locks a machine's directory for this process. That lock is not the machine's claim,
+// which is in the store. A daemon of systemd's takes over from a process that systemd does not manage, such
+// as one that bootstrap has started. It never takes over from a different service.
 func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
 	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {

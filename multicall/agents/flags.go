@@ -30,9 +30,9 @@ type daemonFlags struct {
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
-// loadEnvironment fills in what the environment's folder says. Where that names another
-// binary than this one, the daemon is to re-execute as that: a service manager, or a
-// shell's PATH, may have started one that was replaced since.
+// loadEnvironment fills in the flags from the environment's record. If the record names a different binary
+// than this one, it returns toolsReexec: the daemon must re-execute as that binary. A service manager, or a
+// shell's PATH, can have started one that was replaced since.
 func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	var e home.Environment
 
@@ -65,7 +65,8 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 	return e, nil
 }
 
-// makeMachineDir makes the machine's folder, which is not there the first time on a host.
+// makeMachineDir makes the machine's directory, which is missing at the first start on a host, and returns
+// its path.
 func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, error) {
 	if p.Dir == "" && p.Env == "" {
 		return "", console.Hint(console.Usage(errors.New("it is not said where the machine's folder is")),
@@ -81,9 +82,9 @@ func (p *daemonFlags) makeMachineDir(e home.Environment, id string) (string, err
 	return dir, nil
 }
 
-// withState calls f with the environment's state. It waits for a store that is away: whoever started
-// the daemon may not be there to do it again. Metrics, if they are wanted, are served meanwhile, and
-// faults of the store's servers are logged.
+// withState opens the environment's state and calls f. It waits for a store that is away, since nobody may
+// be there to start the daemon again. Meanwhile it serves metrics, if they are wanted, and logs faults of
+// the store's servers.
 func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) error) error {
 	var s *state.State
 	err := daemon.RetryWhileAway(ctx, func() (err error) {

@@ -15,9 +15,9 @@ import (
 	"bijou/state"
 )
 
-// ensureTools makes sure that the binary is in the environment's folder, with its links,
-// and that environment.yaml names it: a daemon that begins reads that, and would go back
-// to the old one otherwise. It completes what an earlier attempt has left.
+// ensureTools makes sure that the binary is in the environment's directory with its links, and that
+// environment.yaml names it. A daemon that starts reads that name, and would otherwise go back to the old
+// binary. ensureTools completes an interrupted attempt.
 func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -33,8 +33,8 @@ func (h *handover) ensureTools(ctx context.Context, s *state.State, name string)
 	return h.recordTools(name)
 }
 
-// fetchTools need not find the binary in the state if the folder is shared with whoever
-// ordered it: then it was completed before the order.
+// fetchTools fetches the binary from the state. If the directory is shared with the host of the upgrade,
+// the binary is in it already, and need not be in the state.
 func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
 	kept, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
 	if errors.Is(err, state.ErrNotFound) {
@@ -72,8 +72,8 @@ func (h *handover) recordTools(name string) error {
 	return SweepTools(e, h.ownTools)
 }
 
-// SweepTools removes the environment's tools that nobody runs any more, but for its own and
-// those named. It keeps tools that a process or a service of this host begins with.
+// SweepTools removes the environment's unused tools. It keeps the environment's own tools, those named in
+// keep, and all that a process or a service of this host uses.
 func SweepTools(e home.Environment, keep ...string) error {
 	processes := listCommandLines()
 	services := systemd.ReadUnitFiles()
@@ -82,6 +82,7 @@ func SweepTools(e home.Environment, keep ...string) error {
 	})
 }
 
+// listCommandLines returns the executables and arguments of all processes of this host.
 func listCommandLines() string {
 	var all strings.Builder
 	procs, _ := filepath.Glob("/proc/[0-9]*")

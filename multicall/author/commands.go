@@ -31,8 +31,9 @@ var (
 // it prints; an error ends the script, unless that wrote "!" before it.
 type command func(s *script.State, args []string) (string, error)
 
-// commands returns those that scripts call beside the applets: they wait, look at what hooks have done, and
-// play what a charm meets. The second text says with which arguments, the number how many at least.
+// commands returns the commands that scripts can call beside the applets. They wait, check results of
+// hooks, and play other parts of a charm's world. add takes a command's usage, and its least number of
+// arguments.
 func (r *scriptRun) commands() map[string]script.Cmd {
 	all := map[string]script.Cmd{}
 	add := func(name, usage string, least int, run command) {
@@ -273,6 +274,8 @@ func unitDirs(service string) []string {
 	return dirs
 }
 
+// deployStub deploys a charm with these relations that stands for the other side of the charm under test.
+// relations holds pairs of a role and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: Says what it is told to\ndescription: Plays the other side.\nhook-dialect: modern\n"

@@ -70,8 +70,8 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	return all, nil
 }
 
-// findTouched returns what the script has touched of all: hooks, actions and relations whose hooks began, and
-// options that it gives a value.
+// findTouched returns the parts of all that the script has used: hooks, actions and relations whose hooks
+// began, and options to which it gives a value.
 func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
@@ -144,7 +144,7 @@ func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	return nil
 }
 
-// takeTouched adds what a script's process told to t, and returns what else it printed.
+// takeTouched adds to t the report of a script's process, and returns its other output.
 func (t touched) takeTouched(out []byte) (rest []byte) {
 	i := bytes.LastIndex(out, []byte("\n"+touchedMark))
 	if i < 0 {

@@ -72,7 +72,7 @@ func (c createCmd) Run(a *author) error {
 	return nil
 }
 
-// write fills in what all languages begin with, and this one: archives of files, as scripts are.
+// write writes the files of a new charm: those that all languages have, and those of this one.
 func (c createCmd) write() error {
 	var text strings.Builder
 	for _, name := range []string{"every", c.Lang} {

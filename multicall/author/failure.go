@@ -38,8 +38,8 @@ type hookRun struct {
 	reason     string // the last line of that
 }
 
-// describeEnds returns a line for each hook that failed, with the line of its file if it printed one, and for
-// each hook that still runs at that time, with what it runs.
+// describeEnds describes each hook that failed, with the line of its file if it printed one, and each hook
+// that still runs at now, with its present command.
 func describeEnds(lines []string, now time.Time) (ends []string) {
 	running := map[string]*hookRun{}
 	for _, line := range slices.Compact(lines) {
@@ -98,8 +98,8 @@ func (r *hookRun) describeFailure(failure string) string {
 	return fmt.Sprintf("%s %s failed at %s: %s (%s)", r.unit, r.hook, r.place, r.reason, failure)
 }
 
-// findCommand returns the command of the process that a unit's hook has started last, shortened; "" if none is
-// seen. Hooks run in their charm's directory.
+// findCommand returns the command line of the newest process of a unit's hook, shortened; empty if none is
+// found. It finds such processes by their working directory, which is the charm's.
 func findCommand(unit string) (command string) {
 	last := 0
 	procs, _ := filepath.Glob("/proc/[0-9]*")

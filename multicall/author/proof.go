@@ -19,8 +19,8 @@ type proofCmd struct {
 	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json; default text."`
 }
 
-// Run prints what was found, FILE:LINE first, from where editors go there. Of a charm in which
-// nothing was found it prints nothing.
+// Run prints the findings, each with FILE:LINE first, which editors can follow. It prints nothing for a
+// charm without findings.
 func (c proofCmd) Run(a *author) error {
 	var fixed []proof.Finding
 	var err error

@@ -54,7 +54,7 @@ func (c testCmd) isolate(a *author) error {
 	return isolation.Exec(a.parts.Binary, append(os.Args, "--isolated"))
 }
 
-// runScript runs the script here, where all that it starts ends with this process.
+// runScript runs one script in this process. All processes that the script starts end with this one.
 func (c testCmd) runScript(a *author) error {
 	if !c.OnHost && !c.Isolated {
 		return c.isolate(a)
@@ -95,7 +95,8 @@ func (c testCmd) runScript(a *author) error {
 	return nil
 }
 
-// setUp makes the script's environment, whose agents find its own programs and this binary first.
+// setUp makes the script's environment. Its agents find the script's own programs, and then this binary,
+// before all others.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	home := filepath.Join(r.Folder, "home")
 	fakes := filepath.Join(r.Folder, "fakes")

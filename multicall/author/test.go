@@ -42,7 +42,7 @@ type testCmd struct {
 // probe is no script: it only finds out if there can be isolation.
 const probe = "probe"
 
-// Run runs the scripts side by side, each in a process of its own, two for each CPU.
+// Run runs the scripts in parallel, each in a process of its own, two for each CPU.
 func (c testCmd) Run(a *author) error {
 	if c.Script != "" {
 		return c.runScript(a)
@@ -126,8 +126,8 @@ func (c *testCmd) takeDefault() error {
 	return nil
 }
 
-// checkIsolation finds out, once for all scripts, what this host can keep apart from hooks. Where it
-// cannot, hooks of a user change what that user may change; those of root are not run.
+// checkIsolation finds out, once for all scripts, whether this host can isolate hooks. If it cannot, it
+// refuses to run hooks as root. As a user it warns that hooks can change all that the user may change.
 func (c *testCmd) checkIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(

@@ -20,9 +20,9 @@ type Wanted struct {
 
 type candidate struct{ word, help string }
 
-// complete prints what may stand in place of the last of the args, one a line, each with a tab and
-// its help; nothing where nothing is known, and shells look for files. What only an environment has
-// comes from c.Names.
+// complete prints the words that can stand in place of the last argument, one a line, each with a tab and
+// its help. It prints nothing if it knows none; then shells complete file names. c.Names returns names that
+// only an environment knows.
 func (c Command) complete(w io.Writer, args []string) error {
 	n := max(0, len(args)-1)
 	given := ""
@@ -51,7 +51,8 @@ func (c Command) complete(w io.Writer, args []string) error {
 	return ErrHelped
 }
 
-// candidates goes by what kong took the last word for, if it took it.
+// candidates returns the words that can stand in place of the last one. It depends on the part of the
+// grammar for which kong took that word, if it took it.
 func (c Command) candidates(trace *kong.Context, last string) (found []candidate) {
 	node := trace.Selected()
 	if node == nil {

@@ -18,7 +18,7 @@ type hintedError struct {
 
 func (h hintedError) Unwrap() error { return h.error }
 
-// Hint adds lines of advice to an error: what to do next. A nil error stays nil.
+// Hint adds to an error lines that tell the user how to go on. A nil error stays nil.
 func Hint(err error, hints ...string) error {
 	if err == nil {
 		return nil
@@ -54,8 +54,8 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error and its hints, or if nobody has given it one, the one that it has itself, and
-// returns the exit code that goes with it; nil and ErrHelped print nothing and return 0.
+// Report prints the error with its hints, and returns the exit code that belongs to it. If nobody has added
+// a hint it prints the error's own. For nil and ErrHelped it prints nothing and returns 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
@@ -98,8 +98,8 @@ func ownHint(err error) string {
 	return osutil.Hint(err)
 }
 
-// Caller returns who calls, for records: USER@HOST, with the user who became root by sudo.
-// SUDO_USER is not believed of anybody else.
+// Caller returns the user who calls, for records: USER@HOST. For root it is the user who became root by
+// sudo, but SUDO_USER counts for nobody else.
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""
@@ -125,8 +125,8 @@ func NearestWord(name string, words []string) string {
 	return best
 }
 
-// OnlySlip returns the one of the words of which name is a slip of one letter or two; "" if there is none, or
-// several are as near.
+// OnlySlip returns the word that name misspells by one letter or two. It returns an empty string if there
+// is none, or if several words are as near.
 func OnlySlip(name string, words []string) (only string) {
 	const most = 2
 	nearest := most + 1

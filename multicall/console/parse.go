@@ -126,8 +126,9 @@ var innerCapital = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(.)([A-Z])")
 })
 
-// commandOptions has the command that is called, or all if args do not begin with one: kong looks at
-// every option of every command before it parses one, which is most of what a command line costs.
+// commandOptions returns the options that tell kong of the commands: only of the one that args call, or of
+// all if they call none. kong examines every option of every command that it knows, which takes most of the
+// time of a start.
 func (c Command) commandOptions(args []string) (all []kong.Option) {
 	if c.Commands == nil {
 		return nil
@@ -240,10 +241,9 @@ func helpCommand(name string, err error) string {
 
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when nobody reads any more what is
-// written there, as when `| head -1` has had its line, or when the process that started
-// this one has ended: a process that waits for something to print would not notice
-// otherwise. The stop function frees what that takes, and must be called.
+// UntilUnread returns a context that is cancelled when nobody reads w any longer, as when `| head -1` has
+// its line, or when the parent process has ended. A process that waits for something to print would not
+// notice that by itself. The stop function frees resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)

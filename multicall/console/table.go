@@ -45,8 +45,9 @@ func (t *Table) Add(colour Colour, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour})
 }
 
-// AddWhole is Add for a row whose last cell is needed whole: what does not fit beside the others stands below
-// them, on as many lines as it takes. The tail follows that cell, and is the first that is left out.
+// AddWhole adds a row whose last cell is always shown completely. If it does not fit beside the others it
+// stands below them, on as many lines as it needs. The tail follows that cell, and is the first part to be
+// left out.
 func (t *Table) AddWhole(colour Colour, tail string, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour, tail: text.Escape(tail), whole: true})
 }
@@ -89,8 +90,9 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	return t.WriteIn(w, coloured, 0)
 }
 
-// WriteIn is Write in so many columns; 0: as many as it takes. What does not fit is cut, of the last
-// column first; where little of that would be left, it stands below its row. The first column is never cut.
+// WriteIn writes the table in that many columns; 0 means as many as it needs. It cuts text that does not
+// fit, of the last column first. If too little of the last column would remain, it stands below its row.
+// The first column is never cut.
 func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	if t.Empty() {
 		return nil
@@ -245,6 +247,7 @@ type layout struct {
 	painted  int // the column that has the rows' colours; -1: all have
 }
 
+// writeRow writes a row, with its last cell beside the others if it fits, and below them otherwise.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
 		l.writeLine(b, r, l.painted)

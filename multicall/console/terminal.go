@@ -83,6 +83,7 @@ func Fit(text string, s Size) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// fitLine cuts a line to that many columns. It does not count colours, and ends them where it cuts.
 func fitLine(line string, width int) string {
 	n, escape := 0, false
 

@@ -113,8 +113,8 @@ func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	}
 }
 
-// Words returns the indexes of those args, behind the command at args[0], that are neither options
-// nor their values. It stops at two dashes, and at an option that the command does not know.
+// Words returns the indexes of the args after the command at args[0] that are neither options nor values of
+// options. It stops at two dashes, and at an option that the command does not know.
 func (c Command) Words(args []string) (indexes []int, err error) {
 	parser, err := c.newParser(args)
 	if err != nil || len(parser.Model.Children) != 1 {

@@ -13,7 +13,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// NewClaimant returns this process as one that claims what the folder is for.
+// NewClaimant returns this process as the claimant of the entity that the directory belongs to.
 func NewClaimant(folder string) (c state.Claimant, err error) {
 	if c.Holder, err = HolderOf(folder); err != nil {
 		return c, err
@@ -31,8 +31,8 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	return c, nil
 }
 
-// MovedTo returns a function that reports whether a folder which this host had is that folder now: it
-// leads there, or is gone.
+// MovedTo returns a function that reports whether a former directory of this host has become folder: its
+// path leads there, or is gone.
 func MovedTo(folder string) func(former string) bool {
 	return func(former string) bool {
 		leads, err := followLinks(former)

@@ -243,8 +243,8 @@ type agentLog struct {
 	maxSize int64
 }
 
-// rotateAgentLog returns stderr as it is unless that is an agent.log: the journal, or a
-// file of somebody else's, is theirs to bound.
+// rotateAgentLog returns a writer that bounds stderr if that is an agent.log. It returns any other stderr
+// unchanged, since the journal, or the owner of a different file, bounds it.
 func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 	if f, ok := stderr.(*os.File); ok {
 		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

@@ -26,7 +26,7 @@ type trouble struct {
 	importance int // the smaller, the earlier it is shown
 }
 
-// importances orders troubles: what stands still by a fault before what waits for an answer.
+// importances orders troubles: units that a fault has stopped come before those that wait for an answer.
 func importances() map[string]int {
 	return map[string]int{"error": 0, "failed": 1, "down": 2, "lost": 3, "blocked": 4}
 }

@@ -163,6 +163,7 @@ func newServer(o Options, port string) (*server, error) {
 	}, err
 }
 
+// routes returns the handler of the page, its files and its streams.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, name := range []string{"page.js", "page.css", "icon.svg"} {

@@ -42,6 +42,8 @@ type entry struct {
 	Below      []entry
 }
 
+// serveDetail answers with the details of a unit, a hook run, a service or a relation, as the request names
+// it.
 func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), detailTimeout)
 	defer cancel()
@@ -114,7 +116,7 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	return d, err
 }
 
-// readOfStatus reads a service, or a relation and what is said there.
+// readOfStatus reads a service, or a relation with the settings of its members.
 func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	var globs []string // none: everything
 	if service != "" {

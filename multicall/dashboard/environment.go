@@ -78,7 +78,7 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 	return nil
 }
 
-// read reads everything, and from then on what changes concern.
+// read reads the whole environment at the first call. Later it reads only the units that changes concern.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
 	options := status.Options{Now: time.Now()}
@@ -227,7 +227,8 @@ func wordOf(u status.Unit) string {
 	return workload
 }
 
-// putUnits shows units in their table and the timeline, with what they run; or no longer.
+// putUnits updates the rows of these units in their table and the timeline, with their running hooks. It
+// removes the rows of units that are gone.
 func (e *liveEnvironment) putUnits(names []string) {
 	for _, name := range names {
 		service, n, _ := charm.ParseUnit(name)
@@ -264,7 +265,7 @@ type serviceView struct {
 	Chips   []*serviceView // its subordinates
 }
 
-// putOthers shows the diagram, and whatever else is not a unit's.
+// putOthers updates the diagram, and all other rows that do not belong to one unit.
 func (e *liveEnvironment) putOthers() {
 	g := graph{}
 	views := map[string]*serviceView{}

@@ -56,6 +56,7 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	return f.rowsOf(view), nil
 }
 
+// rowsOf returns the rows of the boot servers' page.
 func (f *liveFleet) rowsOf(view FleetView) rows {
 	all := rows{}
 	all.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{

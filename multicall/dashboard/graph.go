@@ -11,8 +11,8 @@ type graph struct {
 	lines [][2]string
 }
 
-// arrange returns the boxes in rows: who requires above who provides, and beside each other so that few
-// lines cross. What is related to nothing comes last.
+// arrange returns the boxes in rows. A service stands above those whose relations it requires, and beside
+// others so that few lines cross. Services without relations come last.
 func (g graph) arrange() [][]string {
 	rank, last := g.rankBoxes(), 0
 	for _, r := range rank {

@@ -31,7 +31,7 @@ func newGuard(next http.Handler, port string) *guard {
 	}
 }
 
-// ServeHTTP refuses what no browser of the operator's would ask.
+// ServeHTTP serves requests that a browser of the operator can have sent, and refuses all others.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	known := g.knows(r)

@@ -36,6 +36,7 @@ func (t *liveLog) await(ctx context.Context) error {
 	return t.Environment.State.Await(ctx, t.revision, state.WatchLogs())
 }
 
+// read reads the new lines of the log, and returns the rows of the last maxLogLines.
 func (t *liveLog) read(ctx context.Context) (rows, error) {
 	var lines []state.LogLine
 	var ends map[string]int64

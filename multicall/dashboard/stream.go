@@ -84,9 +84,9 @@ func readOn(ctx context.Context, l live) <-chan reading {
 	return readings
 }
 
-// stream sends server-sent events: all rows in one "page", and then in "rows" those that change, in
-// the order of their ids. A store that is away is waited for; meanwhile, and as long as nothing changes, a "pulse"
-// says whether it answers.
+// stream sends server-sent events. The first is a "page" with all rows. Each later "rows" holds the rows
+// that have changed, in the order of their ids. While nothing changes, or the store is away, a "pulse" says
+// whether the store answers.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()

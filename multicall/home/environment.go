@@ -159,9 +159,9 @@ const maxCredential = 1 << 20
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a state's URL names into the environment's folder, readable
-// by its owner only, and returns the URL that names the copies. It may be repeated. A copy's name
-// has its content's checksum, so that none replaces one that is in use.
+// KeepCredentials copies the files that a store's URL names into the environment's directory, readable by
+// their owner only. It returns the URL that names the copies. It may be repeated. A copy's name has the
+// checksum of its content, so that no copy replaces one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := osutil.ReadUpTo(path, maxCredential)
@@ -234,9 +234,9 @@ func (e Environment) LocateState(state string) (string, error) {
 
 const sqliteScheme = "sqlite:"
 
-// relativeURL names those files relative to the folder, so that the record holds wherever
-// the folder is. What the record says already is left as it is: older binaries name their
-// file by its absolute path, and may be gone back to.
+// relativeURL returns the store's URL with paths relative to the environment's directory, so that the
+// record stays right if the directory moves. If the record already means that store, its URL stays
+// unchanged: older binaries write absolute paths, and may be used again.
 func (e Environment) relativeURL(state string) (string, error) {
 	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
 		if same, err := e.LocateState(was.State); err == nil && same == state {
@@ -256,8 +256,8 @@ func (e Environment) relativeURL(state string) (string, error) {
 	})
 }
 
-// mapCredentialFiles replaces the path of each file that a state's URL names. A URL that
-// cannot be parsed is returned as it is: whoever opens it reports why.
+// mapCredentialFiles replaces the path of each file that a store's URL names. It returns a URL that cannot
+// be parsed unchanged, since opening it reports the reason.
 func mapCredentialFiles(state string, path func(option, path string) (string, error)) (string, error) {
 	place, query, ok := strings.Cut(state, "?")
 	if !ok || !strings.HasPrefix(state, "etcd") {

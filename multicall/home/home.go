@@ -68,8 +68,8 @@ func Find() (Home, error) {
 	return Home{Dir: abs}, nil
 }
 
-// CheckName refuses what cannot be an environment's name: it becomes a folder,
-// and a part of commands that operators copy.
+// CheckName returns an error for a name that no environment can have. The name becomes a directory, and a
+// part of commands that operators copy.
 func CheckName(name string) error {
 	if name == currentFile || len(name) > 63 || !namePattern().MatchString(name) {
 		return charm.Invalidf(
@@ -165,7 +165,8 @@ type FolderLock struct {
 	dir *os.File
 }
 
-// Lock makes the environment's folder if needed and locks it. ErrBusy: another process has it.
+// Lock makes the environment's directory if there is none, and locks it. It returns ErrBusy if another
+// process has the lock.
 func (h Home) Lock(name string) (*FolderLock, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -208,8 +209,8 @@ func (l *FolderLock) Bootstrapped() bool {
 	return err == nil
 }
 
-// Clear removes what the folder holds, but not the folder. environment.yaml
-// goes last: until then the environment is there and its removal can be repeated.
+// Clear removes all files of the directory, but not the directory. environment.yaml goes last: until then
+// the environment exists, and its removal can be repeated.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
 	if err != nil {

@@ -30,9 +30,9 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// PackFolder writes what a folder holds as a tar archive. The folder may be in use: a file
-// that grows is written as long as it was, one that shrinks is filled up with zeros, and
-// one that is removed is left out; changed names those. Sockets and the like are left out.
+// PackFolder writes a directory as a tar archive. The directory may be in use. A file that grows is written
+// with its former size, one that shrinks is padded with zeros, and one that is removed is left out; changed
+// names the last two. Sockets and other special files are left out.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -51,6 +51,8 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 
 var errShrunk = errors.New("it became shorter while it was read")
 
+// packFile writes one file, directory or symlink to the archive. It returns errShrunk if the file has
+// become shorter meanwhile.
 func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil || !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
@@ -95,8 +97,8 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	return err
 }
 
-// UnpackFolder makes the folder that PackFolder has written, whole or not at all; nothing
-// is written outside of it. What is in it by those names is left out. Owners are kept for root only.
+// UnpackFolder makes the directory that PackFolder has written, completely or not at all. It writes nothing
+// outside, leaves out the entries named in without, and keeps owners only as root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	beside := dir + ".restored"
 	if err := removeAll(beside); err != nil {

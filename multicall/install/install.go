@@ -33,7 +33,8 @@ type places struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files are; default: /etc/systemd/system."`
 }
 
-// visit calls units and links for the places that were named, and asks before it takes the default one.
+// visit calls units and links for the places that the flags name. It asks before it takes the default
+// place.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -78,8 +79,8 @@ type Command struct {
 	Without []string `placeholder:"NAME,..." help:"Make no links of these names, as juju beside Canonical's; bijou NAME calls them."`
 }
 
-// Run makes links or unit files. Of the links it prints how many there are, whose juju a shell finds, and
-// what comes next; of each unit file a line.
+// Run makes links or unit files. It prints a line for each unit file. For the links it prints their number,
+// the juju that a shell finds, and the next step.
 func (i Command) Run(c *applet.Call) error {
 	for _, name := range i.Without {
 		if !slices.Contains(c.Applets, name) {
@@ -129,6 +130,8 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 	}
 }
 
+// makeLinks makes a link to this binary for each name in dir, and removes links for names that are left
+// out. If a file is in the way of any, it returns an error that names all of them.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {

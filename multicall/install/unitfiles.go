@@ -21,6 +21,7 @@ type unitSet struct {
 	start string // what to enable
 }
 
+// installUnitFiles writes the unit files that the flags select, and prints how to start them.
 func (i Command) installUnitFiles(s console.Streams) error {
 	w, err := i.selectUnits()
 	if err != nil {

@@ -15,6 +15,8 @@ type bootserverAddCmd struct {
 	reasonFlag
 }
 
+// Run registers the servers. It notes those that were registered already, and those of which no worker was
+// ever seen.
 func (c bootserverAddCmd) Run(o *operator) error {
 	all, err := c.parse()
 	if err != nil {

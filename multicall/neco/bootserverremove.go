@@ -19,6 +19,8 @@ type bootserverRemoveCmd struct {
 	reasonFlag
 }
 
+// Run unregisters the servers, all or none. A server that is not registered is removed too if it has left
+// records.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	all, err := c.parse()
 	if err != nil {

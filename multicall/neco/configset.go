@@ -15,6 +15,8 @@ type configSetCmd struct {
 	reasonFlag
 }
 
+// Run stores the setting. If it makes this fleet take releases for the first time, it explains when the
+// first update begins.
 func (c configSetCmd) Run(o *operator) error {
 	setting, err := record.FindSetting(c.Key)
 	if err != nil {

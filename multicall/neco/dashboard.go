@@ -31,7 +31,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
 }
 
-// OpenFleet opens what a page shows of the boot servers of $NECO_STATE; nil: it is not set.
+// OpenFleet opens the boot servers of $NECO_STATE for a page; nil if that is not set.
 func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Fleet, error) {
 	o := &operator{ctx: ctx, streams: s, url: os.Getenv("NECO_STATE"), parts: parts}
 	if o.url == "" {
@@ -87,6 +87,7 @@ func stateColour(state string) console.Colour {
 // maxShownEntries is how many updates, and deeds of operators, the page shows.
 const maxShownEntries = 20
 
+// readFleet reads the boot servers' page: its facts, and the tables of servers, updates, changes and steps.
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
 	if err != nil {

@@ -29,7 +29,8 @@ const (
 	maxBundleLines = 2000
 )
 
-// Run prints what the store knows of the server and, on that server, what is found there.
+// Run prints what the store holds about the server. On that server itself it also examines units, disks and
+// logs.
 func (c diagnoseCmd) Run(o *operator) error {
 	own, unknown := o.parts.Server.LRN()
 	lrn := own
@@ -145,7 +146,7 @@ func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here b
 	})
 }
 
-// addFiles adds what can be had: what is wrong with the rest stands in its file.
+// addFiles adds all files to the bundle that it can make. The error of any other stands in its place.
 func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, here bool) error {
 	add := func(name, text string, failed error) error {
 		if failed != nil { // the rest helps, too

@@ -21,6 +21,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	return console.Report(s.Err, run(ctx, s, parts, console.OrHelp(args)))
 }
 
+// run parses the command line and runs the command.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	var g grammar
 	parsed, err := console.Parse(

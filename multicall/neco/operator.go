@@ -124,8 +124,8 @@ func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 // maxBatch is the number of changes in one transaction. It leaves room for the audit record.
 const maxBatch = 500
 
-// commitChanges commits what f decides. The first maxBatch changes are one transaction, so what
-// must happen together comes first; the others follow in further ones.
+// commitChanges commits the changes that f returns. The first maxBatch changes are one transaction, so that
+// changes which must happen together must come first. The others follow in further transactions.
 func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.commitChangesIn(func(_ *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return f(s, now)

@@ -59,6 +59,7 @@ func (c releaseCmd) Run(o *operator) error {
 	return o.print(b.String())
 }
 
+// recipe returns the recipe of the release that the flags describe.
 func (c releaseCmd) recipe(o *operator, dir string) (r release.Recipe, err error) {
 	if c.Version != "" {
 		if _, err := release.ParseVersion(c.Version); err != nil {

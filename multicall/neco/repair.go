@@ -19,6 +19,8 @@ type repairCmd struct {
 	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
 }
 
+// Run asks the leader for a repair of the servers, or of all. It refuses if an update runs or is stopped,
+// or if a worker is missing, since all take part in a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {

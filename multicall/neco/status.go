@@ -122,6 +122,7 @@ func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	}.render(console.CanColour(o.streams.Out))
 }
 
+// watch prints the status whenever it changes, until nobody reads it.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -155,6 +156,7 @@ func (c statusCmd) watch(o *operator) error {
 	})
 }
 
+// readStatus reads the status document from a view of the store.
 func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	s, err := o.loadStatusSnapshot(v)
 	if err != nil {

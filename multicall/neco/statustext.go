@@ -176,6 +176,7 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	}
 }
 
+// serverTable returns the table of servers, with a column of what was seen if the fleet is degraded.
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
 	if d.doc.State == decide.Degraded {
@@ -211,6 +212,8 @@ func (d statusText) serverTable() *console.Table {
 	return table
 }
 
+// serverState returns the word for a server's state, and its colour. The first case that applies wins:
+// failures, then findings, then progress.
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 

@@ -68,7 +68,7 @@ func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// explainWaits says what keeps the leader from looking, and what it finds from beginning.
+// explainWaits prints why the leader does not look for releases now, and why an update would not begin.
 func (updateCmd) explainWaits(o *operator) error {
 	doc, err := read(o, o.readStatus)
 	if err != nil {
@@ -129,6 +129,8 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
+// requestUpdate returns the changes that ask for an update to the target, or an error if the target is
+// refused. It notes all that the update must wait for.
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why),

@@ -46,6 +46,7 @@ func RunWorker(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
+// serve makes the worker of its parts, for this boot server and this binary, and runs it.
 func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	lrn, err := g.rackNumber()
 	if err != nil {
@@ -117,9 +118,9 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	return err
 }
 
-// newRepairer returns a function that removes what other releases than the manifest's have
-// left behind and, where releases come as packages, finishes an installation that a power
-// cut has interrupted.
+// newRepairer returns a function that repairs what an earlier worker has left behind. It removes downloads
+// of other releases than the manifest's. If releases come as packages, it finishes an installation that a
+// loss of power has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// What lies about keeps no installation from being finished.
@@ -192,6 +193,8 @@ func OwnManifest() (release.Manifest, string, error) {
 	return m, cmp.Or(m.Version, applet.Version), err
 }
 
+// newInstaller returns a function that fetches the request's release and installs it in place of this
+// binary.
 func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
 	return func(ctx context.Context, r record.Request, c record.Config) error {
 		binary, err := applet.ExecutablePath()

@@ -266,8 +266,8 @@ var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect asks the provider that an environment is to have what it can do: one
-// inside the binary in this process.
+// Inspect returns the capabilities of a new environment's provider. Providers inside the binary run in this
+// process for it.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)

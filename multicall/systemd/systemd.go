@@ -78,7 +78,8 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 	return units, err
 }
 
-// appendUnit refuses a folder that no unit file can name.
+// appendUnit appends a unit file made from a template. It returns an error for a directory that no unit
+// file can name.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf(
@@ -161,8 +162,8 @@ func Install(dir string, u Unit, env string, force bool) (changed bool, err erro
 	return true, nil
 }
 
-// RemoveEnvironment ends and disables what Install has written into Dir for an environment
-// that is to go, and removes it.
+// RemoveEnvironment stops, disables and removes the unit files that Install has written into Dir for an
+// environment that is being removed.
 func RemoveEnvironment(e home.Environment) error {
 	units, err := Units(e)
 	if err != nil {
@@ -173,8 +174,8 @@ func RemoveEnvironment(e home.Environment) error {
 	return err
 }
 
-// Remove removes unit files that bijou has made for the owner, and returns the names of those that
-// were there; what is another owner's is left alone. Those in Dir it ends and disables first.
+// Remove removes unit files that bijou has made for the owner, and returns their names. It leaves alone
+// those of other owners. It stops and disables units in Dir first.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
 	running := dir == Dir && IsRunning()
 	for _, u := range units {
@@ -222,7 +223,7 @@ func ReadUnitFiles() string {
 // NecoOwner is the owner in neco's unit files, where those of an environment have its folder.
 const NecoOwner = "neco"
 
-// NecoUnits makes the unit files of neco's daemons, which lie in the folder bin.
+// NecoUnits returns the unit files of neco's daemons, whose programs are in the directory bin.
 func NecoUnits(bin string) (units []Unit, err error) {
 	for _, d := range []struct{ name, does string }{
 		{"neco-worker", "brings this boot server to new releases"},
@@ -257,8 +258,8 @@ func Reload() error {
 	return err
 }
 
-// Manages reports whether systemd is to run machine 0 of the environment: its unit file is
-// installed, and enabled.
+// Manages reports whether systemd runs machine 0 of the environment: its unit file is installed and
+// enabled.
 func Manages(e home.Environment) bool {
 	text, err := os.ReadFile(filepath.Join(Dir, MachineUnitName(e)))
 	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {

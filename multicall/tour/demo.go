@@ -110,7 +110,8 @@ func (d *demo) showAlert(ctx context.Context) error {
 //go:embed demoserver.sh
 var serverScript string
 
-// serverDir has bin/ with what is installed on the server, and var/ with what its worker keeps.
+// serverDir returns the directory of a server. Its bin/ holds the programs installed on the server, its
+// var/ the worker's files.
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
 // startServers starts three servers' daemons with that release, which run until ctx is done. It waits
@@ -160,7 +161,8 @@ func writeProgram(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o755)
 }
 
-// startDaemon's process re-executes as whatever is installed in its place.
+// startDaemon starts a daemon of a server. Its process re-executes as the program that an update installs
+// in its place.
 func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
@@ -243,7 +245,8 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 // pollInterval is the time between two looks at the status.
 const pollInterval = 100 * time.Millisecond
 
-// pollStatus reads the servers' status until done reports so; late is what is not so by then.
+// pollStatus reads the servers' status until done returns true. late describes the missing event in the
+// error after demoTimeout.
 func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetStatus) (bool, error)) error {
 	for begun := time.Now(); time.Since(begun) < demoTimeout; {
 		f, err := d.readStatus(ctx)
@@ -261,7 +264,7 @@ func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetSta
 	return fmt.Errorf("%s within %s", late, demoTimeout)
 }
 
-// readStatus accepts exit codes other than 0, by which neco tells the state.
+// readStatus runs neco status. It accepts exit codes other than 0, which show the fleet's state.
 func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
 	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {

@@ -90,6 +90,7 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
+// showFile prints the path and the text of the first file of that name below the units' directories.
 func (t *tour) showFile(_ context.Context, args ...string) error {
 	path, text, err := t.readUnitFile(args[0])
 	if err != nil {
@@ -208,8 +209,8 @@ type presenter struct {
 // verb carries out what a tour does beside calling applets.
 type verb func(ctx context.Context, args ...string) error
 
-// play carries out a script, line by line: "# HEADING", "$ APPLET ARG...", "VERB ARG...". The values
-// stand for words in it.
+// play carries out a script line by line: "# HEADING", "$ APPLET ARG...", or "VERB ARG...". values replaces
+// words of the script.
 func (s presenter) play(ctx context.Context, script string, values *strings.Replacer, verbs map[string]verb) error {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)

@@ -41,10 +41,10 @@ func Prepare(cmd *exec.Cmd, network bool) {
 	}
 }
 
-// Enter cuts the process, which Prepare has prepared, off from the host: dir becomes a directory in
-// memory, and all that is written elsewhere is laid over the host's files. It returns what of the
-// host cannot be seen inside, each with its reason; an error leaves the process half inside, fit
-// for nothing but to end.
+// Enter cuts this process, which Prepare has prepared, off from the host. dir becomes a directory in
+// memory, and all writes elsewhere go to a layer over the host's files. It returns the files of the host
+// that the process cannot see, each with the reason. After an error the process is half inside, and must
+// end.
 func Enter(dir string, network bool) (unseen []string, err error) {
 	if os.Getpid() != 1 {
 		return nil, errors.New("this process has no namespaces of its own")

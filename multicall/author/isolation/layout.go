@@ -64,8 +64,8 @@ func enterRoot(root string) error {
 	return os.Chdir("/")
 }
 
-// lay makes the target what the path is. Over a directory that has mounts of others in it, a user
-// may lay nothing; then what is in it is laid over, each entry by itself.
+// lay makes target a writable view of path. A user may not lay anything over a directory with mounts of
+// others in it. In that case lay covers each entry of the directory by itself.
 func (l *layout) lay(path, target string) error {
 	switch path {
 	case l.dir:
@@ -155,8 +155,8 @@ func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 	return nil // a socket or a pipe, behind which the host's programs are
 }
 
-// layOther shows what overlayfs cannot have below it: a file that is a mount by itself, which
-// may be written, or a directory of a kind that it refuses, which may not.
+// layOther makes target a view of a path that overlayfs cannot cover. A file that is a mount by itself
+// becomes writable, a directory of a kind that overlayfs refuses does not.
 func (l *layout) layOther(path, target string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -172,8 +172,8 @@ func (l *layout) layOther(path, target string) error {
 	return nil
 }
 
-// layFile mounts a copy, which may be written: what is a mount by itself, as a container's
-// /etc/hosts, is small.
+// layFile mounts a writable copy of a file on target. Files that are mounts by themselves, such as a
+// container's /etc/hosts, are small.
 func (l *layout) layFile(path, target string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -258,7 +258,8 @@ func mountProcesses(target string) error {
 	return nil
 }
 
-// mountDevices makes a /dev with what every program expects, terminals and a /dev/shm of its own.
+// mountDevices makes a /dev with the devices that every program expects, and with terminals and a /dev/shm
+// of its own.
 func mountDevices(target string) error {
 	if err := mountMemory(target, "mode=755"); err != nil {
 		return err

@@ -49,8 +49,8 @@ func (p *proofer) findPrograms() (all []*program) {
 	return all
 }
 
-// checkCalls holds the calls of hook tools in the charm's scripts against the tools' own table, and
-// against what the charm declares.
+// checkCalls holds the calls of hook tools in the charm's scripts against the tools' own table, and against
+// the charm's declarations.
 func (p *proofer) checkCalls() {
 	programs := p.findPrograms()
 	functions := map[string]bool{}
@@ -81,8 +81,8 @@ func (p *proofer) checkCalls() {
 	}
 }
 
-// checkArguments holds the first argument of a call against what the charm declares. The sources of a
-// reactive charm declare a part of it only: layers bring the rest.
+// checkArguments holds the first argument of a call against the charm's declarations. In the sources of a
+// reactive charm it accepts all names, since layers declare more of them.
 func (p *proofer) checkArguments(c call, args []string) {
 	if len(args) == 0 || args[0] == "" || args[0] == "-" {
 		return
@@ -197,8 +197,8 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	return calls
 }
 
-// checkSource wants a file that a script reads as its own to be in the charm. One that the script names
-// twice may be made or looked for before, and after cd it is unknown where the script looks.
+// checkSource warns of a file that a script reads as its own and that the charm lacks. It accepts a file
+// that the script names twice, since the script may make or look for it, and all files after cd.
 func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 	if len(n.Args) < 2 || n.Args[0].Lit() != "." && n.Args[0].Lit() != "source" {
 		return
@@ -218,8 +218,8 @@ func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 	}
 }
 
-// rooted returns a path like "$CHARM_DIR/lib/x" and "$(dirname "$0")/x", and the directory below the charm's
-// that it begins in; "" if it is of another form.
+// rooted splits a path like "$CHARM_DIR/lib/x" or "$(dirname "$0")/x" into the directory of the charm where
+// it begins, and the rest. It returns empty strings for other forms.
 func rooted(file string, word *syntax.Word) (base, rest string) {
 	parts := word.Parts
 	if quoted, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {

@@ -37,9 +37,9 @@ const (
 // maxRounds bounds how often Fix looks again after a step.
 const maxRounds = 20
 
-// Fix mends all that has one mend in the charm's directory: keys and names of hooks that are a slip of one word
-// alone, CRLF in scripts, and scripts that are not executable. It changes nothing else, and returns what it
-// changed, in its order, also with an error.
+// Fix mends all that can be mended in one way only in the charm's directory: keys and names of hooks with a
+// single possible meaning, CRLF in scripts, and scripts that are not executable. It returns its changes in
+// their order, also with an error.
 func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	for range maxRounds {
 		_, mends, err := examine(dir, r)

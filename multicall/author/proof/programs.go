@@ -14,7 +14,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// checkPrograms looks at what is run of the charm: its hooks and actions, or one program in their place.
+// checkPrograms checks the charm's programs: its hooks and actions, or the one program that stands for all
+// of them.
 func (p *proofer) checkPrograms() {
 	hasProgram := false
 	for _, name := range []string{"dispatch", "src/charm.py"} {
@@ -63,8 +64,8 @@ var ofRelation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-(relation|storage)-[a-z]+$`)
 })
 
-// checkFolder returns which of the names have files in the folder. What is nearly called so is
-// named, unless one of those is a link to it.
+// checkFolder returns the names that have files in the directory. It warns of an executable file with
+// nearly such a name, unless an examined link leads to it.
 func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	entries, _ := fs.ReadDir(p.root.FS(), folder)
 	for _, e := range entries {
@@ -100,8 +101,8 @@ func (p *proofer) target(file string) string {
 	return path
 }
 
-// examine looks at a file that is to be run, once, whatever links lead to it. It need not be executable:
-// deploy sees to that, also where a link leads.
+// examine checks a program of the charm once, even if several links lead to it. The file need not be
+// executable, since deploy makes it so.
 func (p *proofer) examine(file string) {
 	data := p.read(file)
 	target := p.target(file)

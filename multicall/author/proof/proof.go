@@ -59,7 +59,7 @@ type proofer struct {
 	mends     []mend
 }
 
-// Check returns what it finds in the charm's folder, by file and line.
+// Check returns its findings in the charm's directory, sorted by file and line.
 func Check(dir string, r Rules) ([]Finding, error) {
 	found, _, err := examine(dir, r)
 	return found, err
@@ -139,8 +139,8 @@ var (
 	})
 )
 
-// addLocated adds a finding about the file, or that with which the message begins: in the line that
-// the message says, or else where the first thing is that it quotes.
+// addLocated adds a finding about the file, or about the file that the message begins with. Its line is the
+// one in the message, or else the line of the first word that the message quotes.
 func (p *proofer) addLocated(level Level, file, message string) {
 	if name, rest, _ := strings.Cut(message, ": "); p.has(name) {
 		file, message = name, rest

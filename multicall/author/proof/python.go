@@ -42,8 +42,8 @@ type pythonFile struct {
 	}
 }
 
-// checkPython looks at programs in Python and the modules of src and lib, by Python's own parser, where this
-// host has it. Nothing of the charm is run. It returns the calls of hook tools.
+// checkPython checks programs in Python and the modules of src and lib by Python's own parser, if this host
+// has Python. It runs nothing of the charm. It returns the calls of hook tools.
 func (p *proofer) checkPython(programs []*program) (calls []call) {
 	sources := map[string]string{}
 	isProgram := map[string]bool{}
@@ -106,8 +106,9 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 	return calls
 }
 
-// addImport says what an import wants that neither the charm nor this host has. What a charm's build brings is
-// known by the name of the distribution only, which need not be the module's.
+// addImport adds a finding about an imported module that neither the charm nor this host has. A charm's
+// build can bring the module. The build's files name distributions, whose names can differ from their
+// modules'.
 func (p *proofer) addImport(file string, line int, name string) {
 	var build []byte
 	for _, pattern := range []string{"*requirements*", "wheelhouse.txt", "pyproject.toml", "*.lock", "setup.*", "layer.yaml"} {
@@ -139,8 +140,9 @@ func (p *proofer) pythonNames(build []byte) []string {
 	return append(slices.Compact(words), "json", "logging", "subprocess", "socket", "pathlib", "charmhelpers", "yaml")
 }
 
-// readPython returns what Python says of the sources, by file; nothing without a Python, or one that does not
-// answer. It has no access to the charm: sources come by stdin, and -I leaves out what a user or a directory adds.
+// readPython returns Python's view of the sources, by file; nothing if there is no Python, or if it does
+// not answer. Python has no access to the charm: the sources come by stdin, and -I keeps modules of users
+// and directories out.
 func readPython(sources map[string]string) (found map[string]pythonFile) {
 	input, err := json.Marshal(sources)
 	if err != nil || len(sources) == 0 || !isThere("python3") {

@@ -14,9 +14,8 @@ import (
 //go:embed mysql wordpress
 var files embed.FS
 
-// Write writes the charms below dir, each into a folder of its name. Hooks get
-// their exec bits, which embedding loses. Files that are there are not
-// overwritten: that is an error.
+// Write writes the charms below dir, each into a directory of its name. It sets the exec bits of hooks,
+// which embedding loses. It returns an error if a file exists already.
 func Write(dir string) error {
 	err := os.CopyFS(dir, files)
 	hooks, _ := fs.Glob(files, "*/hooks/*") // the pattern is right

@@ -44,6 +44,7 @@ type machineFolder struct {
 	dir string
 }
 
+// findMachineFolder returns the way to a machine or unit, and its directory there.
 func (o *operator) findMachineFolder(name string) (to machineFolder, err error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -114,6 +114,8 @@ func (w *actionWaiter) reportProgress(before, now state.Action) {
 	}
 }
 
+// refresh reads the action again. It sets the reason why the action is stuck, if its unit's agent has been
+// away or in trouble for agentDownTimeout.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
 		return a, nil
@@ -160,8 +162,8 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel cancels what has not ended after the time-out (0: without end), or when the
-// operator interrupts; reason says which.
+// waitOrCancel waits until all actions have ended. It cancels the rest after the timeout (0: none), or when
+// the operator interrupts; reason says which.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()

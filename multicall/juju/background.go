@@ -57,8 +57,9 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
-// awaitOther returns the process that runs machine 0; 0: there is none. One that is about to run it, that goes
-// over to another binary, or that is ending, is waited for: a second one beside it would be refused.
+// awaitOther returns the process that runs machine 0; 0 if there is none. It waits for a process that is
+// about to run the machine, to go over to a different binary, or to end, since a second one beside it would
+// be refused.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()

@@ -155,7 +155,8 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	})
 }
 
-// addStorage takes along what storage of this host holds, and names what it does not.
+// addStorage adds the content of this host's storage to the backup, and names in the header the storage
+// that it leaves out.
 func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
 		b.header.Lacks = append(b.header.Lacks,
@@ -203,8 +204,8 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 // errStorageMoved has the backup begin again: a storage was copied while hooks may have run.
 var errStorageMoved = errors.New("storage came to another unit while it was copied")
 
-// addUnitStorage takes along what storages of one unit hold, or of none, and returns their ids.
-// No hook of the unit runs meanwhile.
+// addUnitStorage adds the content of storages that one unit has, or that no unit has, and returns their
+// ids. No hook of the unit runs meanwhile.
 func (b *backup) addUnitStorage(
 	s *state.State,
 	w *backupfile.Writer,
@@ -333,6 +334,8 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	return folder, ""
 }
 
+// addUnits adds the directories of this host's units to the backup, and names in the header how many it
+// leaves out.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' folders (--with-units takes along those of this host)")

@@ -41,8 +41,8 @@ type bootstrapCmd struct {
 	config map[string]string // what Config says, by the environment's keys
 }
 
-// Run makes the environment and starts its background process. If that fails, it removes
-// what it made.
+// Run makes the environment and starts its background process. If that fails, it removes all that it has
+// made.
 func (c bootstrapCmd) Run(o *operator) error {
 	if slices.Contains(o.args, "add-model") {
 		c.First, c.Second = c.Second, c.First
@@ -182,6 +182,7 @@ type bootstrap struct {
 	restore      *restore          // the backup that it is made of; nil: it begins empty
 }
 
+// run makes the environment's parts: its tools, store, record and background process.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
@@ -339,8 +340,8 @@ func (b *bootstrap) undo() error {
 	return b.lock.Remove()
 }
 
-// checkProvider runs before anything is made, and refuses a provider whose machines could
-// not reach the state.
+// checkProvider checks the provider's settings before anything is made. It returns an error if the
+// provider's machines could not reach the store, or cannot have the default series.
 func (b *bootstrap) checkProvider() error {
 	if b.restore == nil { // a backup has what an environment had, and a newer binary may have set it
 		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.config); err != nil {

@@ -25,7 +25,7 @@ func (c deployCmd) isFromStore(name string) bool {
 	return charm.CheckName(own) == nil && (isStore || c.Repository == "")
 }
 
-// findStoreCharms finds the charms of the store that a bundle names, in one request. They are not downloaded.
+// findStoreCharms finds the charms of the store that a bundle names, in one request. It downloads none.
 func (c deployCmd) findStoreCharms(
 	o *operator,
 	s *state.State,
@@ -68,6 +68,8 @@ func (c deployCmd) findStoreCharms(
 	return found, errors.Join(errs...)
 }
 
+// newFinder returns the finder of an application's charm in the store. Its channel is the bundle's, else
+// the one that the service follows.
 func (c deployCmd) newFinder(
 	o *operator,
 	s *state.State,
@@ -179,7 +181,7 @@ func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, s
 	return d.run()
 }
 
-// downloadBundle gets a bundle of the store, and returns the path of its file.
+// downloadBundle downloads a bundle of the store, and returns the path of its file.
 func (st *charmStore) downloadBundle(r *storeRelease, scratch string) (path string, err error) {
 	if r.File.Size > charm.MaxPacked {
 		return "", fmt.Errorf("it has %d MiB, at most %d", r.File.Size>>20, charm.MaxPacked>>20)

@@ -6,7 +6,8 @@ import (
 	"bijou/state"
 )
 
-// changeStorage says what begins; the agents go on with it.
+// changeStorage applies change to all storages, or to none, and prints says for each. The agents do the
+// rest.
 func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
 	var units []string
 	err := o.update(func(tx *state.Tx) error {

@@ -49,8 +49,9 @@ var (
 	})
 )
 
-// noteCalls warns of what a charm calls and this host lacks. Machines of other providers have Juju's
-// programs, and of their snapd nothing is known here. Of snaps libraries alone are no sign.
+// noteCalls warns of programs that a charm calls and this host lacks. Machines of other providers have
+// Juju's programs; whether they have snapd is unknown here. A charm that has only a library for snaps gets
+// no warning.
 func (o *operator) noteCalls(charmDir string) {
 	e, err := o.home.Choose(o.name)
 	isLocal := err == nil && e.Provider == state.ProviderLocal
@@ -71,8 +72,8 @@ func (o *operator) noteCalls(charmDir string) {
 	}
 }
 
-// findInCode returns the names of up to maxFiles files in which the pattern is found, in YAML inYAML,
-// and with each what was found. Hidden folders and those of the names without are left out.
+// findInCode returns the names of up to maxFiles files in which it finds the pattern (inYAML for YAML
+// files), each with the text that it found. It skips hidden directories and those named in without.
 func findInCode(
 	charmDir string,
 	pattern, inYAML func() *regexp.Regexp,

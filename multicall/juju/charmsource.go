@@ -27,8 +27,9 @@ func (c charmSource) isPath() bool {
 	return strings.HasPrefix(c.name, ".") || strings.HasPrefix(c.name, "/") || strings.HasPrefix(c.name, "~")
 }
 
-// storeName returns the name of a charm or bundle of the store, if a store's is meant: ch:NAME is, and without a
-// repository NAME. What is also the name of a folder here with one in it is refused, as nobody can know.
+// storeName returns the name of a charm or bundle if the operator means the store's. That is ch:NAME, or
+// NAME if there is no repository. If NAME is also a directory with a charm here, it returns an error, since
+// nobody can know.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	if name, isStore = strings.CutPrefix(c.name, "ch:"); isStore {
 		if err := charm.CheckName(name); err != nil {
@@ -63,8 +64,8 @@ func isZip(path string) bool {
 	return err == nil && string(begin[:]) == "PK"
 }
 
-// find reads the charm: from a folder, from an archive (unpacked below scratch), or by name from a
-// repository. With a repository given, a folder or archive has to be written as a path.
+// find reads the charm from a directory, from an archive (unpacked below scratch), or by its name from a
+// repository. If a repository is given, a directory or archive must be written as a path.
 func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	if info, err := os.Stat(c.name); c.isPath() || c.repository == "" && err == nil {
 		return c.readPath(err == nil && info.Mode().IsRegular(), filepath.Join(scratch, "charm"))

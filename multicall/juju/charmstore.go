@@ -192,8 +192,8 @@ func parseBase(text string) charmsource.Base {
 	return charmsource.Base{Name: name, Version: version}
 }
 
-// wishFor returns a wish for a charm of machines of that series; "" is what the environment's machines have.
-// Where anything will do for the service, another base does.
+// wishFor returns a wish for a charm that runs on machines of that series; empty for the series that the
+// environment's machines have. If the service accepts all series, the wish accepts other bases.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -343,8 +343,9 @@ func (st *charmStore) download(r *storeRelease, scratch string) (charm.Found, er
 	return charm.Found{Charm: read, Path: dir}, nil
 }
 
-// getFile puts a file of the store at path: the environment's copy, else one that it downloads and gives the
-// environment. Of several commands on this host one downloads. What was begun by one that was killed goes.
+// getFile puts a file of the store at path. It uses the environment's copy if there is one; otherwise it
+// downloads the file and gives the environment a copy. Only one command of this host downloads at a time.
+// It removes downloads that a killed command has left.
 func (st *charmStore) getFile(f charmsource.File, path string, isResource bool) error {
 	if found, err := st.copyBlob(f, path); found || err != nil {
 		return err

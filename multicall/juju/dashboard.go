@@ -34,8 +34,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	})
 }
 
-// OpenEnvironment opens what a page shows of the environment that is used without -e; nil: there is
-// none.
+// OpenEnvironment opens the environment that commands use without -e, for a page; nil if there is none.
 func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}

@@ -205,7 +205,8 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// noteSilent tells what has logged nothing yet from what nobody knows, which is an error unless it may come.
+// noteSilent warns that the patterns match no log line. A pattern that matches no unit, application or
+// machine either is an error, unless the command follows the log, since such a unit may come.
 func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	known, err := listNames(v, "units")
 	machines, merr := listNames(v, "machines")

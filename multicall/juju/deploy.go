@@ -143,7 +143,8 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 	return service, err
 }
 
-// prepare holds what was found against the flags.
+// prepare returns the deployment of a charm as the flags describe it. It returns an error if charm and
+// flags contradict each other.
 func (c deployCmd) prepare(
 	o *operator,
 	found charm.Found,
@@ -240,7 +241,8 @@ func (d *deployment) describeCharm() string {
 	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.store.Channel)
 }
 
-// charmURL takes the series from the operator, else the repository, else as ChooseSeries says.
+// charmURL returns the URL under which the charm is stored. Its series is the operator's, else the
+// repository's, else the one that ChooseSeries chooses.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
 		env, err := v.Environment()
@@ -335,8 +337,8 @@ func (o *operator) describeHookUser() string {
 	return "; its hooks run on this host, as this user"
 }
 
-// addService adds charm, service and first unit, or all that have places of their own, in one transaction: a placement that is
-// refused leaves no service behind.
+// addService adds the charm, the service and its first units in one transaction, so that a refused
+// placement leaves no service behind. The first units are one, or all that have places of their own.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.storeCharm(url)
 	if err != nil {

@@ -47,7 +47,8 @@ func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.S
 	return nil
 }
 
-// deployBundle shows what is to be done, and does it step by step.
+// deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one
+// by one.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
 		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0 || c.NumUnits != 1 {
@@ -125,6 +126,8 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	return nil
 }
 
+// execute carries out one step. It may be repeated after an interruption, since the next comparison finds
+// the rest.
 func (e bundleExecutor) execute(step bundle.Step) error {
 	service, files := step.What, map[string]string{}
 	for _, resource := range step.Resources {
@@ -224,8 +227,8 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 	})
 }
 
-// addUnits adds a machine of the bundle with the first unit there, in one transaction: by
-// that unit whoever goes on finds it.
+// addUnits adds the units of a step. It adds a machine of the bundle together with its first unit, in one
+// transaction. If the command is repeated, it finds the machine again by that unit.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
 	p := state.Placement{Machine: cmp.Or(machines[step.Place], step.Place)}
@@ -285,6 +288,8 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 	})
 }
 
+// compareBundle reads the bundle with its overlays, finds its charms, and compares it with the environment.
+// It returns all errors together.
 func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch string) (*bundle.Comparison, error) {
 	paths := append([]string{path}, c.Overlay...)
 	for i := range paths {
@@ -350,8 +355,8 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	return bundle.Compare(b, found, env, lifted)
 }
 
-// checkOutside refuses options and resources that are in files outside of the folder of the bundle, or
-// overlay, that names them: what stands in them goes to charms, and a bundle is often somebody else's.
+// checkOutside returns an error if the bundle or an overlay names options or resources in files outside its
+// own directory. The content of these files goes to charms, and a bundle often comes from somebody else.
 func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 	if len(b.Outside) == 0 || c.AllowOutside {
 		return nil

@@ -25,8 +25,8 @@ func (c deployCmd) refuseStoreFlags() error {
 	return console.Usage(console.Hint(err, "a charm of the store is named without a path, or as ch:NAME"))
 }
 
-// deployFromStore finds out what the name means, refuses what can be refused before anything is downloaded, and
-// deploys it.
+// deployFromStore finds the charm or bundle with that name in the store, and deploys it. It checks all that
+// it can before it downloads anything.
 func (c deployCmd) deployFromStore(o *operator, name string) error {
 	channel, err := charmsource.ParseChannel(c.Channel)
 	if err != nil {
@@ -158,7 +158,7 @@ type storeFinder struct {
 	picked  map[string]int    // revisions of resources
 }
 
-// find finds the release. Where the store cannot be asked, what the environment has of it does.
+// find finds the release. If the store is away, it takes a release that the environment has already.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -189,8 +189,8 @@ func (f *storeFinder) find(service state.Service) error {
 	return err
 }
 
-// findKept returns the newest release that the environment has of the charm and the channel, or the revision; nil:
-// there is none.
+// findKept returns the newest release of the charm that the environment has, of the wanted channel or
+// revision; nil if there is none.
 func (f *storeFinder) findKept() (*storeRelease, error) {
 	all, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
 	if err != nil {
@@ -348,7 +348,8 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	return files, nil
 }
 
-// releasedResources returns those of the release. A revision has none: the channel says which ones go with it.
+// releasedResources returns the resources that belong to the release. A release found by its revision has
+// none of its own, so that those of the channel's release count.
 func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
 	var lacking []string
 	for name := range f.found.Meta.Resources {

@@ -52,8 +52,9 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	return nil
 }
 
-// destroy reads the record again under the lock: the state may have moved since the
-// environment was chosen, and another one of that name is not what was confirmed.
+// destroy destroys the environment under the lock. It reads the record again, since the store may have
+// moved since the environment was chosen. It returns an error if a different environment has that name now,
+// which nobody has confirmed.
 func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, lock *home.FolderLock) error {
 	e, err := o.home.Environment(chosen.Name)
 	if err != nil {
@@ -95,7 +96,8 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	return nil
 }
 
-// takeDown ends machine 0 first: its provisioner would start the others again.
+// takeDown ends all processes of the environment and removes its files. It ends machine 0 first, since its
+// provisioner would start the others again.
 func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()
@@ -145,7 +147,7 @@ func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
 
-// drain destroys the services, and returns when all are gone, or only units in error are left.
+// drain destroys the services, and returns when all are gone or only units in error are left.
 func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		if err := destroyServices(o.ctx, s); err != nil {

@@ -27,7 +27,7 @@ type downloadCmd struct {
 	NoProgress bool   `help:"Show no progress."`
 }
 
-// Run downloads a release, with its resources if they are asked for.
+// Run downloads a release, with its resources if the flags ask for them.
 func (c downloadCmd) Run(o *operator) error {
 	w, err := c.wish()
 	if err != nil {
@@ -64,6 +64,7 @@ func (c downloadCmd) Run(o *operator) error {
 	})
 }
 
+// wish returns the release that the flags describe, or a usage error.
 func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	name := strings.TrimPrefix(c.Name, "ch:")
 	channel, err := charmsource.ParseChannel(c.Channel)

@@ -80,7 +80,7 @@ func (o *operator) printModels(names []string, current string) error {
 // modelTimeout is how long the list waits for a store.
 const modelTimeout = 2 * time.Second
 
-// readModel never fails: what cannot be read is in the row.
+// readModel reads one environment for the list. It never fails: the row shows errors.
 func (o *operator) readModel(name string) modelRow {
 	e, err := o.home.Environment(name)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"bijou/state/charm"
 )
 
-// runOnMachine goes the way of juju ssh: a machine's agent runs no commands of its own.
+// runOnMachine runs the command on a machine as juju ssh does, since a machine's agent runs no commands of
+// its own.
 func (c execCmd) runOnMachine(o *operator) error {
 	to, err := o.findMachineFolder(c.Machine)
 	if err != nil {
@@ -72,7 +73,7 @@ type execCmd struct {
 	Terminal   bool `short:"t" name:"tty" hidden:"" help:"The same."`
 }
 
-// Run queues the command on all units, waits for its end, and prints what came of it.
+// Run queues the command on all units, waits for its end, and prints the results.
 func (c execCmd) Run(o *operator) error {
 	switch {
 	case len(o.command) > 0 && c.wantsShell(o):
@@ -163,6 +164,8 @@ type runTargets struct {
 	down  []error
 }
 
+// findTargets returns the units that the flags name, those that can run the command and those that are
+// down. It returns an error if none can.
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {

@@ -23,7 +23,7 @@ type exportBundleCmd struct {
 	IncludeCharmDefaults bool `help:"Write options that nobody has set, too, with the charms' values."`
 }
 
-// Run writes the bundle, and tells what it does not have.
+// Run writes the bundle, and warns of all that it lacks.
 func (c exportBundleCmd) Run(o *operator) error {
 	if c.Filename != "" && c.Charms != "" {
 		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))

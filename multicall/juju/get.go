@@ -48,6 +48,7 @@ func (c configCmd) Run(o *operator) error {
 	return setCmd{Service: c.Service, Options: c.Words, Config: c.File, reset: c.Reset}.Run(o)
 }
 
+// show prints all options of the service, or the value of one.
 func (c configCmd) show(o *operator) error {
 	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
 		s, err := v.Service(c.Service)
@@ -131,7 +132,7 @@ func hintKubectl(word string, rest []string) string {
 	return hintKind(word, rest)
 }
 
-// hintKind returns what juju has for kubectl's get of a kind.
+// hintKind returns juju's command for kubectl's get of a kind.
 func hintKind(kind string, names []string) string {
 	listed := missing{instead: []string{"juju show-unit UNIT", "juju show-application APP", "juju status"}}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 )
 
+// withHint adds to an error the hint for its kind, if there is one.
 func withHint(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)

@@ -127,6 +127,8 @@ func (c infoCmd) Run(o *operator) error {
 	})
 }
 
+// newEntry returns the entry of a charm or bundle as Juju prints it, with the channels that the flags
+// select.
 func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	e := infoEntry{
 		Type: info.Type, ID: info.ID, Name: info.Name, Description: info.Description,
@@ -185,7 +187,7 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
 
-// newCharm reads no more of the metadata than is shown: charms that bijou refuses are described as well.
+// newCharm reads only the metadata that the command shows. So it also describes charms that bijou refuses.
 func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var meta struct {
 		Subordinate bool                 `yaml:"subordinate"`
@@ -229,6 +231,7 @@ func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 	return interfaces
 }
 
+// text returns the entry in the layout of the plain format.
 func (e infoEntry) text() infoText {
 	t := infoText{
 		Name: e.Name, Publisher: e.Publisher, Summary: e.Summary, Description: e.Description, StoreURL: e.StoreURL,
@@ -252,7 +255,8 @@ func (e infoEntry) text() infoText {
 	return t
 }
 
-// channelLines has a line for each channel; ^ stands for a closed one, which has what is above it.
+// channelLines returns a line for each channel. A closed channel is shown as ^, since it has the release of
+// the channel above it.
 func (e infoEntry) channelLines() string {
 	var lines strings.Builder
 	for _, track := range e.Tracks {

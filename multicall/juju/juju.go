@@ -36,6 +36,7 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	return console.Report(s.Err, run(ctx, s, parts, inOwnWords(args)))
 }
 
+// run parses the command line, runs the command, and waits for its effects if the flags ask for that.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
@@ -98,9 +99,9 @@ func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }
 
-// cutCommand takes the command of `juju exec` and `juju run` off the arguments, so that no word of it is
-// taken for an option of juju's: what stands behind two dashes, or for exec without them, from the first
-// word on that is not a unit.
+// cutCommand cuts the command of `juju exec` and `juju run` off the arguments, so that none of its words
+// counts as an option of juju. The command begins after two dashes. For exec without dashes it begins with
+// the first word that is not a unit.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {

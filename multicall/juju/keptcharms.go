@@ -10,8 +10,9 @@ import (
 	"bijou/state/charm"
 )
 
-// findKept returns the charm of that revision that the environment has for the service: one that the
-// service keeps, of its charm's name before others, else one that somebody else runs. nil: there is none.
+// findKept returns the charm with that revision that the environment has for the service; nil if there is
+// none. It prefers a charm that the service keeps under its present name, then one that it keeps under a
+// different name, then one that another service runs.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
 	current, err := charm.ParseURL(s.Charm)
 	if err != nil {

@@ -15,8 +15,8 @@ var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`status\s*==\s*["']?([a-z]+)`)
 })
 
-// waitForHint returns the juju wait that does what a juju wait-for does; of a query that it cannot say, it waits
-// until all is active.
+// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for`. For a query that it
+// cannot express, it waits until everything is active.
 func waitForHint(words []string, names givenNames) string {
 	kind, name, query, timeout := "", "", "", ""
 	for i := 0; i < len(words); i++ {

@@ -69,6 +69,8 @@ func withMigrationHint(err error, e home.Environment) error {
 	return err
 }
 
+// migrate copies the environment to the other store and switches to it, or finishes a migration that was
+// interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	to, err := c.targetURL(e)
 	if err != nil {

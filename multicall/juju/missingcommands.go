@@ -46,6 +46,8 @@ const (
 	neverActs     = "another tool's word never removes or restarts anything"
 )
 
+// missingCommands returns the commands of Juju, compose and kubectl that bijou lacks, each with the reason
+// and the commands to type instead.
 func missingCommands() []missing {
 	return []missing{
 		// Juju's.
@@ -209,7 +211,8 @@ func missingRow(name string) (missing, bool) {
 	return missing{}, false
 }
 
-// refuseMissing shows users of Juju, compose or kubectl what bijou has instead of their command.
+// refuseMissing returns an error for a command of Juju, compose or kubectl that bijou lacks. Its hint names
+// bijou's command, with the names of the call.
 func refuseMissing(args []string) error {
 	at := commandAt(args)
 	if at == len(args) {

@@ -19,7 +19,7 @@ type modelConfigCmd struct {
 // modelStatusInterval is Juju's name of state.StatusInterval.
 const modelStatusInterval = "update-status-hook-interval"
 
-// Run does what get-environment and set-environment do.
+// Run prints or sets configuration, as get-environment and set-environment do.
 func (c modelConfigCmd) Run(o *operator) error {
 	words := c.Words
 	for _, key := range c.Reset {

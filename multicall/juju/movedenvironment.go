@@ -37,8 +37,8 @@ func (o *operator) checkStopped(e home.Environment) error {
 	return nil
 }
 
-// refuseCopy refuses to work on an environment in a file whose machine 0 is another
-// folder's: this one is a copy, or was moved.
+// refuseCopy returns an error if the environment's store is a file and a different directory holds machine
+// 0: then this directory is a copy, or was moved.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil // there is no folder, or hosts that share a store have each its own
@@ -99,8 +99,8 @@ func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	})
 }
 
-// relocateState corrects the record of a moved folder whose state is inside, and is named
-// by the old path.
+// relocateState corrects the record of a directory that was moved, if the store lies inside it and the
+// record names it by its old path.
 func relocateState(e home.Environment) (home.Environment, error) {
 	path, file := strings.CutPrefix(e.State, "sqlite:")
 	if _, err := os.Lstat(path); !file || !errors.Is(err, fs.ErrNotExist) {
@@ -114,8 +114,8 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// claimMachine waits for the end of a process of this host that ran the machine from
-// another folder.
+// claimMachine claims the machine for this directory. It waits for the end of a process of this host that
+// runs the machine from a different directory.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Claims.Holder(e.MachineDir(id))
 	if err != nil {

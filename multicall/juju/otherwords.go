@@ -50,8 +50,8 @@ func isOtherTool(word string) bool {
 	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
-// behindCommand moves options of Juju's that stand before the command, and change nothing, behind it: there
-// each command takes them.
+// behindCommand moves options of Juju's that change nothing from before the command to after it, where each
+// command accepts them.
 func behindCommand(args []string) []string {
 	if len(args) > 0 && args[0] == console.CompleteOption {
 		return args
@@ -104,7 +104,7 @@ func helpTopic(word string) string {
 	return ""
 }
 
-// logWords returns the words of juju debug-log for those of compose's or kubectl's logs.
+// logWords returns the arguments of juju debug-log that correspond to those of compose's or kubectl's logs.
 func logWords(words []string) []string {
 	own := []string{"debug-log"}
 	follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")

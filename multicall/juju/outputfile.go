@@ -47,8 +47,8 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	return errors.Join(err, written)
 }
 
-// refuseFormat leads kubectl's -o FORMAT on to --format: Juju's names a file. Behind a kind of kubectl's the command
-// itself says what to type.
+// refuseFormat returns an error for kubectl's -o FORMAT with a hint that names --format, since Juju's -o
+// names a file. It leaves a call with a kind of kubectl's to the command, which has a better hint.
 func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
@@ -94,6 +94,8 @@ func writeOutput(o *operator, path string, data []byte) error {
 	return nil
 }
 
+// replaceOrWrite writes data to the path. It replaces a regular file. It writes into any other file, and
+// into this process's own output.
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
 	for _, stream := range []any{o.streams.Out, o.streams.Err} {

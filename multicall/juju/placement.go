@@ -17,6 +17,7 @@ type placementFlags struct {
 	To            string   `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
 }
 
+// check returns a usage error if the flags contradict each other.
 func (p placementFlags) check() error {
 	if len(p.AttachStorage) > 0 && p.NumUnits != 1 {
 		return console.Usage(errors.New("--attach-storage is for one unit: leave -n out"))

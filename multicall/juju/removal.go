@@ -71,7 +71,8 @@ func (k removalKind) confirm(o *operator, names []string) error {
 	return nil
 }
 
-// removeAll checks all names before it removes any.
+// removeAll removes all entities of these names, or none. It checks all before it removes any, and asks for
+// confirmation if the kind needs one.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	check := func(tx *state.Tx) error {

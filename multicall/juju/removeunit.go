@@ -17,7 +17,7 @@ type removeUnitCmd struct {
 	waitFlags
 }
 
-// Run makes the units dying, all or none.
+// Run makes the units dying, all or none. With --force it removes them at once.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{

@@ -281,9 +281,9 @@ func (c resolvedCmd) describeEffect(one resolution) string {
 // noteErrorsTimeout is short: the change is made, and the store may have gone since.
 const noteErrorsTimeout = 2 * time.Second
 
-// noteErrors says which units in error, of these and of related services, are in the way of what was
-// just said to follow, and what their hooks wait for. blocks is asked about a unit's own error with an empty relation. What
-// cannot be read is not said: the command has done its work.
+// noteErrors notes the units in error, of these services and of related ones, that block the command's
+// effect, and what their hooks wait for. blocks reports whether a unit's error blocks it; relation is empty
+// for an error of the unit itself. noteErrors ignores its own errors, since the command has done its work.
 func (o *operator) noteErrors(
 	s *state.State,
 	services []string,

@@ -57,6 +57,8 @@ func (c restoreCmd) Run(o *operator) error {
 	})
 }
 
+// restoreEnvironment makes an environment of the backup: a new one, or with --replace the same one in
+// place.
 func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error {
 	env, err := copying.BackupEnvironment(a)
 	if err != nil {
@@ -137,8 +139,8 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	return true, r.o.setCurrent(e.Name)
 }
 
-// findWhole returns the uuid of the environment that an earlier call has made of this backup in the same
-// store, under the same name, and that it has not recorded; empty: there is none.
+// findWhole returns the uuid of the environment that an interrupted call has made of this backup in the
+// same store and under the same name. It is empty if there is none.
 func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	env, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
 	if _, replaced := errors.AsType[*state.Replaced](err); replaced && r.cmd.Replace {
@@ -160,6 +162,7 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	return env.UUID, nil
 }
 
+// replaceInPlace restores the backup over the environment of the same uuid on this host, and starts it.
 func (r *restore) replaceInPlace() error {
 	now, err := home.Load(r.env.Dir)
 	if err != nil {
@@ -234,7 +237,8 @@ func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	return err
 }
 
-// fillStore calls begun once the store is no longer what it was.
+// fillStore restores the backup's files and keys. It calls begun once the store differs from its former
+// content.
 func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) error {
 	if err := r.unpackUnits(e); err != nil {
 		return err
@@ -352,8 +356,8 @@ func (r *restore) unpackUnits(e home.Environment) error {
 	return nil
 }
 
-// unpackStorage puts back what storage holds, and returns the ids. A folder that has files is left alone with
-// mayBeThere, and refused otherwise.
+// unpackStorage restores the content of storage, and returns the ids. With mayBeThere it leaves directories
+// with files alone; otherwise such a directory is an error.
 func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []string, err error) {
 	for _, k := range r.archive.Keys {
 		id, ok := strings.CutPrefix(k.Key, keys.Storages)
@@ -389,6 +393,8 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 	return kept, nil
 }
 
+// unpackOne restores one storage into its directory, which must be missing or empty unless mayBeThere is
+// true.
 func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 	if _, err := os.Lstat(folder); err == nil {
 		empty, err := osutil.IsEmptyDir(folder)
@@ -519,8 +525,8 @@ func freeName(path string) string {
 	}
 }
 
-// setAside moves a unit's folder, to which a link may lead. It returns no folder for a link
-// that leads nowhere: the folder was set aside before.
+// setAside moves a unit's directory to aside, and removes a symlink that leads to it. It returns no
+// directory for a dangling symlink, since the directory was set aside before.
 func setAside(name, folder, aside string) (asideFolder, error) {
 	own, err := filepath.EvalSymlinks(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -589,7 +595,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	return e.SecretKeys().Write(ring)
 }
 
-// noteStorage says what becomes of storage whose content is not put back.
+// noteStorage notes how storage continues whose content is not restored.
 func (r *restore) noteStorage(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		all, err := state.Read(r.o.ctx, s, (*state.View).Storages)

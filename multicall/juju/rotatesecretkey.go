@@ -12,8 +12,8 @@ type rotateSecretKeyCmd struct {
 	Forget bool `help:"Instead, remove the keys of before, once nothing is sealed with them: backups of that time cannot be opened any more."`
 }
 
-// Run has all machines know a new key before anything is sealed with it. It may be killed anywhere and run again:
-// no key goes by itself.
+// Run makes a new key, gives it to all machines, and then seals all secrets with it. It may be killed at
+// any point and run again. It removes old keys only with --forget.
 func (c rotateSecretKeyCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

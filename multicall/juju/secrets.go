@@ -53,6 +53,7 @@ func (c revealedContent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]map[string]string{"Data": c})
 }
 
+// newSecretInfo returns a secret's metadata as Juju prints it, with its revisions if asked for.
 func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	info := secretInfo{
 		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,

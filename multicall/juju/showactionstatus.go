@@ -62,6 +62,7 @@ func (c showActionStatusCmd) wants(a state.Action) bool {
 	return in(app, c.Apps) && in(a.Name, c.Names) && in(string(a.Status), c.Status)
 }
 
+// readActions returns the actions with these ids and of these units, or all, sorted by id.
 func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {
 	if len(c.Which) == 0 {
 		return v.Actions("")

@@ -18,7 +18,7 @@ type showApplicationCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints what status --format json has of the services, all or none.
+// Run prints the part of status --format json that is about the services, all or none.
 func (c showApplicationCmd) Run(o *operator) error {
 	kept := map[string][]state.KeptCharm{}
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {

@@ -38,7 +38,7 @@ type pastStatus struct {
 	Type    string    `json:"type" yaml:"type"` // juju-unit is its agent's
 }
 
-// Run prints what the agent was at and what the charm said, the oldest first.
+// Run prints the past statuses of the unit's agent and workload, the oldest first.
 func (c showStatusLogCmd) Run(o *operator) error {
 	if c.UTC {
 		time.Local = time.UTC // of this process, which prints the log and ends

@@ -57,6 +57,7 @@ func (c showUnitCmd) Run(o *operator) error {
 	return err
 }
 
+// read reads the details, the last log lines and the status of the units.
 func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit, damage []string, err error) {
 	all = map[string]shownUnit{}
 	var names []string

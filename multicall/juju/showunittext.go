@@ -49,6 +49,7 @@ func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte
 	return b.Bytes(), nil
 }
 
+// writeAnswer writes the first part of the text: how the unit is, why, and how to go on.
 func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	title := name
 	if u.Leader {
@@ -116,7 +117,8 @@ func sinceText(since time.Time) string {
 	return " since " + since.Local().Format(time.DateTime) + ago
 }
 
-// writeLines writes what the hook that has failed has said, if that is why, else what the unit has said last.
+// writeLines writes the last lines of the hook whose failure stops the unit, or else the unit's last log
+// lines.
 func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	if failed := u.LastFailed; failed != nil && u.Error != nil && failed.Hook == u.Error.Hook && len(failed.Lines) > 0 {
 		fmt.Fprintf(b, "\nThe last lines of %s:\n", text.Escape(failed.Hook))

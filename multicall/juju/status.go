@@ -159,7 +159,7 @@ func quoteAll(patterns []string) []string {
 	return all
 }
 
-// layout says how tables are to look: for whom a terminal is there, or for nobody.
+// layout returns how to draw tables: for the terminal that is there, or for a file.
 func (c statusCmd) layout(o *operator) statusTables {
 	out := o.streams.Out
 	t := statusTables{wide: c.Wide, relations: c.Relations, storage: c.Storage, now: time.Now()}
@@ -216,8 +216,8 @@ func (c statusCmd) newJujuStatus(s status.Status) jujuStatus {
 	return view
 }
 
-// watch prints the status again after each change, until the operator interrupts it or
-// nobody reads any more. What matches nothing yet may come.
+// watch prints the status again after each change, until the operator interrupts it or nobody reads it.
+// Selectors that match nothing are no error, since they may match later.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -260,7 +260,7 @@ func (c statusCmd) watch(o *operator) error {
 // agoInterval is how old a screen may become that says how long ago things were.
 const agoInterval = 10 * time.Second
 
-// watchInterval returns after what time it is read again, if nothing has changed; 0: never.
+// watchInterval returns the interval at which watch reads again if nothing has changed; 0 for never.
 func (c statusCmd) watchInterval(o *operator) time.Duration {
 	if c.Watch.interval == 0 && c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out) {
 		return agoInterval
@@ -305,6 +305,8 @@ type yamlStream struct {
 	err error
 }
 
+// writeStatusYAML writes the status as YAML. It encodes one unit at a time, since a status of very many
+// units would need a lot of memory as one document.
 func writeStatusYAML(w io.Writer, s jujuStatus) error {
 	y := &yamlStream{w: bufio.NewWriter(w)}
 	y.add(0, "model", s.Model)
@@ -395,8 +397,8 @@ func writeYAMLMap[T any](
 	}
 }
 
-// yamlOrder returns the keys in the order in which yaml prints them. It does not ask yaml about
-// units, of which there may be very many: their order is that of their numbers.
+// yamlOrder returns the keys in the order in which the yaml package prints them. Units, which can be very
+// many, are sorted by their numbers without it.
 func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 	keys := slices.Collect(maps.Keys(entries))
 	set := map[string]bool{}

@@ -12,9 +12,10 @@ import (
 	"bijou/state/text"
 )
 
-// writeDot draws the status in graphviz's language: services as boxes, relations as edges from who
-// requires to who provides, labelled with their number and the relation's name at either end.
-// Errors are red, dying entities dashed, services that only are the other end of a relation dotted.
+// writeDot draws the status in graphviz's language. Services are boxes. Relations are edges from the
+// requiring to the providing service, labelled with their number, and with the relation's name at either
+// end. Errors are red, dying entities dashed, and services that are only the other end of a relation
+// dotted.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
 	b.WriteString("digraph environment {\n  node [shape=box];\n")

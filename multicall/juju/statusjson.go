@@ -127,6 +127,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	return &n, err
 }
 
+// newJujuStatus returns the status under Juju 3's keys, with bijou's own beside them.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
 		Model:    jujuModel{s.Environment.Name, "iaas", controllerName, s.Environment.Provider, charm.JujuVersion, status.Info{Current: "available"}},

@@ -31,8 +31,8 @@ func wordColour(word string) console.Colour {
 	return stateColour(word)
 }
 
-// unitWord returns the one word that says how a unit is: what its charm says, unless its agent or a hook of
-// it is in the way of that.
+// unitWord returns the one word for a unit's state. It is the status that the charm has set, unless the
+// agent or a hook has failed.
 func unitWord(u status.Unit) string {
 	said := u.WorkloadInfo().Current
 	switch {
@@ -102,6 +102,7 @@ func addRow(t *console.Table, word string, why reason, cells ...string) {
 	t.Add(wordColour(word), append(cells, why.String())...)
 }
 
+// unitTable returns the table of units, those in error first.
 func unitTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("UNIT", "STATUS", "AGENT", "SINCE", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	t.PaintOnly("STATUS")

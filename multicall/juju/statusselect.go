@@ -22,10 +22,11 @@ func isStatusWord(word string) bool {
 
 func isMachineID(id string) bool { return charm.IsUnit("a/" + id) }
 
-// selectStatus keeps the applications and units that a selector matches; an application's name keeps
-// all its units, a unit's its application with no other unit. With them it keeps the machines
-// that these units are on, those that are named, and the relations of these applications: of their own ends only
-// the units that were kept, of others' ends all. Without selectors it keeps everything.
+// selectStatus returns the part of a status that the selectors match; all of it if there are none.
+//
+// An application's name keeps all its units. A unit's name keeps its application with that unit only. It
+// also keeps the machines of these units, machines that are named, and the relations of these applications.
+// The own ends of these relations have only the units that were kept; the other ends have all.
 func selectStatus(s status.Status, selectors []string) status.Status {
 	if len(selectors) == 0 {
 		return s

@@ -10,7 +10,8 @@ import (
 	"bijou/state/status"
 )
 
-// addNewer asks the store, in one request, what the channels have that services follow, and notes what is newer.
+// addNewer asks the store in one request for newer releases in the channels that services follow, and notes
+// them.
 func (o *operator) addNewer(s status.Status) error {
 	var names []string
 	var wishes []charmsource.Wish

@@ -275,7 +275,8 @@ func failureReason(shown, said, see string) reason {
 
 func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
 
-// unitReason prefers an error and its next retry over what the charm reports.
+// unitReason returns the reason to show for a unit: an error with its next retry, or else the message that
+// the charm has set.
 func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
 		return reason{text: troubleMessage(*u.Trouble)}

@@ -2,7 +2,8 @@ package juju
 
 import "bijou/multicall/console"
 
-// unneeded are options of Juju's, compose's and kubectl's that have no meaning here.
+// unneeded returns the options of Juju, compose and kubectl that commands accept although they have no
+// meaning here.
 func unneeded() []console.Unneeded {
 	return []console.Unneeded{
 		{Commands: "*", Options: "color no-color", Why: "colours are there on a terminal, unless NO_COLOR is set"},

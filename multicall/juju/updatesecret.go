@@ -32,6 +32,7 @@ func (c updateSecretCmd) Run(o *operator) error {
 	})
 }
 
+// change applies the flags to the secret, and adds a revision if the content differs.
 func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secret.Content) error {
 	r, err := findOwnSecret(tx.View, c.Secret)
 	if err == nil && c.Name != "" && c.Name != r.Label {

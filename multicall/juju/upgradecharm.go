@@ -79,6 +79,7 @@ func (c upgradeCharmCmd) settle(o *operator, base *state.State, s state.Writer) 
 	return err
 }
 
+// upgrade finds the charm, reads options and resources for it, and carries the upgrade out.
 func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -170,6 +171,8 @@ func (u *upgrade) run() error {
 	}
 }
 
+// commit stores the new charm and points the service at it. If the service runs that charm already, it only
+// sets the options and resources that the command gives.
 func (u *upgrade) commit() error {
 	err := u.readBehind()
 	if err != nil {
@@ -228,6 +231,8 @@ func (u *upgrade) storeCharm() (state.Charm, error) {
 	return u.o.storeCharm(u.state, u.target.found, u.target.url)
 }
 
+// writeUpgrade writes the upgrade in one transaction. It returns errServiceMoved if the service's charm has
+// changed since it was read.
 func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	now, err := tx.Service(u.service.Name)
 	if err != nil {
@@ -271,7 +276,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 	return nil
 }
 
-// readGiven reads options and resources, as the charm has them that is to be.
+// readGiven reads the options and resources of the command, as the new charm declares them.
 func (u *upgrade) readGiven(scratch string) error {
 	to := u.target.found.Charm
 	if to == nil {
@@ -399,8 +404,8 @@ func (u *upgrade) printPlan() {
 	}
 }
 
-// findTarget finds the charm to switch to, a revision that the environment has, or the
-// greatest revision where the charm came from.
+// findTarget finds the charm to upgrade to: the one to switch to, a revision that the environment has, or
+// the greatest revision in the place that the charm came from.
 func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	c := u.cmd
 	if c.back != nil {
@@ -456,6 +461,8 @@ func keptTarget(kept state.KeptCharm) (upgradeTarget, error) {
 	return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
 }
 
+// findCharm reads the charm from the place that the flags name, or from the place that the service's charm
+// came from.
 func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
 	c := u.cmd
 	origin := u.service.Origin
@@ -507,8 +514,8 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 	return t, nil
 }
 
-// isSameCharm reports whether the files are the charm's own, as this binary packs them or as the
-// one did that stored it: a service does not go over to the charm that it runs.
+// isSameCharm reports whether the files are the charm's own, packed as this binary does or as former ones
+// did. A service does not go over to the charm that it runs.
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 	for _, former := range []bool{false, true} {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{

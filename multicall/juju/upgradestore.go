@@ -24,8 +24,8 @@ func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	return origin.Name, origin.Store != "" && !slices.ContainsFunc(u.o.args, wantsRepository), nil
 }
 
-// findStoreTarget asks for the newest release of the channel that is followed, or that the command names.
-// A revision that the environment has already is not asked for.
+// findStoreTarget finds the newest release of the channel that the command names, or that the service
+// follows. It does not ask the store for a revision that the environment has already.
 func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	channel, err := u.channel()
 	if err != nil {
@@ -148,8 +148,8 @@ type rehearsedError struct{ error }
 
 func (e rehearsedError) Unwrap() error { return e.error }
 
-// resourceFiles returns the files of resources that the upgrade brings: those that are given, and of the store's release
-// those that came from the store before. A file of the operator's own stays.
+// resourceFiles returns the files of resources for the upgrade: those of the command, and for resources
+// that came from the store those of the new release. It leaves out an operator's own files, which stay.
 func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]string, error) {
 	f := u.target.store
 	if f == nil {

@@ -111,6 +111,7 @@ func (s settlement) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "service"))
 }
 
+// wait waits until all units have reached the wanted state, and reports why some have not.
 func (w *settleWaiter) wait() error {
 	limit, poll := w.timeout, silenceTimeout
 	if w.drains {
@@ -188,6 +189,8 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 	return nil
 }
 
+// readSettlement reads how far the units are from the wanted state: those that failed, and those that are
+// not there yet.
 func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {

@@ -112,9 +112,9 @@ func (p *parser) refuse(format string, args ...any) {
 	}
 }
 
-// Parse reads a bundle and lays the overlays over it, one after the other; the paths are
-// absolute. An overlay's applications are laid over those of before key by key, and null
-// takes away; its relations are added, its machines take the place of those of before.
+// Parse reads a bundle and lays the overlays over it, one after the other. The paths are absolute. An
+// overlay changes an application key by key, and null removes a key. Its relations are added, and its
+// machines replace the former ones.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
 		Bundle: &Bundle{Applications: map[string]*Application{}}, files: files,
@@ -181,6 +181,8 @@ func (p *parser) overlay(doc *yaml.Node) {
 	}
 }
 
+// overlayApplication lays an application of one file over the one of the files before; null removes it. It
+// notes the files that options include, which are read at the end.
 func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if isNull(n) {
 		delete(p.Applications, name)
@@ -275,8 +277,8 @@ func (p *parser) resolvePath(path string) string {
 	return filepath.Join(filepath.Dir(p.path), path)
 }
 
-// resolveContent returns a path whose content goes to a charm, and notes it if it leads out of the
-// folder of the file that names it.
+// resolveContent returns the path of a file whose content goes to a charm. It notes a path that leads out
+// of the directory of the file that names it.
 func (p *parser) resolveContent(path, where string) string {
 	path = p.resolvePath(path)
 	delete(p.outside, where)

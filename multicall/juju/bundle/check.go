@@ -63,7 +63,7 @@ func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
 	}
 }
 
-// check holds the parts against one another.
+// check refuses parts of the bundle that contradict each other.
 func (p *parser) check() {
 	if len(p.Applications) == 0 {
 		p.refuse("there is no application in it")
@@ -122,6 +122,8 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 	a.Channel, a.Revision, a.Revisions = "", nil, nil
 }
 
+// checkPlaces refuses places of units that the bundle does not have, and notes in used the machines that
+// are named.
 func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) {
 	for i, to := range a.To {
 		other, _, _ := strings.Cut(to, "/")

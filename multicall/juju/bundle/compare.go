@@ -54,8 +54,8 @@ type wanted struct {
 	storage     map[string]charm.Directive
 }
 
-// Compare holds a bundle, whose files were found, against an environment. It returns all
-// that cannot be done, in one error.
+// Compare compares a bundle, whose files were found, with an environment. It returns all obstacles in one
+// error.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -91,6 +91,7 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 	return c, errors.Join(errs...)
 }
 
+// compareRelations finds the endpoints of the bundle's relations, each once.
 func (c *Comparison) compareRelations() error {
 	var errs []error
 	for _, r := range c.Relations {
@@ -107,6 +108,8 @@ func (c *Comparison) compareRelations() error {
 	return errors.Join(errs...)
 }
 
+// checkApplication reads an application's constraints, series, options and storage, and returns all errors
+// in them.
 func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
@@ -176,6 +179,8 @@ func (c *Comparison) checkCharm(w *wanted) error {
 	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
 }
 
+// chooseSeries returns the series of an application: its own, else its charm's, else the bundle's, else the
+// environment's choice. A service that exists keeps its series.
 func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	series, err := seriesOf(w.Application.Series, w.Base)
 	if err == nil && series == "" {
@@ -208,7 +213,8 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	return series, nil
 }
 
-// machineSpec returns a machine as it is to be made, with the series of what is put there.
+// machineSpec returns the machine to make for the bundle's machine of that id. Its series is that of the
+// applications on it.
 func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	m := c.Machines[id]
 	asked, err := constraints.Parse(m.Constraints)

@@ -13,8 +13,8 @@ import (
 	"bijou/state/number"
 )
 
-// Export returns the bundle that says what there is, and what it cannot say. Charms and
-// resources are the files that they were taken from.
+// Export returns a bundle that describes the environment, and lists what a bundle cannot express. Charms
+// and resources name the files that they came from.
 func Export(e Environment) (b *Bundle, unsaid []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
@@ -62,6 +62,8 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 	return b, unsaid
 }
 
+// exportApplication returns a service as an application of a bundle. numbers are the machines' numbers in
+// the bundle.
 func exportApplication(s Service, numbers map[string]string) *Application {
 	a := &Application{
 		Charm:     s.Origin.Path,
@@ -188,6 +190,7 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 	return e, nil
 }
 
+// readService reads a service with its charm, options, resources and living units.
 func readService(v *state.View, s state.Service) (Service, error) {
 	c, err := v.Charm(s.Charm)
 	if err != nil {

@@ -74,8 +74,8 @@ func (c *Comparison) Plan() []Step {
 	return steps
 }
 
-// plan deploys a service with all that is asked of it, but for the mark of exposure; of one
-// that there is it changes what differs, at once.
+// plan returns the steps for one application. A new service is deployed with all settings, and exposed
+// after that. For an existing one, one step changes all settings that differ.
 func (w *wanted) plan(name string) (steps []Step) {
 	change, how := Step{Action: Change, What: name, Options: map[string]any{}}, []string{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {
@@ -123,8 +123,8 @@ func (w *wanted) plan(name string) (steps []Step) {
 	return steps
 }
 
-// planUnits adds the units whose place is beside another unit, or those whose is not: the
-// former come after all of the latter.
+// planUnits returns the steps that add units. With isBeside it plans those that go beside another unit,
+// otherwise all others, which must come first.
 func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 	for i, place := range c.places[name] {
 		if c.taken[name][i] || strings.Contains(place, "/") != isBeside {
@@ -231,9 +231,9 @@ type matching struct {
 	taken    map[string][]bool // by application, for each of its places
 }
 
-// match finds the bundle's machines and units among those there are. A unit knows the
-// machine's number in the bundle that added it; of one that an operator added, that is the
-// machine's own. On "local" machine 0 is machine 0, which takes whatever asks for nothing.
+// match finds the bundle's machines and units among the existing ones. A unit knows the number of its
+// machine in the bundle that added it. For a unit that an operator added, the machine's own number counts.
+// On "local" the bundle's machine 0 is machine 0, unless it has constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	m, used := matching{places, map[string]string{}, map[string][]bool{}}, map[string]bool{}
 	if zero, isThere := b.Machines["0"]; e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {

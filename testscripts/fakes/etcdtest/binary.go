@@ -9,11 +9,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// Version is the server's that the nested module testscripts/fakes/etcdserver pins.
+// Version is the server's that the nested module testscripts/kit/etcdserver pins.
 const Version = "3.6.16"
 
 // Binary is the server to run: what BIJOU_ETCD names, or else what
-// testscripts/fakes/etcdserver/build has built into the user's cache folder.
+// testscripts/kit/etcdserver/build has built into the user's cache folder.
 func Binary() (string, error) {
 	path := os.Getenv("BIJOU_ETCD")
 	if path == "" {
@@ -24,7 +24,7 @@ func Binary() (string, error) {
 		path = filepath.Join(cache, "bijou-test", "etcd-"+Version)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no etcd server at %s: testscripts/fakes/etcdserver/build makes it", path)
+		return "", fmt.Errorf("no etcd server at %s: testscripts/kit/etcdserver/build makes it", path)
 	}
 	return path, nil
 }

@@ -3,5 +3,5 @@
 //
 // It is no client of etcd and imports nothing of bijou. Tests import it, of the
 // store and of the scripts; nothing else does. It never builds the server:
-// testscripts/fakes/etcdserver/build does, and tests that find none are skipped.
+// testscripts/kit/etcdserver/build does, and tests that find none are skipped.
 package etcdtest

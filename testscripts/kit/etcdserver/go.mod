@@ -1,4 +1,4 @@
-module bijou/testscripts/fakes/etcdserver
+module bijou/testscripts/kit/etcdserver
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module bijou/testscripts/fakes/etcdserver35
+module bijou/testscripts/kit/etcdserver35
 
 go 1.26.0
 

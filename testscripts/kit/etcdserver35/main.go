@@ -1,5 +1,5 @@
 // Command etcdserver35 is an etcd server of the release before that of
-// testscripts/fakes/etcdserver, for the test that updates a cluster from one to the other.
+// testscripts/kit/etcdserver, for the test that updates a cluster from one to the other.
 //
 // It is a module of its own, since two releases of the server cannot stand in
 // one. ../etcdserver/build builds it, too; nothing imports it.

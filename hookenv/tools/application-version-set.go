@@ -1,0 +1,15 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/state/text"
+)
+
+func setVersion(ctx context.Context, inv *hookenv.Invocation) error {
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+	return inv.Hook.SetVersion(ctx, text.EscapeInvalid(inv.Args[0]))
+}

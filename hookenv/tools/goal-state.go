@@ -1,0 +1,35 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
+	f.AddFormat(hookenv.FormatJSON, hookenv.FormatYAML)
+	return printGoals
+}
+
+func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
+	goals, err := inv.Hook.Goals(ctx)
+	relations := map[string]any{}
+	for name, members := range goals.Relations {
+		relations[name] = goalDictionary(members)
+	}
+	return inv.PrintResult(map[string]any{"units": goalDictionary(goals.Units), "relations": relations}, err)
+}
+
+func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
+	all := map[string]any{}
+	for name, goal := range goals {
+		one := map[string]any{"status": goal.Status}
+		if !goal.Since.IsZero() {
+			one["since"] = goal.Since.UTC().Format("2006-01-02 15:04:05Z")
+		}
+		all[name] = one
+	}
+
+	return all
+}

@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
+	g := &statusGetter{}
+	f.AddBool(&g.data, "print message and data too", "include-data")
+	f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
+	f.AddFormat()
+	return g.run
+}
+
+type statusGetter struct{ data, application bool }
+
+func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
+	status, err := inv.Hook.Status(ctx, g.application)
+	if err != nil {
+		return err
+	}
+	if asked := inv.Format != "" && inv.Format != hookenv.FormatSmart; !g.data && !asked {
+		return inv.Print(status.Status)
+	}
+
+	details := g.formatDetails(status)
+	if !g.application {
+		return inv.Print(details)
+	}
+
+	units := map[string]any{}
+	for name, unit := range status.Units {
+		units[name] = g.formatDetails(unit)
+	}
+	details["units"] = units
+	return inv.Print(map[string]any{"application-status": details})
+}
+
+// Charm libraries read these keys.
+func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
+	details := map[string]any{"status": status.Status}
+	if g.data {
+		details["message"] = status.Message
+		details["status-data"] = map[string]any{}
+		if status.Data != nil {
+			details["status-data"] = status.Data
+		}
+	}
+
+	return details
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 )
 
 // Fleet reads the boot servers of the page.
@@ -28,6 +29,8 @@ type FleetView struct {
 	Facts  [][2]string // lines of the status: their name, their text
 	Steps  []string    // of an update
 	Tables []FleetTable
+	// ChangesAt is when it may be different although nothing was written; zero: never.
+	ChangesAt time.Time
 }
 
 // FleetTable is a table with its title. In a column STEPS each character is a step of an update.
@@ -38,14 +41,17 @@ type FleetTable struct {
 
 type liveFleet struct {
 	*server
-	revision int64
+	revision  int64
+	changesAt time.Time
 }
 
 func (f *liveFleet) close() {}
 
 func (f *liveFleet) ask(ctx context.Context) error { return f.Fleet.Ask(ctx) }
 
-func (f *liveFleet) await(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) }
+func (f *liveFleet) await(ctx context.Context) error {
+	return backoff.Until(ctx, f.changesAt, func(ctx context.Context) error { return f.Fleet.Await(ctx, f.revision) })
+}
 
 func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	view, revision, err := f.Fleet.Read(ctx)
@@ -53,6 +59,7 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 		return nil, err
 	}
 	f.revision = revision
+	f.changesAt = view.ChangesAt
 	return f.rowsOf(view), nil
 }
 

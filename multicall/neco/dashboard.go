@@ -113,6 +113,7 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	view.Colour = stateColour(doc.State)
 	view.Why = doc.Why
 	view.Hints = doc.Hints
+	view.ChangesAt = doc.LeaderDue
 	line := func(name, format string, args ...any) {
 		if name == "state" || name == "also" {
 			return // they stand on top

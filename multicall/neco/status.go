@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state/backoff"
 	"bijou/state/keyspace"
 	"bijou/updater"
 	"bijou/updater/decide"
@@ -46,14 +47,16 @@ type statusDoc struct {
 	// Withdrawn is the release of the servers if it is newer than all that are published.
 	Withdrawn *record.Withdrawn `json:"withdrawn,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
-	ConfigFaults []string             `json:"config-faults,omitempty"`
-	Leader       *leaderDoc           `json:"leader,omitempty"`
-	Target       *record.Target       `json:"target,omitempty"`
-	Pause        *record.Pause        `json:"pause,omitempty"`
-	CheckFail    *record.CheckFailure `json:"check-failure,omitempty"`
-	Request      *record.Request      `json:"request,omitempty"`
-	Servers      []serverDoc          `json:"servers"`
-	Findings     []record.Finding     `json:"findings,omitempty"`
+	ConfigFaults []string   `json:"config-faults,omitempty"`
+	Leader       *leaderDoc `json:"leader,omitempty"`
+	// LeaderDue is until when it counts for nothing that nobody leads: the last leader has just made way.
+	LeaderDue time.Time            `json:"leader-due,omitzero"`
+	Target    *record.Target       `json:"target,omitempty"`
+	Pause     *record.Pause        `json:"pause,omitempty"`
+	CheckFail *record.CheckFailure `json:"check-failure,omitempty"`
+	Request   *record.Request      `json:"request,omitempty"`
+	Servers   []serverDoc          `json:"servers"`
+	Findings  []record.Finding     `json:"findings,omitempty"`
 	// MoreFindings is how many there are beside those: the leader records so many.
 	MoreFindings int `json:"more-findings,omitempty"`
 
@@ -142,7 +145,9 @@ func (c statusCmd) watch(o *operator) error {
 				err = screen.Show(text, separator)
 			}
 			if err == nil {
-				err = k.Await(ctx, doc.revision, keyspace.Below(""))
+				err = backoff.Until(ctx, doc.LeaderDue, func(ctx context.Context) error {
+					return k.Await(ctx, doc.revision, keyspace.Below(""))
+				})
 			}
 			if console.IsUnread(err) {
 				return nil
@@ -185,6 +190,9 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if doc.Leader, err = updater.ReadKey[leaderDoc](v, keys.UpdaterLeader); err != nil {
 		return doc, err
 	}
+	if doc.Leader == nil {
+		doc.LeaderDue = s.LeaderIsDueBy(now)
+	}
 	if doc.revision, err = v.Revision(); err != nil {
 		return doc, err
 	}
@@ -196,7 +204,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 // judge takes the findings of the leader, which has watched for long enough to know; without a leader
 // those of the present moment.
 func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
-	leads := d.Leader != nil
+	leads := d.Leader != nil || !d.LeaderDue.IsZero()
 	c := s.Condition(now, leads)
 	d.State = c.State
 	d.Why = c.Why

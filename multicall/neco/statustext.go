@@ -67,9 +67,12 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 		line("withdrawn", "%s, which servers have, is published no more since %s", w.Version, w.At.Format(time.RFC3339))
 	}
 
-	if l := d.doc.Leader; l != nil {
+	switch l := d.doc.Leader; {
+	case l != nil:
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
-	} else {
+	case !d.doc.LeaderDue.IsZero():
+		line("leader", "waits for a leader: the last one has made way for another")
+	default:
 		line("leader", "none: no neco-updater runs")
 	}
 

@@ -76,7 +76,7 @@ func (updateCmd) explainWaits(o *operator) error {
 	}
 
 	now := time.Now()
-	if doc.Leader == nil {
+	if doc.Leader == nil && doc.LeaderDue.IsZero() {
 		o.note("no neco-updater leads: releases are looked for once one does; on a boot server type: systemctl start neco-updater")
 	}
 	if f := doc.CheckFail; f != nil {

@@ -44,3 +44,19 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 	return ctx.Err()
 }
+
+// Until waits as wait does, and no longer than until the time, at which it returns nil; a zero time is never.
+func Until(ctx context.Context, at time.Time, wait func(ctx context.Context) error) error {
+	if at.IsZero() {
+		return wait(ctx)
+	}
+
+	limited, cancel := context.WithDeadline(ctx, at)
+	defer cancel()
+	err := wait(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+
+	return err
+}

@@ -47,3 +47,39 @@ func TestSleepSaysWhyCtxIsDone(t *testing.T) {
 		}
 	}
 }
+
+// TestUntil holds that a wait ends with what it waits for, at the time, or when its caller is done.
+func TestUntil(t *testing.T) {
+	broken := errors.New("broken")
+	ever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+	for what, tt := range map[string]struct {
+		at   time.Duration // 0: never
+		wait func(context.Context) error
+		gone time.Duration // when the caller is done
+		want error
+		took time.Duration
+	}{
+		"it comes":               {time.Minute, func(context.Context) error { return nil }, time.Hour, nil, 0},
+		"it fails":               {time.Minute, func(context.Context) error { return broken }, time.Hour, broken, 0},
+		"the time comes":         {time.Minute, ever, time.Hour, nil, time.Minute},
+		"the caller is done":     {time.Hour, ever, time.Minute, context.DeadlineExceeded, time.Minute},
+		"never, and that is all": {0, ever, time.Minute, context.DeadlineExceeded, time.Minute},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.gone)
+				defer cancel()
+				began, at := time.Now(), time.Time{}
+				if tt.at > 0 {
+					at = began.Add(tt.at)
+				}
+
+				err := Until(ctx, at, tt.wait)
+				if took := time.Since(began); !errors.Is(err, tt.want) || took != tt.took {
+					t.Errorf("%v after %s, want %v after %s", err, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}

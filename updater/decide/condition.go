@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state/keyspace"
 	"bijou/updater/record"
 	"bijou/updater/release"
 )
@@ -109,6 +110,22 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	}
 
 	return c
+}
+
+// LeaderIsDueBy returns until when the fleet is not worse for having no leader, since the last one has just
+// made way for another; zero: nobody is about to lead. A leader that has died is not missed for as long, either: its key expires after that time.
+func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
+	if s.HandedOver == nil {
+		return time.Time{}
+	}
+
+	// The clocks of this host and of that leader's may differ.
+	due := s.HandedOver.At.Add(keyspace.SessionTTL)
+	if !now.Before(due) || due.Sub(now) > 2*keyspace.SessionTTL {
+		return time.Time{}
+	}
+
+	return due
 }
 
 // describeSteps tells at which step the first of the servers is.

@@ -107,6 +107,36 @@ func TestCondition(t *testing.T) {
 	}
 }
 
+// TestLeaderIsDueBy holds that no leader is missed for as long as a lease lasts after one has made way, and that
+// clocks which differ prolong that by as much at most.
+func TestLeaderIsDueBy(t *testing.T) {
+	for what, tt := range map[string]struct {
+		ago  time.Duration
+		want time.Duration // from now on; 0: no leader is due
+	}{
+		"just now":                      {0, 10 * time.Second},
+		"a moment ago":                  {9 * time.Second, time.Second},
+		"a lease ago":                   {10 * time.Second, 0},
+		"by a clock that is ahead":      {-10 * time.Second, 20 * time.Second},
+		"by a clock that is far ahead":  {-time.Hour, 0},
+		"by a clock that is far behind": {time.Hour, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := Snapshot{HandedOver: &record.HandOver{At: t0().Add(-tt.ago)}}
+			due := s.LeaderIsDueBy(t0())
+			switch {
+			case due.IsZero() && tt.want == 0:
+			case due.IsZero() || due.Sub(t0()) != tt.want:
+				t.Errorf("it is due by %s, want in %s", due, tt.want)
+			}
+		})
+	}
+
+	if due := (Snapshot{}).LeaderIsDueBy(t0()); !due.IsZero() {
+		t.Errorf("where none has made way it is due by %s", due)
+	}
+}
+
 // TestIllOnce holds that a component which is ill is reported once, whatever it says each time, and is
 // news again once it was well.
 func TestIllOnce(t *testing.T) {

@@ -28,6 +28,7 @@ type Snapshot struct {
 	Target       *record.Target
 	Pause        *record.Pause
 	Recovery     *record.Recovery
+	HandedOver   *record.HandOver // when the last leader made way that did not die; nil: none did
 	Current      *record.Request
 	Gate         record.Gate    // the one that was opened last, perhaps for another request
 	Entry        record.History // the history's entry of Current
@@ -111,6 +112,7 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	fill.peekLiveness(&s)
 	fill.decodeKey(infos, keys.Pause, &s.Pause)
 	fill.decodeKey(infos, keys.Recovery, &s.Recovery)
+	fill.decodeKey(infos, keys.HandedOver, &s.HandedOver)
 	fill.decodeKey(statuses, keys.Current, &s.Current)
 	fill.decodeKey(statuses, keys.Gate, &s.Gate)
 

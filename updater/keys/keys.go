@@ -41,6 +41,8 @@ const (
 	// Who wants the next update to begin outside of the window; its start removes it.
 	Hurry  = Infos + "hurry"
 	Repair = Infos + "repair" // Repair: an operator's wish for a repair
+	// HandedOver: the last leader that made way for another one.
+	HandedOver = Infos + "handed-over"
 )
 
 // The update that runs.

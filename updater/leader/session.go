@@ -107,15 +107,20 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	if err != nil {
 		return err
 	}
+
+	var leadership *keyspace.Leadership
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 		defer cancel()
+		if leadership != nil && !leadership.HasEnded() {
+			noteHandOver(ctx, leadership)
+		}
 		if err := session.Close(ctx); err != nil {
 			slog.Debug("the session is left to expire", "error", err)
 		}
 	}()
 
-	leadership, err := session.Campaign(ctx, keys.UpdaterLeader, "")
+	leadership, err = session.Campaign(ctx, keys.UpdaterLeader, "")
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -135,6 +140,16 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 
 	slog.Info("leading no more", "error", err)
 	return err
+}
+
+// noteHandOver has the status wait for another leader before it misses one.
+func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
+	err := leadership.Update(ctx, func(tx *keyspace.Tx) error {
+		return tx.Put(keys.HandedOver, record.HandOver{At: time.Now().UTC()})
+	})
+	if err != nil {
+		slog.Debug("cannot note that another updater may lead", "error", err)
+	}
 }
 
 // runLeader blocks until ctx or the leadership ends. When one part ends, which it does

@@ -12,3 +12,8 @@ type Recovery struct {
 	Was    string `json:"was,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
+
+// HandOver is written by a leader that makes way for another one, or ends.
+type HandOver struct {
+	At time.Time `json:"at"`
+}

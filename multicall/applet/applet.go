@@ -22,7 +22,7 @@ import (
 )
 
 // Version is bijou's own version, as `bijou version` prints it; .ci/release has the linker put a release's here.
-var Version = "0.1.0"
+var Version = "0.2.0"
 
 // Applet is one name that this binary answers to.
 type Applet struct {

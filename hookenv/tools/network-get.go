@@ -153,15 +153,3 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 	}
 	return one
 }
-
-func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
-	setting := inv.Args[0]
-	if setting != "private-address" && setting != "public-address" {
-		return hookenv.UsageErrorf("unknown setting %q", setting)
-	}
-	if err := inv.CheckUnitCall(1); err != nil {
-		return err
-	}
-
-	return inv.PrintResult(inv.Hook.Address(ctx, setting == "public-address"))
-}

@@ -2,13 +2,11 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"bijou/hookenv"
-	"bijou/hookenv/hookapi"
 	"bijou/state/text"
 )
 
@@ -53,22 +51,4 @@ func (l *jujuLogger) parseLevel() (level string, known bool) {
 	}
 
 	return "INFO", false
-}
-
-func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
-	now := false
-	f.AddBool(&now, "at once", "now")
-
-	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		_, err := inv.Hook.Action(ctx)
-		if err == nil {
-			//lint:ignore ST1005 charms and operators know these very words
-			return errors.New("juju-reboot is not supported when running an action.")
-		}
-		if !errors.Is(err, hookapi.ErrNoAction) {
-			return err
-		}
-
-		return inv.Hook.Reboot(ctx, now)
-	}
 }

@@ -1,0 +1,27 @@
+package tools
+
+import (
+	"context"
+	"errors"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
+	now := false
+	f.AddBool(&now, "at once", "now")
+
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		_, err := inv.Hook.Action(ctx)
+		if err == nil {
+			//lint:ignore ST1005 charms and operators know these very words
+			return errors.New("juju-reboot is not supported when running an action.")
+		}
+		if !errors.Is(err, hookapi.ErrNoAction) {
+			return err
+		}
+
+		return inv.Hook.Reboot(ctx, now)
+	}
+}

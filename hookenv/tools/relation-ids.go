@@ -1,0 +1,42 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+	"bijou/hookenv/hookapi"
+)
+
+func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
+	name, err := relationName(ctx, inv)
+	if err != nil {
+		return err
+	}
+
+	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
+	ids := []string{}
+	for _, r := range relations {
+		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
+			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
+		}
+	}
+
+	return inv.PrintResult(ids, err)
+}
+
+func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
+	if len(inv.Args) > 0 {
+		return inv.Args[0], nil
+	}
+	if inv.Facts.Relation == hookapi.NoRelation {
+		return "", hookenv.UsageErrorf("no endpoint name specified")
+	}
+
+	r, err := inv.Hook.Relation(ctx, inv.Facts.Relation)
+	if err != nil {
+		return "", err
+	}
+
+	end, _ := findEnd(r, inv.Facts.Service)
+	return end.Name, nil
+}

@@ -1,0 +1,19 @@
+package tools
+
+import (
+	"context"
+
+	"bijou/hookenv"
+)
+
+func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
+	setting := inv.Args[0]
+	if setting != "private-address" && setting != "public-address" {
+		return hookenv.UsageErrorf("unknown setting %q", setting)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+
+	return inv.PrintResult(inv.Hook.Address(ctx, setting == "public-address"))
+}

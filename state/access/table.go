@@ -337,7 +337,7 @@ func changesSecret(a *ask) bool {
 		return true
 	}
 
-	return (a.reads(was) || a.consumes(was)) && a.keeps("consumers", "revisions") &&
+	return a.reads(was) && a.keeps("consumers", "revisions") &&
 		a.notesReaders(was, is) && isPruned(was, is)
 }
 
@@ -440,10 +440,10 @@ func changesStorage(a *ask) bool {
 	return was.Machine == a.me && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit")
 }
 
-// endsStorage is for what an operator has told to go, and for what was never made.
+// endsStorage is for what an operator has told to go and no unit has, and for what was never made.
 func endsStorage(a *ask) bool {
 	was, ok := decode[storageRecord](a.old)
-	return ok && was.Machine == a.me && (was.Life != alive || !was.Made)
+	return ok && was.Machine == a.me && (!was.Made || was.Life != alive && was.Unit == "")
 }
 
 func changesMachine(a *ask) bool {

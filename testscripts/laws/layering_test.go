@@ -120,6 +120,10 @@ func laws() []law {
 				pure := []string{"bijou/state/charm", "bijou/state/keys", "bijou/state/text", "bijou/state/secret", "bijou/hookenv/amp", "bijou/hookenv/client/wire", "bijou/hookenv/hookapi", "bijou/updater/keys", "bijou/updater/record"}
 				return slices.Contains(pure, p.ImportPath) && ours(imp) && (p.ImportPath != "bijou/state/charm" || !isLeaf(imp))
 			}},
+		{"state/access imports keys and the shape of secrets only", "who may do what is decided on what was read, by whoever stands between an agent and the store",
+			func(p pkg, imp string) bool {
+				return p.ImportPath == "bijou/state/access" && ours(imp) && imp != "bijou/state/keys" && imp != "bijou/state/secret"
+			}},
 		{"of state's packages only state/charmsource imports net/http", "it alone asks a server of somebody else's; what is durable needs none",
 			func(p pkg, imp string) bool {
 				return within(p.ImportPath, "bijou/state") && imp == "net/http" && p.ImportPath != "bijou/state/charmsource"
@@ -202,6 +206,7 @@ func TestLawsCanFail(t *testing.T) {
 		"only packages of state import stores":                                            {"bijou/agent", "bijou/state/store"},
 		"the key-value layer is imported by state, the updater and what makes them only":  {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                           {"bijou/state/charm", "bijou/state"},
+		"state/access imports keys and the shape of secrets only":                         {"bijou/state/access", "bijou/state"},
 		"of state's packages only state/charmsource imports net/http":                     {"bijou/state/osutil", "net/http"},
 		"only operators' commands ask a store of charms":                                  {"bijou/agent", "bijou/state/charmsource"},
 		"testscripts is imported by itself and by tests only":                             {"bijou/multicall", "bijou/testscripts/kit/applets"},

@@ -1,0 +1,384 @@
+package access
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write testdata/attacker.txt anew")
+
+// TestAttacker holds what somebody with machine 1's certificate could do against the file, of which each line is a
+// promise. Whoever changes one says why in the commit: go test ./state/access -update
+func TestAttacker(t *testing.T) {
+	got := attackerTable()
+	if *update {
+		if err := os.WriteFile("testdata/attacker.txt", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+
+	want, err := os.ReadFile("testdata/attacker.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("the promise changes; if that is meant: go test ./state/access -update\n%s", diff)
+	}
+}
+
+func attackerTable() string {
+	var b strings.Builder
+	w := newWorld()
+	b.WriteString(preface)
+
+	b.WriteString("\n== Every key, by pattern: machine 1 in its world ==\n")
+	writeKeys(&b, w)
+	b.WriteString("\n== Prefixes: which can be listed and watched; they show what can be read ==\n")
+	writePrefixes(&b, w)
+	b.WriteString("\n== Keys that are not there yet ==\n")
+	writeValues(&b, w, newKeys())
+	b.WriteString("\n== Values: what a put may make of what is there ==\n")
+	writeValues(&b, w, newValues(w))
+	b.WriteString("\n== Commits: several writes at once ==\n")
+	writeCommits(&b, w)
+	b.WriteString("\n== A classic charm on machine 1, which finds its way through the topology, reads these keys beside ==\n")
+	writeGains(&b, w, w.with(world{"services/blog": strings.Replace(w["services/blog"], "modern", "classic", 1)}))
+	b.WriteString("\n== A service of machine 1 that is trusted reads these keys beside ==\n")
+	writeGains(&b, w, w.with(world{"services/blog": strings.TrimSuffix(w["services/blog"], "}") + `,"trusted":true}`}))
+	b.WriteString("\n== After relation 0 is gone, machine 1 reads these keys no more ==\n")
+	writeGains(&b, w.with(world{"relations/0": "", "services/wordpress/relations/0": "", "services/mysql/relations/0": ""}), w)
+
+	return b.String()
+}
+
+const preface = `# What the agents of machine 1 may do, which somebody has taken over who has root there.
+# state/access decides it and this file is made by its test: go test ./state/access -update
+#
+# On machine 1 are wordpress/0 (it leads its service), logging/0 (its subordinate) and blog/0 (dying); on machine 2
+# wordpress/1, logging/1 and mysql/0; on machine 3 vault/0. Relation 0 is of wordpress and mysql, 1 of wordpress and
+# logging (container scope), 2 of wordpress's peers, 3 of mysql and vault. Secrets: own of wordpress/0, ours of the
+# service, granted to wordpress, revoked from it, theirs between mysql and vault, shared by operators with wordpress,
+# former of a service that had wordpress's name. Storage data/0 (of wordpress/0), data/2 and data/3
+# (which goes) are on machine 1.
+#
+# A put is of what the thing's own agent would write. A dot is a refusal.
+`
+
+func writeKeys(b *strings.Builder, w world) {
+	all := slices.Sorted(maps.Keys(w))
+	for _, r := range rows() {
+		var lines []string
+		for _, key := range all {
+			if found, _ := find(key); found != r {
+				continue
+			}
+
+			line := fmt.Sprintf("  %-52s", abbreviate(key))
+			for _, op := range Ops() {
+				line += fmt.Sprintf(" %-6s", mark(ask1(w, op, key, w[key], usual(key, w[key])), string(op)))
+			}
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+
+		if len(lines) > 0 {
+			fmt.Fprintf(b, "\n%s  -- %s\n%s\n", r.pattern, r.why, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+func abbreviate(key string) string {
+	return strings.NewReplacer(sumBegun, "BEGUN", sumDone, "COMPLETE", sumAbsent, "ABSENT").Replace(key)
+}
+
+func mark(err error, word string) string {
+	if err != nil {
+		return "."
+	}
+	return word
+}
+
+func ask1(w world, op Op, key, old, new string) error {
+	bytesOf := func(value string) []byte {
+		if value == "" {
+			return nil
+		}
+		return []byte(value)
+	}
+
+	p := NewPlacement(w)
+	switch op {
+	case Put, Lease:
+		return May(Agent("1"), p, op, key, bytesOf(old), bytesOf(new))
+	case Get, Delete:
+		return May(Agent("1"), p, op, key, bytesOf(old), nil)
+	}
+	return May(Agent("1"), p, op, key, nil, nil)
+}
+
+func writePrefixes(b *strings.Builder, w world) {
+	seen := map[string]bool{"": true}
+	for key := range w {
+		for i := range key {
+			if key[i] == '/' {
+				seen[key[:i+1]] = true
+			}
+		}
+	}
+
+	for _, prefix := range slices.Sorted(maps.Keys(seen)) {
+		list, watch := ask1(w, List, prefix, "", ""), ask1(w, Watch, prefix, "", "")
+		if list == nil || watch == nil {
+			fmt.Fprintf(b, "  %-52s %-6s %s\n", prefix, mark(list, "list"), mark(watch, "watch"))
+		}
+	}
+	b.WriteString("  and no other\n")
+}
+
+type attempt struct {
+	key, what, value string
+}
+
+func writeValues(b *strings.Builder, w world, all []attempt) {
+	for _, a := range all {
+		op := Put
+		if r, _ := find(a.key); r != nil && r.lease != nil {
+			op = Lease
+		}
+		fmt.Fprintf(b, "  %-34s %-62s %s\n", abbreviate(a.key), a.what, verdict(ask1(w, op, a.key, w[a.key], a.value)))
+	}
+}
+
+func verdict(err error) string {
+	switch {
+	case err == nil:
+		return "ALLOWED"
+	case errors.Is(err, ErrRefused):
+		return "refused"
+	}
+	return err.Error()
+}
+
+func newKeys() []attempt {
+	return []attempt{
+		{"units/wordpress/2", "a unit on machine 1 that nobody has added", `{"machine":"1","life":"alive"}`},
+		{"machines/1/units/mysql/0", "mysql/0 claimed for machine 1", `{}`},
+		{"machines/4", "a machine", `{"series":"trusty"}`},
+		{"services/mine", "a service", `{}`},
+		{"relations/4", "a relation", `{"endpoints":[{"service":"wordpress"},{"service":"vault"}]}`},
+		{"relations/3/members/wordpress/0", "membership of a relation that is not its service's", `{"version":1}`},
+		{"relations/3/settings/wordpress/0", "settings in a relation that is not its service's", `{"version":1}`},
+		{"relations/2/members/wordpress/0", "membership of its peer relation", `{"version":1}`},
+		{"relations/2/members/wordpress/0", "membership in the name of another's principal", `{"principal":"wordpress/1","version":1}`},
+		{"relations/2/settings/wordpress/0", "settings in its peer relation", `{"version":1}`},
+		{"relations/0/members/blog/0", "membership by a unit of a service that is no part of it", `{"version":1}`},
+		{"actions/3", "an action of its charm", `{"unit":"wordpress/0","name":"backup","status":"pending"}`},
+		{"actions/3", "a command for its own unit", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`},
+		{"actions/3", "a command for another machine's unit", `{"unit":"mysql/0","command":["ls"],"status":"pending"}`},
+		{"storage/data/4", "storage of its unit", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`},
+		{"storage/data/4", "storage on another machine", `{"machine":"2","unit":"wordpress/0","life":"alive","state":"pending"}`},
+		{"storage/data/4", "storage of another's unit", `{"machine":"1","unit":"mysql/0","life":"alive","state":"pending"}`},
+		{"secrets/mine", "a secret of its unit", `{"owner":{"unit":"wordpress/0"}}`},
+		{"secrets/mine", "a secret of its service, which it leads", `{"owner":{"service":"wordpress"}}`},
+		{"secrets/mine", "a secret of a service that it does not lead", `{"owner":{"service":"logging"}}`},
+		{"secrets/mine", "a secret of another's unit", `{"owner":{"unit":"mysql/0"}}`},
+		{"secrets/mine", "a secret of the operators", `{"owner":{}}`},
+		{"secret-contents/granted/3", "content of another's secret", `{"key":"k"}`},
+		{"leaders/services/blog", "its unit leads", `{"session":"S1","unit":"blog/0"}`},
+		{"leaders/services/vault", "its unit leads another service", `{"session":"S1","unit":"wordpress/0"}`},
+		{"leaders/services/vault", "another's unit leads", `{"session":"S1","unit":"vault/0"}`},
+		{"presence/unit-vault-0", "another's unit is present", `{"session":"S1"}`},
+		{"history/wordpress/0/50", "a hook in a place that there is not", `{"seq":50}`},
+		{"log/wordpress/0/0000000003", "the next batch of its log", `{}`},
+		{"log/wordpress/0/0000000009", "a batch of its log out of turn", `{}`},
+		{"log/wordpress/0/3", "a batch of its log by another name", `{}`},
+		{"requests/blog/0/remove", "its unit asks for its removal", `{"kind":"remove"}`},
+		{"requests/vault/0/remove", "another's unit asks for its removal", `{"kind":"remove"}`},
+		{"blob-heads/" + sumAbsent, "a blob begun", `{"size":3}`},
+		{"blob-heads/short", "a blob whose name is no sum", `{"size":3}`},
+		{"blobs/" + sumAbsent + "/0000", "a chunk of a blob that is not begun", `abc`},
+		{"blobs/" + sumBegun + "/0001", "a chunk beyond a blob's end", `abc`},
+		{"anything", "a key of its own", `{}`},
+	}
+}
+
+func newValues(w world) (all []attempt) {
+	change := func(key, what, old, new string) {
+		if !strings.Contains(w[key], old) {
+			panic(key + " has no " + old)
+		}
+		all = append(all, attempt{key, what, strings.Replace(w[key], old, new, 1)})
+	}
+
+	m := "machines/1"
+	change(m, "instance id", `"i-1"`, `"i-2"`)
+	change(m, "life alive to dying", `"alive"`, `"dying"`)
+	change(m, "life alive to dead", `"alive"`, `"dead"`)
+	change(m, "jobs: to manage the environment", `"host-units"`, `"manage-environment"`)
+	change(m, "constraints", `"mem":1`, `"mem":9`)
+	change(m, "series", `"trusty"`, `"jammy"`)
+	change(m, "status running", `"pending"`, `"running"`)
+	change(m, "status error, for the provisioner to act on", `"pending"`, `"error"`)
+	change(m, "attempts raised", `"attempts":1`, `"attempts":7`)
+	change(m, "message cleared", `,"message":"starts"`, ``)
+	change(m, "addresses and binary", `"series"`, `"tools":"1-a","addresses":{"private":"10.0.0.9"},"series"`)
+	change(m, "instance id once more, in other letters", `"series"`, `"Instance-ID":"i-2","series"`)
+	change(m, "a member that no binary knows", `"series"`, `"new":1,"series"`)
+	all = append(all, attempt{m, "no object", `[]`}, attempt{m, "too long", `{"message":"` + strings.Repeat("x", record) + `"}`})
+	change("machines/2", "another machine's status", `"running"`, `"error"`)
+
+	u := "units/wordpress/0"
+	change(u, "machine", `"machine":"1"`, `"machine":"2"`)
+	change(u, "charm: a revision that its service had or gets", `wordpress-3`, `wordpress-4`)
+	change(u, "charm: one that is not there", `wordpress-3`, `wordpress-9`)
+	change(u, "charm: another's", `wordpress-3`, `mysql-1`)
+	change(u, "life alive to dying, of a principal", `"alive"`, `"dying"`)
+	change(u, "life alive to dead", `"alive"`, `"dead"`)
+	change(u, "principal", `"life"`, `"principal":"mysql/0","life"`)
+	change(u, "subordinates", `"logging/0"`, `"logging/1"`)
+	change(u, "constraints", `"life"`, `"constraints":{"mem":9},"life"`)
+	change(u, "resolved cleared", `"resolved":"retry",`, ``)
+	change(u, "resolved changed", `"retry"`, `"done"`)
+	change(u, "resolved of a relation cleared", `"0":"done"`, ``)
+	change(u, "resolved of a relation changed", `"0":"done"`, `"0":"retry"`)
+	change(u, "interrupt", `"interrupt":"R"`, `"interrupt":""`)
+	change(u, "status", `"status":"active"`, `"status":"blocked"`)
+	change(u, "active with its charm", `"life"`, `"active-with":"local:trusty/wordpress-3","life"`)
+	change(u, "active with another charm", `"life"`, `"active-with":"local:trusty/wordpress-2","life"`)
+	change("units/blog/0", "life dying to dead", `"dying"`, `"dead"`)
+	change("units/blog/0", "life dying to alive", `"dying"`, `"alive"`)
+	change("units/logging/0", "life alive to dying, of a subordinate", `"alive"`, `"dying"`)
+	change("units/logging/0", "principal", `"wordpress/0"`, `"wordpress/1"`)
+	change("units/mysql/0", "another's life", `"alive"`, `"dying"`)
+	change("services/wordpress", "charm", `wordpress-3`, `wordpress-4`)
+	change("services/wordpress", "trusted", `"life"`, `"trusted":true,"life"`)
+	change("environment", "which binary agents run", `1-a`, `2-b`)
+
+	change("claims/machine-1", "epoch that grows", `3`, `4`)
+	change("claims/machine-1", "epoch that stays", `"h1"`, `"h9"`)
+	change("claims/machine-1", "epoch that falls", `3`, `2`)
+	change("claims/machine-2", "epoch of another machine", `5`, `6`)
+	change("leaders/services/wordpress", "leader: another unit of machine 1 and another service", `wordpress/0`, `blog/0`)
+	change("leaders/services/wordpress", "leader: a unit of another machine", `wordpress/0`, `wordpress/1`)
+	change("leaders/services/logging", "leader: taken from a unit of another machine", `logging/1`, `logging/0`)
+
+	s := "secrets/own"
+	change(s, "owner: to another", `"wordpress/0"`, `"mysql/0"`)
+	change(s, "owner: to its service", `"unit":"wordpress/0"`, `"service":"wordpress"`)
+	change(s, "label, of its own", `"latest"`, `"label":"x","latest"`)
+	change(s, "a grant, of its own", `"latest"`, `"grants":[{"relation":0,"service":"mysql"}],"latest"`)
+	change("secrets/granted", "owner: taken", `"unit":"mysql/0"`, `"unit":"wordpress/0"`)
+	change("secrets/granted", "a grant of another's", `"relation":0`, `"relation":1`)
+	change("secrets/granted", "its own reading noted", `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`)
+	change("secrets/granted", "another's reading noted", `"consumers":{`, `"consumers":{"vault/0":{"revision":1},`)
+	change("secrets/granted", "a revision removed that it reads", `"1":{"created":"2026-01-01T00:00:00Z"},`, ``)
+	change("secrets/granted", "latest", `"latest":2`, `"latest":3`)
+	change("secrets/theirs", "its reading noted, of what was never granted", `"latest"`, `"consumers":{"wordpress/0":{"revision":1}},"latest"`)
+	change("secrets/shared", "a grant of the operators'", `"relation":-1`, `"relation":0`)
+	change("services/wordpress/secrets", "granted by itself", `"shared"`, `"credential0000000000"`)
+	change("services/wordpress/secrets", "owned: a secret of a service of that name before", `"ours"`, `"ours","former"`)
+	change("units/wordpress/0/secrets", "owned: another's secret", `"own"`, `"own","theirs"`)
+	change("units/mysql/0/secrets", "another's list", `"own"`, ``)
+
+	change("actions/0", "status", `"running"`, `"failed"`)
+	change("actions/0", "what is asked for", `"backup"`, `"restore"`)
+	change("actions/0", "whose it is", `wordpress/0`, `mysql/0`)
+	change("actions/2", "status, back to pending", `"completed"`, `"pending"`)
+	change("storage/data/0", "machine", `"machine":"1"`, `"machine":"2"`)
+	change("storage/data/0", "unit: given back", `"unit":"wordpress/0",`, ``)
+	change("storage/data/0", "unit: to another", `"wordpress/0"`, `"blog/0"`)
+	change("storage/data/0", "life", `"dying"`, `"alive"`)
+	change("machines/1/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
+	change("machines/1/storage", "storage that is not there yet in its list", `"data/0"`, `"data/0","data/9"`)
+	change("units/wordpress/0/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
+	change("relations/1/members/wordpress/0", "principal", `"principal":"wordpress/0"`, `"principal":"wordpress/1"`)
+	change("counters/storage", "one more", `4`, `5`)
+	change("counters/storage", "fewer", `4`, `1`)
+	change("counters/storage", "thousands more", `4`, `9999`)
+	change("counters/actions", "one more", `3`, `4`)
+	change("counters/machines", "one more", `4`, `5`)
+	change("blob-heads/"+sumBegun, "completed", `"size":3`, `"size":3,"complete":true`)
+	change("blob-heads/"+sumBegun, "another size", `"size":3`, `"size":4`)
+	change("blob-heads/"+sumDone, "touched", `2026-01-01`, `2026-02-02`)
+	change("blob-heads/"+sumDone, "not complete any more", `"complete":true,`, ``)
+	change("blobs/"+sumBegun+"/0000", "other bytes, of what is not complete", `abc`, `xyz`)
+	change("blobs/"+sumDone+"/0000", "the same bytes, of what is complete", `abc`, `abc`)
+	change("blobs/"+sumDone+"/0000", "other bytes, of what is complete", `abc`, `xyz`)
+	return all
+}
+
+func writeCommits(b *strings.Builder, w world) {
+	put := func(key, value string) Write { return Write{Key: key, Value: []byte(value)} }
+	change := func(key, old, new string) Write { return put(key, strings.Replace(w[key], old, new, 1)) }
+
+	for _, c := range []struct {
+		what   string
+		writes []Write
+	}{
+		{"storage that a hook adds, with the lists that name it", []Write{
+			put("storage/data/4", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`), put("counters/storage", `5`),
+			change("machines/1/storage", `"data/0"`, `"data/0","data/4"`), change("units/wordpress/0/storage", `"data/0"`, `"data/0","data/4"`),
+		}},
+		{"a secret that a hook makes, with its content and the list of its unit", []Write{
+			put("secrets/mine", `{"owner":{"unit":"wordpress/0"}}`), put("secret-contents/mine/1", `{}`),
+			change("units/wordpress/0/secrets", `"own"`, `"own","mine"`),
+		}},
+		{"a secret that a leader makes, with its content and the list of its service", []Write{
+			put("secrets/mine", `{"owner":{"service":"wordpress"}}`), put("secret-contents/mine/1", `{}`),
+			change("services/wordpress/secrets", `"ours"`, `"ours","mine"`),
+		}},
+		{"a secret of its unit in the list of its service", []Write{
+			put("secrets/mine", `{"owner":{"unit":"wordpress/0"}}`), change("services/wordpress/secrets", `"ours"`, `"ours","mine"`),
+		}},
+		{"its own secret removed, also from the list of a reader", []Write{
+			{Key: "secrets/own", Delete: true}, {Key: "secret-contents/own/2", Delete: true},
+			change("units/wordpress/0/secrets", `"own"`, ``), change("units/mysql/0/secrets", `"consumed":["own"]`, `"consumed":[]`),
+		}},
+		{"its own secret removed, and another's from the list of its owner", []Write{
+			{Key: "secrets/own", Delete: true}, change("units/mysql/0/secrets", `"granted",`, ``),
+		}},
+		{"a newer revision read of a granted secret, and the one before pruned with its content", []Write{
+			put("secrets/granted", strings.NewReplacer(`"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`,
+				`"1":{"created":"2026-01-01T00:00:00Z"},`, ``).Replace(w["secrets/granted"])),
+			{Key: "secret-contents/granted/1", Delete: true},
+		}},
+		{"the newest content of a granted secret removed", []Write{
+			put("secrets/granted", w["secrets/granted"]), {Key: "secret-contents/granted/2", Delete: true},
+		}},
+		{"a granted secret listed as read that its record does not say so", []Write{
+			change("units/wordpress/0/secrets", `"granted"`, `"granted","shared"`),
+		}},
+		{"a relation entered with the settings", []Write{
+			put("relations/2/members/wordpress/0", `{"version":1}`), put("relations/2/settings/wordpress/0", `{"version":1}`),
+		}},
+		{"a relation left, which asks the provisioner to end it", []Write{
+			{Key: "relations/0/members/wordpress/0", Delete: true}, put("requests/wordpress/0/end-0", `{"kind":"end"}`),
+		}},
+		{"a relation left, and ended with the others' settings", []Write{
+			{Key: "relations/0/members/wordpress/0", Delete: true}, {Key: "relations/0", Delete: true},
+			{Key: "relations/0/settings/mysql/0", Delete: true},
+		}},
+		{"a unit that is dying: dead, with the request to remove it", []Write{
+			change("units/blog/0", `"dying"`, `"dead"`), put("requests/blog/0/remove", `{"kind":"remove"}`),
+		}},
+	} {
+		fmt.Fprintf(b, "  %-97s %s\n", c.what, verdict(MayCommit(Agent("1"), NewPlacement(w), c.writes)))
+	}
+}
+
+// writeGains lists the keys that can be read in the second world and not in the first.
+func writeGains(b *strings.Builder, before, after world) {
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if ask1(after, Get, key, after[key], "") == nil && (before[key] == "" || ask1(before, Get, key, before[key], "") != nil) {
+			fmt.Fprintf(b, "  %s\n", abbreviate(key))
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,9 @@ type ArchiveInfo struct {
 // always a revision file.
 //
 // It leaves out the directories of version control, files that tox and editors leave behind, the directory
-// build, and all that .jujuignore names. It returns an error that names the file for sockets, pipes,
-// devices and links that point outside the charm, and if the charm exceeds the limits.
+// build, links of venv/bin to the host's Python, and all that .jujuignore names. It returns an error that
+// names the file for sockets, pipes, devices and links that point outside the charm, and if the charm
+// exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -160,8 +162,29 @@ func (l *itemLister) list(tools []string) ([]item, error) {
 		return nil, err
 	}
 
+	links := newLinkResolver(l.links, tools)
+	l.leaveOutInterpreter(links)
 	slices.SortFunc(l.items, func(a, b item) int { return strings.Compare(a.name, b.name) })
-	return l.items, newLinkResolver(l.links, tools).checkLinks()
+	return l.items, links.checkLinks()
+}
+
+// leaveOutInterpreter leaves out the links of a virtual environment to Python on the author's host. So does
+// charmcraft, whose dispatch makes one on the machine.
+func (l *itemLister) leaveOutInterpreter(links *linkResolver) {
+	var out []string
+	for name := range l.links {
+		if isNamed, _ := path.Match("venv/bin/python*", name); !isNamed { // the pattern is right
+			continue
+		}
+		if _, err := links.resolve(name); errors.Is(err, errOutside) {
+			out = append(out, name)
+		}
+	}
+
+	for _, name := range out {
+		delete(l.links, name)
+	}
+	l.items = slices.DeleteFunc(l.items, func(it item) bool { return slices.Contains(out, it.name) })
 }
 
 // visit adds one file of the charm's directory to the list, unless the rules leave it out. It returns an

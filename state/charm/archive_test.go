@@ -93,6 +93,7 @@ func TestArchiveRefuses(t *testing.T) {
 		"absolute link":        {files: map[string]string{"x": "->/etc/passwd"}, complaint: outside},
 		"link in by the back":  {files: map[string]string{"a/up": "->..", "x": "->a/up/../y"}, complaint: `link "x" to "a/up/../y": ` + outside},
 		"link through another": {files: map[string]string{"a": "->b", "b": "->/"}, complaint: outside},
+		"link of venv":         {files: map[string]string{"venv/bin/x": "->/usr/bin/python3"}, complaint: `link "venv/bin/x" to "/usr/bin/python3": ` + outside},
 		"loop":                 {files: map[string]string{"a": "->b", "b": "->a"}, complaint: "part of a loop"},
 		"other tool":           {files: map[string]string{"juju-run": "->/usr/bin/juju-run"}, complaint: outside},
 		"into a tool":          {files: map[string]string{"relation-get": "->/x", "y": "->relation-get/z"}, complaint: `link "y"`},
@@ -126,6 +127,7 @@ func TestArchiveRefuses(t *testing.T) {
 func TestArchiveLeavesOut(t *testing.T) {
 	dir := makeDir(t, map[string]string{
 		".jujuignore": "/venv\n/revision\nversion\n*.log\n!keep.log\nmetadata.yaml\n", "revision": "7", "version": "v7", "venv/lib.py": "", "venv/x.log": "",
+		"venv/bin/python": "->python3", "venv/bin/python3": "->/usr/bin/python3", "venv/bin/python3.11": "->python3", "venv/bin/python-own": "->../lib.py",
 		"a.log": "", "sub/b.log": "", "sub/keep.log": "", "sub/version": "", ".tox/python": "->/usr/bin/python3", "build/x": "", "sub/build/x": "", ".git/x": "", "save~": "",
 		"hooks/install": "",
 	})
@@ -135,7 +137,7 @@ func TestArchiveLeavesOut(t *testing.T) {
 
 	kept := map[string]string{
 		"metadata.yaml": "-rw-r--r--", "revision": "-rw-r--r--", "version": "-rw-r--r--", "venv": "drwxr-xr-x", "venv/lib.py": "-rw-r--r--",
-		"venv/x.log": "-rw-r--r--", "sub": "drwxr-xr-x", "sub/keep.log": "-rw-r--r--", "sub/build": "drwxr-xr-x", "sub/build/x": "-rw-r--r--",
+		"venv/x.log": "-rw-r--r--", "venv/bin": "drwxr-xr-x", "venv/bin/python-own": "Lrwxrwxrwx", "sub": "drwxr-xr-x", "sub/keep.log": "-rw-r--r--", "sub/build": "drwxr-xr-x", "sub/build/x": "-rw-r--r--",
 		"hooks": "drwxr-xr-x", "hooks/install": "grwxr-xr-x",
 	}
 	data, _ := pack(t, dir, ArchiveOptions{})

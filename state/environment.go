@@ -24,8 +24,8 @@ import (
 // go to its machine 0 unless they say otherwise.
 const ProviderLocal = "local"
 
-// providerNspawn is the provider whose machines are containers, of any series that it can make a tree of.
-const providerNspawn = "nspawn"
+// ProviderNspawn is the provider whose machines are containers, of any series that it can make a tree of.
+const ProviderNspawn = "nspawn"
 
 // The keys of Environment.Config.
 const (

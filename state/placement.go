@@ -192,7 +192,7 @@ func (e Environment) MachineSeries() []string {
 		}
 	}
 
-	if e.Provider == providerNspawn && e.Config[providerNspawn+".tree"] == "" {
+	if e.Provider == ProviderNspawn && e.Config[ProviderNspawn+".tree"] == "" {
 		for _, series := range charm.ArchivedSeries() {
 			add(series)
 		}

@@ -47,28 +47,77 @@ var (
 	snapFilePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\blayer:snap\b|filename: *\S+\.snap\b`)
 	})
+	kernelModulePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*(sudo +)?(/sbin/)?(modprobe|insmod) [^\n]{1,40}|` +
+			`["'](sudo +)?(/sbin/)?(modprobe|insmod)\b[^\n"']{0,40}["']|charmhelpers\.core\.kernel\b|modules-load\.d\b`)
+	})
+	kernelModuleFilePattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\blinux\.kernel_modules\b`)
+	})
 )
 
-// noteCalls warns of programs that a charm calls and this host lacks. Machines of other providers have
-// Juju's programs; whether they have snapd is unknown here. A charm that has only a library for snaps gets
-// no warning.
+// machineNeed is something that a charm does and not every machine can.
+type machineNeed struct {
+	does             string
+	inCode, inYAML   func() *regexp.Regexp
+	describeObstacle func(provider string, hostHasSnapd bool) string // empty: machines can
+}
+
+func machineNeeds() []machineNeed {
+	return []machineNeed{
+		{"installs snaps", snapPattern, snapFilePattern, describeMissingSnapd},
+		{"loads kernel modules", kernelModulePattern, kernelModuleFilePattern, describeForeignKernel},
+	}
+}
+
+func describeMissingSnapd(provider string, hostHasSnapd bool) string {
+	switch {
+	case provider == state.ProviderNspawn:
+		return "and snapd does not run in containers of the provider nspawn"
+	case provider != state.ProviderLocal:
+		return "which need snapd on its machines"
+	case !hostHasSnapd:
+		return "and this host has no snapd"
+	}
+	return ""
+}
+
+func describeForeignKernel(provider string, _ bool) string {
+	if provider == state.ProviderNspawn {
+		return "and containers of the provider nspawn cannot"
+	}
+	return ""
+}
+
+// noteCalls warns of programs that a charm calls, and of what it does, where its machines cannot. Machines of
+// other providers than local have Juju's programs. A charm that has only a library for snaps or kernel modules
+// gets no warning.
 func (o *operator) noteCalls(charmDir string) {
-	e, err := o.home.Choose(o.name)
-	isLocal := err == nil && e.Provider == state.ProviderLocal
+	provider := ""
+	if e, err := o.home.Choose(o.name); err == nil {
+		provider = e.Provider
+	}
+
 	for _, call := range jujuCalls() {
 		links, _ := filepath.Glob(call.paths)
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
-		if isLocal && len(links) == 0 && len(names) > 0 {
+		if provider == state.ProviderLocal && len(links) == 0 && len(names) > 0 {
 			o.note("warning: the charm's %s calls %s, which is not on this host: sudo bijou install --jujud puts it there",
 				names[0], call.shown)
 		}
 	}
 
-	_, signs := findInCode(charmDir, snapPattern, snapFilePattern, 3, "charmhelpers", "operator_libs_linux",
-		"docs", "tests", "venv")
-	if _, err := exec.LookPath("snap"); len(signs) > 0 && (!isLocal || err != nil) {
-		where := map[bool]string{true: "and this host has no snapd", false: "which need snapd on its machines"}
-		o.note("warning: the charm installs snaps, %s: %s", where[isLocal], strings.Join(signs, ", "))
+	_, err := exec.LookPath("snap")
+	for _, need := range machineNeeds() {
+		obstacle := need.describeObstacle(provider, err == nil)
+		if obstacle == "" {
+			continue
+		}
+		_, signs := findInCode(charmDir, need.inCode, need.inYAML, 3, "charmhelpers", "operator_libs_linux",
+			"docs", "tests", "venv")
+		if len(signs) > 0 {
+			o.note("warning: the charm %s, %s: %s", need.does, obstacle, strings.Join(signs, ", "))
+		}
 	}
 }
 

@@ -129,18 +129,26 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 			continue
 		}
 
-		lead, err := e.campaign(ctx, service, unit, c)
-		if err == nil && lead != nil {
-			e.log.Info("unit leads its service", "service", service, "unit", unit)
-			err = e.holdLeadership(ctx, lead, service, unit, c)
-		}
-		if err != nil && ctx.Err() == nil {
-			e.log.Debug("leadership ended", "service", service, "error", err)
-			_ = retry.Wait(ctx)
+		err := e.campaignAndLead(ctx, service, unit, c)
+		if err == nil || ctx.Err() != nil {
+			retry.Reset()
 			continue
 		}
-		retry.Reset()
+
+		e.log.Debug("leadership ended", "service", service, "error", err)
+		_ = retry.Wait(ctx)
 	}
+}
+
+// campaignAndLead campaigns with the unit and holds the leadership that it wins, until that ends.
+func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit string, c *candidates) error {
+	lead, err := e.campaign(ctx, service, unit, c)
+	if err != nil || lead == nil {
+		return err
+	}
+
+	e.log.Info("unit leads its service", "service", service, "unit", unit)
+	return e.holdLeadership(ctx, lead, service, unit, c)
 }
 
 func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, timeout time.Duration) {

@@ -118,13 +118,7 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 
 	for {
 		loop.MarkBusy()
-		finished, err := false, ctx.Err()
-		if err == nil && !running {
-			err = m.recordRunning(ctx)
-			running = err == nil
-		} else if err == nil {
-			finished, err = m.runStep(ctx, loop)
-		}
+		finished, err := m.takeStep(ctx, loop, &running)
 		if finished || ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) {
 			return err
 		}
@@ -254,6 +248,22 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 		return tx.SetMachineDead(m.Machine)
 	})
 	return state.IgnoreNotFound(err)
+}
+
+// takeStep records that the agent runs if it has not yet, and takes the machine's next step otherwise.
+// finished is true once the machine is dead.
+func (m *machineAgent) takeStep(ctx context.Context, loop *pulse.Loop, running *bool) (finished bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+
+	if !*running {
+		err := m.recordRunning(ctx)
+		*running = err == nil
+		return false, err
+	}
+
+	return m.runStep(ctx, loop)
 }
 
 // recordRunning records the machine's addresses, its tools and that its agent runs. Afterwards it removes

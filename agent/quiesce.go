@@ -42,12 +42,13 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 			return q, nil
 		}
 
-		unaware := errors.Is(err, ErrUnaware)
-		if unaware && time.Since(begin) > maxUnaware || !unaware && !errors.Is(err, unitdir.ErrHookRuns) {
+		hookRuns := errors.Is(err, unitdir.ErrHookRuns)
+		mayLearn := errors.Is(err, ErrUnaware) && time.Since(begin) <= maxUnaware
+		if !hookRuns && !mayLearn {
 			return nil, err
 		}
 
-		if !waited && !unaware {
+		if hookRuns && !waited {
 			onWait()
 			waited = true
 		}

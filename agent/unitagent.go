@@ -93,6 +93,15 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	}
 }
 
+// makeSocketPath returns where the unit's hook tools find its agent, and makes the folder.
+func (h *host) makeSocketPath(unit string) (string, error) {
+	dir, err := makeMachineSockets(h.env.UUID, h.Dir)
+	if err != nil {
+		return "", err
+	}
+	return socketPath(dir, unit), nil
+}
+
 // runUnitOnce runs a unit's agent until it ends. It returns a panic of the agent as an error.
 func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (err error) {
 	defer func() {
@@ -100,21 +109,15 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
 		}
 	}()
-	agent := state.UnitAgent(unit)
 
+	agent := state.UnitAgent(unit)
 	return uniter.Run(ctx, uniter.Options{
-		State:  h.State,
-		Unit:   unit,
-		Update: h.presence.updaterFor(agent),
-		Folder: unitdir.Of(h.Dir, unit),
-		Tools:  h.Tools,
-		Socket: func() (string, error) {
-			dir, err := makeMachineSockets(h.env.UUID, h.Dir)
-			if err != nil {
-				return "", err
-			}
-			return socketPath(dir, unit), nil
-		},
+		State:       h.State,
+		Unit:        unit,
+		Update:      h.presence.updaterFor(agent),
+		Folder:      unitdir.Of(h.Dir, unit),
+		Tools:       h.Tools,
+		Socket:      func() (string, error) { return h.makeSocketPath(unit) },
 		Limiter:     h.limiter,
 		Log:         log.With("part", "uniter"),
 		Logs:        h.logs,

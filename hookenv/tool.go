@@ -69,19 +69,26 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 // that is known.
 func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	flags, _, err := t.parse(argv)
-	args = flags.args
-	if err == nil && t.CheckFirst != nil && len(args) > 0 && args[0] != "" {
-		if err := t.CheckFirst(args[0]); err != nil {
-			return args, fmt.Errorf("%s: %w", t.Name, err)
-		}
+	if err == nil {
+		return flags.args, t.checkFirst(flags.args)
 	}
 
-	if err == nil || errors.Is(err, errHelp) ||
-		slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption) {
-		return args, nil
+	mayFit := slices.Contains(argv, "") && !strings.HasPrefix(err.Error(), unknownOption)
+	if errors.Is(err, errHelp) || mayFit {
+		return flags.args, nil
 	}
 
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
+}
+
+func (t Tool) checkFirst(args []string) error {
+	if t.CheckFirst == nil || len(args) == 0 || args[0] == "" {
+		return nil
+	}
+	if err := t.CheckFirst(args[0]); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // WithoutOptions returns the Prepare of a tool that declares no option.

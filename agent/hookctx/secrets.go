@@ -298,10 +298,11 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 	}
 
 	unit := c.opts.Facts.Unit
+	consumer, isConsumer := s.record.Consumers[unit]
 	read, tracked := s.record.Latest, s.record.Latest
-	consumer, reads := s.record.Consumers[unit]
-	if reads && !q.Refresh {
-		if tracked = consumer.Revision; !q.Peek {
+	if isConsumer && !q.Refresh {
+		tracked = consumer.Revision
+		if !q.Peek {
 			read = tracked
 		}
 	}
@@ -310,10 +311,14 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 	if err != nil {
 		return nil, err
 	}
-	isOwn := s.content != nil && tracked == s.record.Latest // whose number the commit decides
 
-	if isLabelNew := q.Label != "" && labelled == nil; isLabelNew || !reads && !q.Peek ||
-		reads && tracked != consumer.Revision {
+	// The commit decides the number of a revision that this hook adds.
+	isOwn := s.content != nil && tracked == s.record.Latest
+
+	isLabelNew := q.Label != "" && labelled == nil
+	begins := !isConsumer && !q.Peek
+	moves := isConsumer && tracked != consumer.Revision
+	if isLabelNew || begins || moves {
 		s.change(func(r *secret.Record) {
 			if isOwn {
 				tracked = r.Latest

@@ -99,29 +99,31 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
-	p, err := startHeld(s, argv, out)
-	out.startReading(s)
-	if err == nil {
-		err = p.release(s, argv[0])
-	}
 
-	var outcome Outcome
-	if err == nil {
-		s.faultPoint("after-let-go")
-		outcome = p.wait(ctx, s.Interrupt).explainFailure(s, argv[0])
-	} else {
-		outcome.Failure = err.Error()
-		if p != nil {
-			_ = p.wait(ctx, nil)
-		}
-	}
-
+	outcome := s.runHeld(ctx, argv, out)
 	out.awaitEnd()
 	outcome.Held, outcome.Left = out.heldFor, len(out.leftOpen) > 0
 	for _, fd := range out.leftOpen {
 		r.discardOutput(fd)
 	}
 	return outcome
+}
+
+// runHeld starts the hook, lets it go once its process is recorded, and waits for its end.
+func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Outcome {
+	p, err := startHeld(s, argv, out)
+	out.startReading(s)
+	if err != nil {
+		return Outcome{Failure: err.Error()}
+	}
+
+	if err := p.release(s, argv[0]); err != nil {
+		_ = p.wait(ctx, nil)
+		return Outcome{Failure: err.Error()}
+	}
+	s.faultPoint("after-let-go")
+
+	return p.wait(ctx, s.Interrupt).explainFailure(s, argv[0])
 }
 
 func (s Spec) faultPoint(point string) {

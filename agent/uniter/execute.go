@@ -236,9 +236,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-// execute carries out one step. A hook needs a ticket of the limiter and its turn on this host before it
-// begins. Until it has both, execute waits for a change instead, and the loop decides again. finished is
-// true once the unit is removed.
+// execute carries out one step. finished is true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
 	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
 		u.releaseTicket()
@@ -259,26 +257,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.EnterRelation:
 		return false, u.enterRelation(ctx, s.Relation, snap.Hooks)
 	case decide.RunHook:
-		u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
-		if !u.ticket.isGranted() {
-			return false, u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
-		}
-
-		may, err := u.beginTurn()
-		if err != nil {
-			u.releaseTicket()
-			return false, err
-		}
-		if !may {
-			u.releaseTicket()
-			return false, u.waitForChange(ctx, snap, snap.Now.Add(quiescedPoll), nil)
-		}
-
-		err = u.beginHook(ctx, s, snap)
-		if err != nil {
-			u.releaseTicket() // others may be able to run theirs
-		}
-		return false, err
+		return false, u.runHook(ctx, s, snap)
 	case decide.FailCrashed:
 		return false, u.failCrashed(ctx, *snap.Uniter.Op)
 	case decide.InterruptHook:
@@ -298,6 +277,31 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	}
 
 	panic("internal error: unknown step " + next.String())
+}
+
+// runHook begins a hook once it has a ticket of the limiter and its turn on this host. Until it has both,
+// runHook waits for a change instead, and the loop decides again.
+func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.Snapshot) error {
+	u.ticket = u.Limiter.request(u.ticket, snap.CountQueued())
+	if !u.ticket.isGranted() {
+		return u.waitForChange(ctx, snap, time.Time{}, u.ticket.granted)
+	}
+
+	may, err := u.beginTurn()
+	if err != nil {
+		u.releaseTicket()
+		return err
+	}
+	if !may {
+		u.releaseTicket()
+		return u.waitForChange(ctx, snap, snap.Now.Add(quiescedPoll), nil)
+	}
+
+	err = u.beginHook(ctx, step, snap)
+	if err != nil {
+		u.releaseTicket() // others may be able to run theirs
+	}
+	return err
 }
 
 // removeUnit removes the records before the folder. A hook that still runs was orphaned by

@@ -187,31 +187,34 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
 		return err
 	}
-	u, err := tx.Unit(unit)
+	record, err := tx.Unit(unit)
 	if err != nil {
 		return err
 	}
 
+	answer, forget := record.ResolvedRelations[relation], forgetRelationBackoff
 	if relation == state.NoRelation {
-		if u.Resolved != state.ResolvedRetry {
-			return nil
-		}
-
-		err := tx.ChangeWorkflow(unit, func(w *state.Workflow) {
-			if w.Failure != nil {
-				w.Failure.Backoff = 0
-			}
-		})
-		if err != nil {
-			return err
-		}
-
-		return tx.ClearResolved(unit, relation)
+		answer, forget = record.Resolved, forgetUnitBackoff
 	}
-
-	if u.ResolvedRelations[relation] != state.ResolvedRetry {
+	if answer != state.ResolvedRetry {
 		return nil
 	}
+	if err := forget(tx, unit, relation); err != nil {
+		return err
+	}
+
+	return tx.ClearResolved(unit, relation)
+}
+
+func forgetUnitBackoff(tx *state.Tx, unit string, _ int) error {
+	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+		if w.Failure != nil {
+			w.Failure.Backoff = 0
+		}
+	})
+}
+
+func forgetRelationBackoff(tx *state.Tx, unit string, relation int) error {
 	rs, _, err := tx.RelationState(unit, relation)
 	if err != nil {
 		return err
@@ -220,11 +223,7 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if rs.Failure != nil {
 		rs.Failure.Backoff = 0
 	}
-	if err := tx.PutRelationState(unit, relation, rs); err != nil {
-		return err
-	}
-
-	return tx.ClearResolved(unit, relation)
+	return tx.PutRelationState(unit, relation, rs)
 }
 
 // startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx, since the loop
@@ -247,14 +246,7 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 		Record:   u.Folder.ProcessPath(),
 		Begin:    func() { u.output.Note("INFO", r.op.Hook.Name, beginLine(r.op)) },
 		Output: func(s hookexec.Stream, at time.Time, line string) {
-			level := "INFO"
-			if s == hookexec.Stderr {
-				level = "ERROR"
-				if telling := lastTelling(line); telling != "" {
-					r.lastStderr = telling
-				}
-			}
-			u.output.WriteAt(at, level, r.op.Hook.Name, line)
+			u.output.WriteAt(at, r.noteLine(s, line), r.op.Hook.Name, line)
 		},
 		Interrupt: interrupted.Done(),
 		Fault:     u.faultPoint,
@@ -265,6 +257,19 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 		r.outcome = u.runner.Run(ctx, r.withAction(spec, r.facts.action))
 		r.endedAt = now()
 	}()
+}
+
+// noteLine returns the level at which the unit's log shows a line of the hook's output. It keeps the last
+// line of stderr that tells something.
+func (r *runningHook) noteLine(s hookexec.Stream, line string) (level string) {
+	if s != hookexec.Stderr {
+		return "INFO"
+	}
+
+	if telling := lastTelling(line); telling != "" {
+		r.lastStderr = telling
+	}
+	return "ERROR"
 }
 
 func (u *uniter) killHook() {

@@ -159,8 +159,9 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 // maxSingleReads members are read one by one; of more, all are.
 const maxSingleReads = 16
 
-// refresh reads again what has changed since the last call, and all of it if the cache is not valid. The
-// cache stays as it was if refresh returns an error.
+// refresh reads again the records that have changed since the last call, or all if the cache is not valid.
+// The cache stays as it was if refresh returns an error: the view may call again, and must not find a
+// snapshot that was read in part.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -169,25 +170,34 @@ func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	case c.staleRest:
 		fresh, err = c.readRest(v, unit)
 	}
-
-	switch {
-	case err != nil || fresh.Gone:
-	case len(c.staleMembers) > maxSingleReads:
-		fresh.Uncompared = nil
-		err = readMembers(v, &fresh)
-	default:
-		for _, m := range c.staleMembers {
-			fresh.Uncompared.Add(m)
-			if err = readMember(v, &fresh, m); err != nil {
-				break
-			}
-		}
-	}
 	if err != nil {
-		return err // the view may call again, and must not find what was read in part
+		return err
+	}
+
+	if !fresh.Gone {
+		if err := c.refreshMembers(v, &fresh); err != nil {
+			return err
+		}
 	}
 
 	*c = snapshotCache{valid: true, snap: fresh, madeHooks: c.madeHooks}
+	return nil
+}
+
+// refreshMembers reads the stale members one by one, or all members if many are stale.
+func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) error {
+	if len(c.staleMembers) > maxSingleReads {
+		fresh.Uncompared = nil
+		return readMembers(v, fresh)
+	}
+
+	for _, m := range c.staleMembers {
+		fresh.Uncompared.Add(m)
+		if err := readMember(v, fresh, m); err != nil {
+			return err
+		}
+	}
+
 	return nil
 }
 

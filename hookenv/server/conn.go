@@ -24,26 +24,35 @@ type conn struct {
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
-		net: raw, limits: s.limits, now: s.now,
-		decoder: amp.Decoder{Limit: s.limits.maxBox}, chunk: make([]byte, 16<<10),
+		net:     raw,
+		limits:  s.limits,
+		now:     s.now,
+		decoder: amp.Decoder{Limit: s.limits.maxBox},
+		chunk:   make([]byte, 16<<10),
 	}
-	first := c.now().Add(c.limits.firstBoxTimeout)
 
-	for {
-		box, err := c.readBox(context.Background(), first)
-		if err == nil {
-			s.markWaiting(raw, false)
-			err = s.serveBox(c, box)
-			s.markWaiting(raw, true)
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // which the client or Close wanted
-				s.log.Warn("cut off a hook tool", "error", err)
-			}
-			return
-		}
-		first = time.Time{}
+	err := s.serveNext(c, c.now().Add(c.limits.firstBoxTimeout))
+	for err == nil {
+		err = s.serveNext(c, time.Time{})
 	}
+
+	isWanted := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) // by the client or Close
+	if !isWanted {
+		s.log.Warn("cut off a hook tool", "error", err)
+	}
+}
+
+// serveNext reads a box, which must begin before the deadline, and answers it.
+func (s *Server) serveNext(c *conn, first time.Time) error {
+	box, err := c.readBox(context.Background(), first)
+	if err != nil {
+		return err
+	}
+
+	s.markWaiting(c.net, false)
+	err = s.serveBox(c, box)
+	s.markWaiting(c.net, true)
+	return err
 }
 
 // readBox reads one box. Its first byte must come before the deadline first (zero: at any time), and the

@@ -70,7 +70,8 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 	}
 
 	unit := inv.Args[1]
-	if inv.Facts.Unit != "" && !inv.Facts.Operator && unit != inv.Facts.Unit {
+	mayChange := inv.Facts.Unit == "" || inv.Facts.Operator || inv.Facts.Unit == unit
+	if !mayChange {
 		return "", hookenv.UsageErrorf("cannot change ports of %s: a unit changes its own", unit)
 	}
 

@@ -67,13 +67,15 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
 	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
 	l.scope = strings.TrimPrefix(l.scope, "all")
+
 	l.filtered = l.iface != "" || l.role != "" || l.scope != ""
 	l.selected = l.filtered || l.listed != ""
 	l.listed = cmp.Or(l.listed, typeUnit)
 	if l.app {
 		l.listed = typeService
 	}
-	if l.isSingle() && !l.wantsAdjacency(inv) || l.optionsSeen == 3 {
+
+	if l.needsRelation(inv) || l.isGivenTwice() {
 		if err := l.checkRelation(ctx, inv); err != nil {
 			return "", err
 		}
@@ -115,7 +117,13 @@ func (l *relationLister) isSingle() bool {
 	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
 }
 
-// Charms of the time of Python Juju parse plain JSON as a list.
+// needsRelation reports whether the call cannot be answered without a relation.
+func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
+	return l.isSingle() && !l.wantsAdjacency(inv)
+}
+
+// wantsAdjacency reports whether the answer is a dictionary of both ends. Charms of the time of Python Juju
+// parse plain JSON as a list.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML ||
 		inv.Format == hookenv.FormatJSON && l.selected)
@@ -128,7 +136,7 @@ func (l *relationLister) readRelations(
 	inv *hookenv.Invocation,
 	viewer string,
 ) ([]hookapi.Relation, error) {
-	if l.option == "" && (!l.isSingle() || l.wantsAdjacency(inv)) {
+	if l.option == "" && !l.needsRelation(inv) {
 		if viewer == "" {
 			return nil, inv.RequireUnitArgument()
 		}
@@ -145,10 +153,14 @@ func (l *relationLister) readRelations(
 	}
 
 	r, err := inv.Hook.Relation(ctx, id)
-	if _, has := findEnd(r, serviceOf(viewer)); err == nil && viewer != "" && !has {
-		err = hookapi.ErrRelationNotFound
+	if err != nil {
+		return nil, l.rewordNotFound(inv, err)
 	}
-	return []hookapi.Relation{r}, l.rewordNotFound(inv, err)
+	if _, isEnd := findEnd(r, serviceOf(viewer)); viewer != "" && !isEnd {
+		return nil, l.rewordNotFound(inv, hookapi.ErrRelationNotFound)
+	}
+
+	return []hookapi.Relation{r}, nil
 }
 
 func (l *relationLister) matches(r hookapi.Relation) bool {

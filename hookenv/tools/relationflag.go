@@ -14,31 +14,34 @@ import (
 
 // relationFlag holds the options by which every relation tool names its relation.
 type relationFlag struct {
-	option      string // as it was typed, "-r"; empty if none was
-	value       string
-	optionsSeen int // bits: 1 if -r or its like was given, 2 if --relation-id was
+	option string // as it was typed, "-r"; empty if none was
+	value  string
+	byName bool // -r or its like was given
+	byID   bool // --relation-id was given
 }
 
 func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
-	take := func(kind int) func(name, value string) error {
+	take := func(isGiven *bool) func(name, value string) error {
 		return func(name, value string) error {
 			r.option = name
 			r.value = value
-			r.optionsSeen = r.optionsSeen | kind
+			*isGiven = true
 			return nil
 		}
 	}
 
-	f.AddFunc(take(1), "the relation: its name (db), its id (relation-42, db:42) or its number (42)", "VALUE",
-		"r", "relation", "relation-name")
-	f.AddFunc(take(2), "the same; not both", "VALUE", "relation-id")
+	f.AddFunc(take(&r.byName), "the relation: its name (db), its id (relation-42, db:42) or its number (42)",
+		"VALUE", "r", "relation", "relation-name")
+	f.AddFunc(take(&r.byID), "the same; not both", "VALUE", "relation-id")
 }
+
+func (r *relationFlag) isGivenTwice() bool { return r.byName && r.byID }
 
 // checkRelation refuses calls that name two relations, none, or a malformed id. The tools call it
 // before they look at their arguments, so that its error comes first.
 func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
-	case r.optionsSeen == 3:
+	case r.isGivenTwice():
 		return hookenv.UsageErrorf("cannot use --relation together with --relation-id")
 	case r.option != "":
 		return r.checkExists(ctx, inv)

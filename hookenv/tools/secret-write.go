@@ -66,31 +66,17 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	content := secret.Content{}
 
 	if s.file != "" {
-		data, err := read(s.file)
-		if err != nil {
+		if err := addFile(content, s.file, read); err != nil {
 			return err
 		}
-		pairs, err := hookenv.ParseDictionary(data)
-		if err != nil {
-			return hookenv.UsageErrorf("%s holds no dictionary of texts", s.file) // the error may quote it
-		}
-
-		for key, value := range pairs {
-			if value != nil && err == nil {
-				err = content.Add(key, *value, read)
-			}
-		}
-
-		if err != nil {
-			return hookenv.UsageErrorf("%v", err)
-		}
 	}
-	if err = content.AddWords(words, read); err == nil {
-		_, err = secret.NextRotation(s.change.Rotate, inv.Now())
-	}
-	if err != nil {
+	if err := content.AddWords(words, read); err != nil {
 		return hookenv.UsageErrorf("%v", err)
 	}
+	if _, err := secret.NextRotation(s.change.Rotate, inv.Now()); err != nil {
+		return hookenv.UsageErrorf("%v", err)
+	}
+
 	if s.expire != "" {
 		s.change.Expires, err = secret.ParseExpiry(s.expire, inv.Now())
 		if err != nil {
@@ -101,6 +87,29 @@ func (s *secretFlags) readChange(ctx context.Context, inv *hookenv.Invocation, w
 	if len(content) > 0 {
 		s.change.Content = content
 	}
+	return nil
+}
+
+// addFile adds the pairs of a file with a dictionary of texts.
+func addFile(content secret.Content, path string, read func(path string) ([]byte, error)) error {
+	data, err := read(path)
+	if err != nil {
+		return err
+	}
+	pairs, err := hookenv.ParseDictionary(data)
+	if err != nil {
+		return hookenv.UsageErrorf("%s holds no dictionary of texts", path) // the error may quote it
+	}
+
+	for key, value := range pairs {
+		if value == nil {
+			continue
+		}
+		if err := content.Add(key, *value, read); err != nil {
+			return hookenv.UsageErrorf("%v", err)
+		}
+	}
+
 	return nil
 }
 

@@ -14,42 +14,35 @@ import (
 
 // Next decides the step that the unit takes next. It is pure: all that it knows is in the snapshot.
 func Next(s Snapshot) Step {
-	w := s.Uniter.Workflow
 	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
 		return Finish{}
 	}
-
-	if a := s.newArrivals(); len(a) > 0 {
-		return Enqueue{a}
+	if arrivals := s.newArrivals(); len(arrivals) > 0 {
+		return Enqueue{arrivals}
 	}
 	if s.isOrphaned() {
 		return SetDying{}
 	}
+
 	if s.Running {
 		return s.nextWhileRunning()
 	}
 	if op := s.Uniter.Op; op != nil {
 		return s.nextAfterCrash(*op)
 	}
+
+	w := s.Uniter.Workflow
 	if s.Unit.Life != state.Alive && neverInstalled(w) {
 		return Finish{}
 	}
-
 	if w.Deploying != "" {
 		return DeployCharm{s.wantedCharm()}
 	}
 	if s.Upgrade.Force && s.wantsUpgrade() {
 		return DeployCharm{s.Upgrade.Charm}
 	}
-	if f := w.Failure; f != nil {
-		step, until := s.nextAfterFailure(state.NoRelation, *f, s.Unit.Resolved)
-		if step == nil {
-			step = s.nextAction()
-		}
-		if step == nil {
-			step = Wait{until}
-		}
-		return step
+	if w.Failure != nil {
+		return s.nextWhileFailed(*w.Failure)
 	}
 
 	return s.nextInWorkflow()
@@ -83,6 +76,20 @@ func (s *Snapshot) wantedCharm() string {
 	return w.Charm
 }
 
+// nextWhileFailed returns the next step of a unit whose own hook has failed. The unit runs actions
+// meanwhile.
+func (s *Snapshot) nextWhileFailed(f state.Failure) Step {
+	step, until := s.nextAfterFailure(state.NoRelation, f, s.Unit.Resolved)
+	if step != nil {
+		return step
+	}
+	if action := s.nextAction(); action != nil {
+		return action
+	}
+
+	return Wait{until}
+}
+
 // nextAfterFailure returns the step that ends a failure: the operator's answer, or a retry that is due. It
 // returns nil if there is none yet, with the time of the next retry (zero: no automatic retry).
 func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
@@ -106,16 +113,14 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
-
-	// A unit that leaves is configured no more.
-	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
+	hasNewResources := w.ResourcesVersion != s.Resources && w.State != ""
 
 	switch {
 	case w.Charm == "", w.State == "" && w.Charm != s.Charm:
 		return DeployCharm{s.Charm}
 	case s.wantsUpgrade():
 		return DeployCharm{s.Upgrade.Charm}
-	case w.UpgradeOwed, w.ResourcesVersion != s.Resources && w.State != "" && s.Unit.Life == state.Alive:
+	case w.UpgradeOwed, hasNewResources && s.Unit.Life == state.Alive:
 		return RunHook{hook.ForUnit(hook.UpgradeCharm), FromWorkflow}
 	case storage != nil && w.State != stateStopped:
 		return storage
@@ -127,6 +132,8 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 
+	// The charm stops to see new settings once its unit leaves.
+	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
 	if w.ConfigOwedFirst && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}
@@ -159,31 +166,31 @@ func (s *Snapshot) nextAfterStart() Step {
 		return step
 	}
 
-	step, until := s.nextRelationFailure()
-	if step != nil {
-		return step
+	retry, retryAt := s.nextRelationFailure()
+	if retry != nil {
+		return retry
 	}
 	if step := s.nextRelationCreated(); step != nil {
 		return step
 	}
 
-	due, secretAt := s.nextSecretHook()
+	due, dueAt := s.nextSecretHook()
 	if due != nil {
 		return due
 	}
-
-	until = earlierOf(until, secretAt)
 	if e, ok := hook.Pick(s.pendingEntries); ok {
 		return RunHook{e.Hook(), FromQueue}
 	}
-	if s.Unit.Life != state.Alive {
-		if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
-			return s.nextAtEnd()
-		}
-		return Wait{until}
+
+	until := earlierOf(retryAt, dueAt)
+	if s.Unit.Life == state.Alive {
+		return s.nextWhenIdle(until)
 	}
 
-	return s.nextWhenIdle(until)
+	if len(s.Uniter.Relations) == 0 && len(s.Unit.Subordinates) == 0 {
+		return s.nextAtEnd()
+	}
+	return Wait{until}
 }
 
 func (s *Snapshot) nextMembership() Step {

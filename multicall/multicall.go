@@ -113,7 +113,7 @@ func roleApplets() []applet.Applet {
 	return []applet.Applet{
 		{Name: "bijou", Summary: "lists, explains and installs the applets; quickstart", Run: runBijou},
 		{Name: "juju", Summary: "the operator's commands: deploy, relate, look, take down", Run: runJuju},
-		{Name: "charm", Summary: "for those who write charms: create, proof, test", Run: runCharm},
+		{Name: "charm", Summary: "for those who write charms: create, proof, test, replay", Run: runCharm},
 		{Name: "machine-agent", Summary: "runs the units of one machine (and, on machine 0, the provisioner)", Run: agents.RunMachineAgent},
 		{Name: "unit-agent", Summary: "runs one unit alone", Run: agents.RunUnitAgent},
 		{Name: "provisioner", Summary: "makes sure that every machine has an instance", Run: agents.RunProvisioner},

@@ -1,4 +1,4 @@
-// Package author has the commands of `charm`, for those who write charms: create, proof and test.
+// Package author has the commands of `charm`, for those who write charms: create, proof, test and replay.
 //
 // It drives the other applets as processes, as its user would, and knows no agent. Only multicall
 // imports it.
@@ -26,6 +26,7 @@ var helpFiles embed.FS
 type grammar struct {
 	Create createCmd `cmd:"" help:"Begin a charm that deploys."`
 	Test   testCmd   `cmd:"" help:"Run the charm's tests, with real agents and real hooks. Exit code: 1 if one fails."`
+	Replay replayCmd `cmd:"" help:"Make a test of a hook that a unit has run: it brings a fresh environment to where that unit is."`
 	Proof  proofCmd  `cmd:"" help:"Say what is wrong with a charm, by file and line. Exit code: 1 if there is an error."`
 }
 

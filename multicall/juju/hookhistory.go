@@ -70,7 +70,7 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 
 // historyTable has below each hook a row for each setting that it wrote.
 func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
-	t := console.NewTable("STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
+	t := console.NewTable("N", "STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 
 	for _, r := range runs {
 		row := console.Colour("")
@@ -83,17 +83,18 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 		}
 
 		took := r.Ended.Sub(r.Started).Round(time.Millisecond).String()
-		t.Add(row, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
+		n := strconv.FormatInt(status.NumberOf(r), 10)
+		t.Add(row, n, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
 		for _, change := range r.Changes {
-			t.Add("", "", "", "", "", "", change)
+			t.Add("", "", "", "", "", "", "", change)
 		}
 		if r.More > 0 {
-			t.Add("", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
+			t.Add("", "", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
 		}
 	}
 
 	if r := running; r != nil {
-		t.Add(console.Yellow, r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-",
+		t.Add(console.Yellow, "-", r.Since.Local().Format(time.DateTime), "running", r.Name, r.Remote, "-",
 			strings.TrimPrefix(r.HeldBy(), ", "))
 	}
 

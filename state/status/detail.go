@@ -182,14 +182,26 @@ type HookRun struct {
 	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
 	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
-	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"` // the last that it wrote, where they are shown
+	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"`   // the last that it wrote, where they are shown
+	Number   int64     `yaml:"number,omitempty" json:"number,omitempty"` // counts the unit's from 1; what runs has none
 }
 
 // NewHookRuns returns the hooks that have run, and the running one, if any, at the end.
 func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 	all := make([]HookRun, len(runs))
 	for i, r := range runs {
-		all[i] = HookRun{r.Hook, r.Relation, r.Remote, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Exit, r.Failure, r.Changes, r.More, false, "", nil}
+		all[i] = HookRun{
+			Hook:     r.Hook,
+			Relation: r.Relation,
+			Remote:   r.Remote,
+			Started:  r.Started,
+			Seconds:  r.Ended.Sub(r.Started).Seconds(),
+			Exit:     r.Exit,
+			Failure:  r.Failure,
+			Changes:  r.Changes,
+			More:     r.More,
+			Number:   NumberOf(r),
+		}
 	}
 	if r := running; r != nil {
 		all = append(all, HookRun{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
@@ -198,6 +210,9 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 
 	return all
 }
+
+// NumberOf returns the number by which operators know a hook of a unit's history.
+func NumberOf(r state.HookRun) int64 { return r.Seq + 1 }
 
 // HideHookRuns hides secrets in why hooks have failed, and in what they have set.
 func HideHookRuns(runs []state.HookRun) {

@@ -1,0 +1,148 @@
+package author
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+	"bijou/state/status"
+)
+
+type replayCmd struct {
+	Unit        string `arg:"" help:"The unit."`
+	Number      int64  `arg:"" help:"The hook's number, as juju hook-history shows it."`
+	AsTest      string `name:"as-test" required:"" placeholder:"FILE" help:"Write the script there: CHARM/tests/NAME.txtar."`
+	Environment string `short:"e" placeholder:"NAME" help:"The environment (model); default: as juju chooses it."`
+}
+
+// Run writes a script that brings a fresh environment to where the unit is, and has the hook run there. It
+// overwrites nothing.
+func (c replayCmd) Run(a *author) error {
+	dir, err := c.charmDir()
+	if err != nil {
+		return err
+	}
+	read, err := charm.ReadDir(dir)
+	if err != nil {
+		return console.Hint(err, "give a file in the tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
+	}
+
+	r := replay{meta: *read.Meta}
+	if r.service, _, _ = strings.Cut(c.Unit, "/"); r.service == c.Unit {
+		return console.Usage(fmt.Errorf("%q is no unit", c.Unit))
+	}
+	if err := c.readUnit(a, &r); err != nil {
+		return err
+	}
+
+	text, err := r.script()
+	if err != nil {
+		return fmt.Errorf("cannot make a test of hook %d of %s: %w", c.Number, c.Unit, err)
+	}
+	if err := writeNew(c.AsTest, text); err != nil {
+		return err
+	}
+
+	name := scriptName(c.AsTest)
+	fmt.Fprintf(a.streams.Out, "wrote %s: hook %q of %s\nrun it with: charm test %s -run '^%s$'\n",
+		c.AsTest, r.run.Hook, c.Unit, dir, name)
+	return nil
+}
+
+// charmDir returns the charm in whose tests the file is to be.
+func (c replayCmd) charmDir() (string, error) {
+	path, err := filepath.Abs(c.AsTest)
+	if err != nil {
+		return "", err
+	}
+
+	tests := filepath.Dir(path)
+	if filepath.Ext(path) != ".txtar" || filepath.Base(tests) != "tests" {
+		return "", console.Usage(fmt.Errorf("cannot write %s: charm test runs tests/*.txtar of a charm only", c.AsTest))
+	}
+
+	return filepath.Dir(tests), nil
+}
+
+// readUnit asks juju for all that the script needs.
+func (c replayCmd) readUnit(a *author, r *replay) error {
+	var history []status.HookRun
+	if err := c.ask(a, &history, "hook-history", c.Unit); err != nil {
+		return err
+	}
+
+	i := slices.IndexFunc(history, func(run status.HookRun) bool { return run.Number == c.Number && !run.Running })
+	if i < 0 {
+		return console.Hint(fmt.Errorf("hook %d is not in the history of %s", c.Number, c.Unit),
+			"juju hook-history "+c.Unit+" shows which are")
+	}
+	r.run = history[i]
+	r.earlier = history[:i]
+	r.later = slices.DeleteFunc(history[i+1:], func(run status.HookRun) bool { return run.Running })
+
+	units := map[string]status.UnitDetail{}
+	if err := c.ask(a, &units, "show-unit", c.Unit); err != nil {
+		return err
+	}
+	r.name = c.Unit
+	r.unit = units[c.Unit]
+	r.unit.HideSettings()
+
+	return c.ask(a, &r.options, "config", r.service, "--history")
+}
+
+// ask decodes what a command of juju prints. What that prints of a failure is shown as it is.
+func (c replayCmd) ask(a *author, into any, args ...string) error {
+	args = append([]string{"juju"}, append(args, "--format", "json")...)
+	if c.Environment != "" {
+		args = append(args, "-e", c.Environment)
+	}
+
+	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
+	cmd.Args = args
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.Exited() {
+		a.streams.Err.Write(said.Bytes())
+		return console.Exit(failed.ExitCode(), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot ask %s: %w", strings.Join(args, " "), err)
+	}
+
+	// Numbers of options are as they were written.
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	decoder.UseNumber()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("cannot read what %s prints: %w", strings.Join(args, " "), err)
+	}
+
+	return nil
+}
+
+// writeNew writes a file that is not there yet, and the folder that it is in.
+func writeNew(path string, text []byte) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return console.Hint(fmt.Errorf("cannot write %s: it is there already", path), "nothing is overwritten: give another name")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+
+	_, err = f.Write(text)
+	return err
+}

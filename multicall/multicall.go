@@ -26,6 +26,7 @@ import (
 	"bijou/multicall/necodaemon"
 	"bijou/multicall/providers"
 	"bijou/multicall/tour"
+	"bijou/state"
 )
 
 // Options give a test main what users do not get.
@@ -33,6 +34,8 @@ type Options struct {
 	// Fault is called at named points of the work, so that it can kill the process
 	// there; nil: nothing is.
 	Fault func(point string)
+	// AgentState is applet.Call's.
+	AgentState func(opened *state.State, machine string) *state.State
 }
 
 // Main runs the applet that argv names and returns its exit code. argv[0] is the name of the call. `bijou
@@ -45,7 +48,9 @@ func Main(argv []string, o Options) int {
 		argv = argv[1:]
 	}
 
-	c := applet.Call{Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault}
+	c := applet.Call{
+		Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault, AgentState: o.AgentState,
+	}
 	if a, ok := findApplet(name); ok {
 		return a.Run(c)
 	}

@@ -273,6 +273,9 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 			return tx.DestroyIfUnrelated(u.Unit)
 		})
 	case decide.Finish:
+		if !snap.Gone {
+			u.output.Close() // its last lines come before its end: nobody logs for a unit that is gone
+		}
 		return u.removeUnit(ctx, snap)
 	}
 

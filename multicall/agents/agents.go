@@ -55,9 +55,8 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	}
 	defer hold.Release()
 
-	return g.withState(ctx, func(s *state.State) error {
-		session := state.NewSharedSession(s, true)
-		defer endSession(ctx, session)
+	return g.withState(ctx, func(opened *state.State) error {
+		s := d.Call.StateOfAgents(opened, g.Machine)
 		h := newHandover(e, g.Tools, d.Call.Applets)
 		o, err := g.agentOptions(d, h, s, dir)
 		if err != nil {
@@ -71,11 +70,18 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return err
 		}
 
+		session := state.NewSharedSession(s, true)
+		manages := slices.Contains(machine.Jobs, state.JobManage)
+		if manages { // it campaigns for the provisioner, too
+			session = state.NewSharedSession(opened, true)
+		}
+		defer endSession(ctx, session)
+
 		roles := []daemon.Role{func(ctx context.Context) error {
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
 		}}
-		if slices.Contains(machine.Jobs, state.JobManage) {
-			roles = append(roles, newProvisionerRole(s, session, e))
+		if manages {
+			roles = append(roles, newProvisionerRole(opened, session, e))
 		}
 		return h.run(ctx, s, roles...)
 	})
@@ -174,13 +180,14 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 		return err
 	}
 
-	return g.withState(ctx, func(s *state.State) error {
-		record, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (state.Unit, error) {
+	return g.withState(ctx, func(opened *state.State) error {
+		record, err := daemon.ReadRetrying(ctx, opened, func(v *state.View) (state.Unit, error) {
 			return v.Unit(g.Unit)
 		})
 		if err != nil {
 			return err
 		}
+		s := d.Call.StateOfAgents(opened, record.Machine)
 
 		dir, err := g.makeMachineDir(e, record.Machine)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/state/text"
 )
 
@@ -38,6 +39,18 @@ type Call struct {
 	Streams console.Streams
 	Applets []string           // the names of all applets, for whoever links them
 	Fault   func(point string) // called at named points, for tests; may be nil
+
+	// AgentState returns the state as the agents of a machine have it, of the one that their process has
+	// opened, for tests; nil: they have that one.
+	AgentState func(opened *state.State, machine string) *state.State
+}
+
+// StateOfAgents returns the state that the agents of a machine are to have.
+func (c Call) StateOfAgents(opened *state.State, machine string) *state.State {
+	if c.AgentState == nil {
+		return opened
+	}
+	return c.AgentState(opened, machine)
 }
 
 // commandGCPercent lets most commands end before their first collection.

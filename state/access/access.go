@@ -124,7 +124,8 @@ type Write struct {
 	Leased bool // the value is put under a lease
 }
 
-func (w Write) op() Op {
+// Op returns which operation the write is.
+func (w Write) Op() Op {
 	switch {
 	case w.Delete:
 		return Delete
@@ -134,25 +135,33 @@ func (w Write) op() Op {
 	return Put
 }
 
-// MayCommit asks [May] for each of the writes of one commit, with all of them known to the rules: a record
-// and the list that names it come together. It returns the first refusal.
-func MayCommit(id Identity, p *Placement, writes []Write) error {
-	p.writes = make(map[string]Write, len(writes))
-	for _, w := range writes {
-		p.writes[w.Key] = w
+// MayWrite is [May] for one of the writes of a commit, with all of them known to the rules: a record and the list
+// that names it come together. The value before is read from the placement.
+func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
+	if id.operator {
+		return nil
 	}
 
-	for _, w := range writes {
-		old := p.get(w.Key)
-		if w.Delete && old == nil {
-			continue // to delete what is not there does nothing
-		}
-		if err := May(id, p, w.op(), w.Key, old, w.Value); err != nil {
+	p.writes = commit
+	old := p.get(w.Key)
+	switch {
+	case p.err != nil:
+		return p.err
+	case w.Delete && old == nil:
+		return nil // to delete what is not there does nothing
+	}
+
+	return May(id, p, w.Op(), w.Key, old, w.Value)
+}
+
+// MayCommit asks [MayWrite] about each of the writes of a commit. It returns the first refusal.
+func MayCommit(id Identity, p *Placement, commit []Write) error {
+	for _, w := range commit {
+		if err := MayWrite(id, p, w, commit); err != nil {
 			return err
 		}
 	}
-
-	return p.err
+	return nil
 }
 
 // Reader reads the state at one revision. It returns the same answer each time.
@@ -169,8 +178,8 @@ type Placement struct {
 	state  Reader
 	values map[string][]byte
 	lists  map[string]map[string][]byte
-	writes map[string]Write // of the commit that is asked about
-	err    error            // the first of the reader, after which nothing is known
+	writes []Write // of the commit that is asked about
+	err    error   // the first of the reader, after which nothing is known
 }
 
 // NewPlacement returns a placement that has read nothing yet.
@@ -223,13 +232,14 @@ func (p *Placement) list(prefix string) map[string][]byte {
 
 // after returns what the key holds after the commit that is asked about.
 func (p *Placement) after(key string) []byte {
-	if w, written := p.writes[key]; written {
-		if w.Delete {
-			return nil
-		}
-		return w.Value
+	i := slices.IndexFunc(p.writes, func(w Write) bool { return w.Key == key })
+	switch {
+	case i < 0:
+		return p.get(key)
+	case p.writes[i].Delete:
+		return nil
 	}
-	return p.get(key)
+	return p.writes[i].Value
 }
 
 // ask is one question to the table.
@@ -281,4 +291,31 @@ func find(key string) (*row, vars) {
 		}
 	}
 	return nil, nil
+}
+
+// Right is one operation on the keys of one pattern.
+type Right struct {
+	Op      Op
+	Pattern string
+}
+
+// RightOf returns the right that an operation on the key needs; false if no agent has such a right.
+func RightOf(op Op, key string) (Right, bool) {
+	r, _ := find(key)
+	if r == nil || r.rule(op) == nil {
+		return Right{}, false
+	}
+	return Right{op, r.pattern}, true
+}
+
+// Rights lists the rights that some agent has to some key, in the order of the table.
+func Rights() (all []Right) {
+	for _, r := range rows() {
+		for _, op := range Ops() {
+			if r.rule(op) != nil {
+				all = append(all, Right{op, r.pattern})
+			}
+		}
+	}
+	return all
 }

@@ -4,9 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"bijou/multicall"
 	"bijou/state/osutil"
 	"bijou/testscripts/fakes/etcdtest"
+	"bijou/testscripts/kit/accessed"
 	"bijou/testscripts/kit/applets"
 )
 
@@ -23,7 +26,7 @@ import (
 // run at a time on each CPU, unless the command line says otherwise. It does not
 // return.
 func Main(m *testing.M, perCPU int, more map[string]func()) {
-	applets.MainWith(m, multicall.Options{Fault: applets.Fault()}, more, func() {
+	applets.MainWith(m, multicall.Options{Fault: applets.Fault(), AgentState: accessed.AgentState()}, more, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -35,6 +38,14 @@ func Main(m *testing.M, perCPU int, more map[string]func()) {
 type Extras struct {
 	Commands map[string]Command
 	Setup    func(*testscript.Env) // called last, before a script begins
+	// Asked has the agents over SQLite ask state/access for all that they do, and fails a script in which one
+	// was refused. With BIJOU_TEST_ACCESS_ALL set, those of all suites do, over each store.
+	Asked bool
+}
+
+// asksAccess reports whether agents ask state/access, whose store is that.
+func (x Extras) asksAccess(store string) bool {
+	return x.Asked && store == "sqlite" || os.Getenv("BIJOU_TEST_ACCESS_ALL") != ""
 }
 
 // Command is one that scripts may call: with what the script says after its name,
@@ -57,7 +68,7 @@ func Run(t *testing.T, x Extras) {
 
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		runScripts(t, x, files, func() string { return "" })
+		runScripts(t, x, "sqlite", files, func() string { return "" })
 	})
 	if testing.Short() {
 		return
@@ -67,7 +78,7 @@ func Run(t *testing.T, x Extras) {
 		t.Parallel()
 		cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 		var scripts atomic.Int64
-		runScripts(t, x, nil, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
+		runScripts(t, x, "etcd", nil, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
 	})
 }
 
@@ -76,12 +87,12 @@ func RunOnce(t *testing.T, x Extras, files ...string) {
 	if testing.Short() {
 		t.Skip("-short runs a dozen scripts, and none of these")
 	}
-	runScripts(t, x, files, func() string { return "" })
+	runScripts(t, x, "sqlite", files, func() string { return "" })
 }
 
 // runScripts runs those scripts, or all; stateURL yields a fresh place for the state of
 // each, or "" for the default.
-func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) {
+func runScripts(t *testing.T, x Extras, store string, files []string, stateURL func() string) {
 	commands := map[string]Command{
 		"eventually": awaitOutput,
 		"follow":     followPage,
@@ -99,6 +110,11 @@ func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) 
 			if url := stateURL(); url != "" {
 				env.Vars = append(env.Vars, "BIJOU_STATE="+url)
 			}
+			if x.asksAccess(store) {
+				if err := askAccess(env); err != nil {
+					return err
+				}
+			}
 			if err := setUp(env); err != nil {
 				return err
 			}
@@ -110,6 +126,30 @@ func runScripts(t *testing.T, x Extras, files []string, stateURL func() string) 
 		Condition: answerCondition,
 		Cmds:      commands,
 	})
+}
+
+// askAccess has the script's agents ask state/access. What they were refused fails the script at its end, after all its
+// processes have ended.
+func askAccess(env *testscript.Env) error {
+	dir := env.WorkDir + "-access"
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return err
+	}
+
+	env.Vars = append(env.Vars, accessed.Variable+"="+dir)
+	env.Defer(func() {
+		refused, err := accessed.Refused(dir)
+		if err == nil {
+			err = accessed.KeepUsed(dir)
+		}
+		if err != nil {
+			env.T().Fatal(err)
+		}
+		if len(refused) > 0 {
+			env.T().Fatal("state/access refuses what agents did:\n  " + strings.Join(refused, "\n  "))
+		}
+	})
+	return nil
 }
 
 // setUp gives a script its own BIJOU_HOME, and takes down at its end whatever

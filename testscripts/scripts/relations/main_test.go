@@ -10,4 +10,4 @@ import (
 func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
-func TestScripts(t *testing.T) { script.Run(t, script.Extras{}) }
+func TestScripts(t *testing.T) { script.Run(t, script.Extras{Asked: true}) }

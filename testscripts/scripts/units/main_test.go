@@ -12,4 +12,4 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.
-func TestScripts(t *testing.T) { script.Run(t, script.Extras{}) }
+func TestScripts(t *testing.T) { script.Run(t, script.Extras{Asked: true}) }

@@ -1,0 +1,351 @@
+// Package accessed is a store that asks state/access about each request of a machine's agents, so that
+// the suites hold agents to what the table allows them.
+//
+// It does what a gateway before the store does: it decides at the revision that a snapshot reads, filters
+// lists and watches, and makes a commit conditional on what its rights follow from. It only reports a refusal, and
+// lets the request through: a suite then tells all of them, and not the first. It is for tests; nothing of it is
+// shipped.
+package accessed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"bijou/state/access"
+	"bijou/state/store"
+)
+
+// Report is told of each request: which right it needs, and why it is refused; nil if it is not.
+type Report func(right access.Right, refusal error)
+
+// New returns the store as the agents of the machine have it.
+func New(s store.Store, machine string, report Report) store.Store {
+	return &asked{Store: s, id: access.Agent(machine), report: report}
+}
+
+type asked struct {
+	store.Store
+	id     access.Identity
+	report Report
+}
+
+// judge reports a request, unless it is excepted.
+func (a *asked) judge(p *placed, op access.Op, key string, refusal error) {
+	right, _ := access.RightOf(op, key)
+	if refusal == nil {
+		a.report(right, nil)
+	} else if !isExcepted(op, key, p.isGone) {
+		a.report(right, refusal)
+	}
+}
+
+// Health is the store's own, nil if it has none.
+func (a *asked) Health(ctx context.Context) map[string]string {
+	if h, ok := a.Store.(store.HealthReporter); ok {
+		return h.Health(ctx)
+	}
+	return nil
+}
+
+func (a *asked) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	s, err := a.Store.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{Snapshot: s, a: a, placed: newPlaced(ctx, s)}, nil
+}
+
+// snapshot asks at its own revision.
+type snapshot struct {
+	store.Snapshot
+	a      *asked
+	placed *placed
+}
+
+func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	kv, ok, err := s.Snapshot.Get(ctx, key)
+	if err != nil {
+		return kv, ok, err
+	}
+
+	refusal := s.placed.may(s.a.id, access.Get, key, valueOf(kv, ok))
+	if failure := unlessRefusal(refusal); failure != nil {
+		return kv, ok, failure
+	}
+	s.a.judge(s.placed, access.Get, key, refusal)
+	return kv, ok, nil
+}
+
+func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	kvs, err := s.Snapshot.List(ctx, prefix)
+	if err != nil {
+		return kvs, err
+	}
+
+	refusal := s.placed.may(s.a.id, access.List, prefix, nil)
+	if failure := unlessRefusal(refusal); failure != nil {
+		return nil, failure
+	}
+	s.a.judge(s.placed, access.List, prefix, refusal)
+	if refusal != nil {
+		return kvs, nil
+	}
+
+	var shown []store.KV
+	for _, kv := range kvs {
+		refusal := s.placed.may(s.a.id, access.Get, kv.Key, kv.Value)
+		if failure := unlessRefusal(refusal); failure != nil {
+			return nil, failure
+		}
+		if refusal == nil {
+			shown = append(shown, kv)
+		}
+	}
+
+	return shown, nil
+}
+
+// valueOf is never nil for a key that is there.
+func valueOf(kv store.KV, there bool) []byte {
+	if !there {
+		return nil
+	}
+	return append([]byte{}, kv.Value...)
+}
+
+// unlessRefusal returns an error of the store.
+func unlessRefusal(err error) error {
+	if errors.Is(err, access.ErrRefused) {
+		return nil
+	}
+	return err
+}
+
+func (a *asked) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	snap, err := a.Store.Snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer snap.Close()
+	p := newPlaced(ctx, snap)
+
+	verdicts, err := a.askCommit(p, txn)
+	if err != nil {
+		return 0, err
+	}
+
+	whole := txn
+	if !slices.ContainsFunc(verdicts, func(v verdict) bool { return v.refusal != nil }) {
+		if whole.Conds, err = p.conditions(ctx, txn.Conds); err != nil {
+			return 0, err
+		}
+		if n := len(whole.Conds); n > store.MaxConds && len(txn.Conds) <= store.MaxConds {
+			verdicts = append(verdicts, verdict{op: access.Put, key: txn.Ops[0].Key, refusal: fmt.Errorf("%w: %d conditions with those of its rights", access.ErrRefused, n)})
+			whole = txn
+		}
+	}
+
+	revision, err := a.Store.Commit(ctx, whole)
+	if errors.Is(err, store.ErrConflict) {
+		return revision, err // it was asked about what is not so any more
+	}
+
+	for _, v := range verdicts {
+		a.judge(p, v.op, v.key, v.refusal)
+	}
+	return revision, err
+}
+
+type verdict struct {
+	op      access.Op
+	key     string
+	refusal error
+}
+
+// askCommit asks about each write, and about the conditions, which are reads. It returns an error if the store could not
+// be read.
+func (a *asked) askCommit(p *placed, txn store.Txn) (all []verdict, err error) {
+	writes := make([]access.Write, len(txn.Ops))
+	for i, op := range txn.Ops {
+		writes[i] = access.Write{Key: op.Key, Value: op.Value, Delete: op.Delete, Leased: op.Lease != 0}
+		if !op.Delete && op.Value == nil {
+			writes[i].Value = []byte{}
+		}
+	}
+
+	for _, w := range writes {
+		refusal := p.mayWrite(a.id, w, writes)
+		if failure := unlessRefusal(refusal); failure != nil {
+			return nil, failure
+		}
+		all = append(all, verdict{w.Op(), w.Key, refusal})
+	}
+
+	for _, c := range txn.Conds {
+		op, key := access.List, c.Prefix
+		var value []byte
+		if c.Key != "" {
+			op, key = access.Get, c.Key
+			if value, err = p.reader.Get(key); err != nil {
+				return nil, err
+			}
+		}
+
+		refusal := newPlacement(p).may(a.id, op, key, value)
+		if failure := unlessRefusal(refusal); failure != nil {
+			return nil, failure
+		}
+		all = append(all, verdict{op, key, refusal})
+	}
+
+	return all, nil
+}
+
+func (a *asked) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
+	snap, err := a.Store.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+
+	p := newPlaced(ctx, snap)
+	for _, name := range slices.Concat(scope.Keys, scope.Prefixes) {
+		refusal := p.may(a.id, access.Watch, name, nil)
+		if failure := unlessRefusal(refusal); failure != nil {
+			return nil, failure
+		}
+		a.judge(p, access.Watch, name, refusal)
+	}
+
+	w, err := a.Store.Watch(ctx, after, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{Watcher: w, a: a}, nil
+}
+
+// watcher shows what its machine may read as the state is when the event is delivered.
+type watcher struct {
+	store.Watcher
+	a *asked
+}
+
+func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
+	for {
+		b, err := w.Watcher.Next(ctx)
+		if err != nil {
+			return b, err
+		}
+		if b.Events, err = w.a.filter(ctx, b.Events); err != nil || len(b.Events) > 0 {
+			return b, err
+		}
+	}
+}
+
+func (a *asked) filter(ctx context.Context, events []store.Event) (shown []store.Event, err error) {
+	snap, err := a.Store.Snapshot(ctx)
+	if err != nil {
+		return events, nil // what is told is only that something has changed
+	}
+	defer snap.Close()
+
+	p := newPlaced(ctx, snap)
+	for _, e := range events {
+		value, err := p.reader.Get(e.Key)
+		if err != nil {
+			return events, nil
+		}
+		refusal := p.may(a.id, access.Get, e.Key, value)
+		if e.Deleted || refusal == nil {
+			shown = append(shown, e)
+		}
+	}
+
+	return shown, nil
+}
+
+// placed is a placement at a snapshot's revision. A snapshot may be read by several goroutines.
+type placed struct {
+	mu        sync.Mutex
+	reader    *reader
+	placement *access.Placement
+}
+
+func newPlaced(ctx context.Context, s store.Snapshot) *placed {
+	return newPlacement(&placed{reader: &reader{ctx: ctx, snap: s, revisions: map[string]int64{}}})
+}
+
+// newPlacement returns a placement that has used nothing yet, at the same revision.
+func newPlacement(p *placed) *placed {
+	return &placed{reader: p.reader, placement: access.NewPlacement(p.reader)}
+}
+
+func (p *placed) may(id access.Identity, op access.Op, key string, value []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return access.May(id, p.placement, op, key, value, nil)
+}
+
+func (p *placed) mayWrite(id access.Identity, w access.Write, all []access.Write) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return access.MayWrite(id, p.placement, w, all)
+}
+
+func (p *placed) isGone(unit string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	value, err := p.reader.Get("units/" + unit)
+	return err == nil && value == nil
+}
+
+// conditions returns those of a commit, and those that its rights follow from.
+func (p *placed) conditions(ctx context.Context, conds []store.Cond) ([]store.Cond, error) {
+	keys, prefixes := p.placement.Used()
+	all := slices.Clone(conds)
+	has := func(c store.Cond) bool {
+		return slices.ContainsFunc(conds, func(o store.Cond) bool { return o.Key == c.Key && o.Prefix == c.Prefix })
+	}
+
+	for _, key := range keys {
+		if c := (store.Cond{Key: key, Revision: p.reader.revisions[key]}); !has(c) {
+			all = append(all, c)
+		}
+	}
+	if len(prefixes) == 0 {
+		return all, nil
+	}
+
+	revision, err := p.reader.snap.Revision(ctx)
+	for _, prefix := range prefixes {
+		if c := (store.Cond{Prefix: prefix, Revision: revision}); !has(c) {
+			all = append(all, c)
+		}
+	}
+	return all, err
+}
+
+// reader is access's view of a snapshot.
+type reader struct {
+	ctx       context.Context
+	snap      store.Snapshot
+	revisions map[string]int64 // of the keys that were read; 0: absent
+}
+
+func (r *reader) Get(key string) ([]byte, error) {
+	kv, ok, err := r.snap.Get(r.ctx, key)
+	r.revisions[key] = kv.Revision
+	return valueOf(kv, ok), err
+}
+
+func (r *reader) List(prefix string) (map[string][]byte, error) {
+	kvs, err := r.snap.List(r.ctx, prefix)
+	values := map[string][]byte{}
+	for _, kv := range kvs {
+		values[kv.Key] = valueOf(kv, true)
+	}
+	return values, err
+}

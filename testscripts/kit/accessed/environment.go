@@ -1,0 +1,125 @@
+package accessed
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"bijou/state"
+	"bijou/state/access"
+)
+
+// Variable names a directory. If it is set, the agents of a test binary have a store that asks state/access,
+// and note there what they were refused and which rights they have used.
+const Variable = "BIJOU_TEST_ACCESS"
+
+const (
+	refusedFile = "refused"
+	usedFile    = "used"
+)
+
+// AgentState returns what multicall.Options.AgentState is to be in this process; nil without [Variable].
+func AgentState() func(opened *state.State, machine string) *state.State {
+	dir := os.Getenv(Variable)
+	if dir == "" {
+		return nil
+	}
+
+	n := &notes{dir: dir, noted: map[string]bool{}}
+	return func(opened *state.State, machine string) *state.State {
+		s := state.OpenIn(New(opened.Store(), machine, n.report))
+		s.Metrics = opened.Metrics
+		return s
+	}
+}
+
+// notes writes each line once, for all processes of a script.
+type notes struct {
+	dir string
+
+	mu    sync.Mutex
+	noted map[string]bool
+}
+
+func (n *notes) report(right access.Right, refusal error) {
+	if refusal != nil {
+		n.note(refusedFile, refusal.Error())
+	} else if right.Pattern != "" {
+		n.note(usedFile, string(right.Op)+" "+right.Pattern)
+	}
+}
+
+func (n *notes) note(file, line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.noted[file+line] {
+		return
+	}
+
+	n.noted[file+line] = true
+	if err := appendLine(filepath.Join(n.dir, file), line); err != nil {
+		panic(err) // a test that cannot note a refusal must not pass
+	}
+}
+
+// appendLine is one write, so that lines of several processes do not mix.
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(line + "\n")
+	return err
+}
+
+// Refused returns what agents were refused that had the directory, each once, sorted.
+func Refused(dir string) ([]string, error) { return readLines(filepath.Join(dir, refusedFile)) }
+
+// UsedVariable names a file to which [KeepUsed] adds.
+const UsedVariable = "BIJOU_TEST_ACCESS_USED"
+
+// KeepUsed adds the rights that agents have used who had the directory to the file that [UsedVariable] names.
+func KeepUsed(dir string) error {
+	file := os.Getenv(UsedVariable)
+	used, err := readLines(filepath.Join(dir, usedFile))
+	if err != nil || file == "" || len(used) == 0 {
+		return err
+	}
+	return appendLine(file, strings.Join(used, "\n"))
+}
+
+// Unused returns the rights of the table that are not in a file which [KeepUsed] has made.
+func Unused(file string) (unused []string, err error) {
+	used, err := readLines(file)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, r := range access.Rights() {
+		if line := string(r.Op) + " " + r.Pattern; !slices.Contains(used, line) {
+			unused = append(unused, line)
+		}
+	}
+	return unused, nil
+}
+
+func readLines(path string) ([]string, error) {
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what agents were refused: %w", err)
+	}
+
+	lines := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	return slices.Sorted(maps.Keys(lines)), nil
+}

@@ -43,11 +43,14 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	if i := slices.Index(args, "-run"); i >= 0 {
 		args[i] = "--run" // as it is typed for tests of Go
 	}
-	parsed, err := console.Parse(s, console.Command{Name: "charm", Grammar: &g, Help: helpFiles},
-		console.OrHelp(args))
+	args = console.OrHelp(args)
+	if err := refuseMissing(args); err != nil {
+		return console.Report(s.Err, err)
+	}
+
+	parsed, err := console.Parse(s, console.Command{Name: "charm", Grammar: &g, Help: helpFiles}, args)
 	if err == nil {
 		err = parsed.Run(&author{ctx: ctx, streams: s, parts: parts})
 	}
-
 	return console.Report(s.Err, err)
 }

@@ -1,0 +1,42 @@
+package author
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"bijou/multicall/console"
+)
+
+// TestRefuseMissing leads hands that know charmcraft on, with the names that they gave.
+func TestRefuseMissing(t *testing.T) {
+	for line, want := range map[string]string{
+		"init --profile simple --name web": "charm create web --lang python",
+		"init web2":                        "charm create web2 --lang python",
+		"init":                             "charm create NAME --lang python",
+		"new web":                          "charm create web --lang python",
+		"pack":                             "juju deploy .",
+		"pack -p web":                      "juju deploy ./web",
+		"build /srv/web":                   "juju deploy /srv/web",
+		"lint web":                         "charm proof ./web",
+		"analyze x;y":                      "charm proof .",
+		"clean":                            "charm proof .",
+		"upload web.charm --release edge":  "juju deploy .",
+		"release web --revision=3":         "juju deploy ./web",
+		"status web":                       "what the store has: juju info web",
+		"resources web":                    "what the store has: juju charm-resources web",
+		"fetch-lib charms.a.v0.b":          "calls of hook tools in them are checked by: charm proof .",
+		"--version":                        "bijou version",
+		"create web":                       "",
+		"--help":                           "",
+	} {
+		t.Run(line, func(t *testing.T) {
+			var stderr bytes.Buffer
+			code := console.Report(&stderr, refuseMissing(strings.Fields(line)))
+			_, got, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\nhint: ")
+			if got != want || want != "" && code != console.ExitUsage {
+				t.Errorf("exit %d, got %q, want %q", code, got, want)
+			}
+		})
+	}
+}

@@ -62,6 +62,16 @@ type Adviser interface {
 	Advisories(ctx context.Context) []string
 }
 
+// LeaseGranter is a store that grants leases for another process to keep alive.
+type LeaseGranter interface {
+	// GrantLease grants a lease that ends once nobody has refreshed it for the TTL.
+	GrantLease(ctx context.Context, ttl time.Duration) (LeaseID, error)
+	// RefreshLease refreshes a lease once, whoever it was granted to. lives is false if it was lost.
+	RefreshLease(ctx context.Context, id LeaseID) (lives bool, err error)
+	// RevokeLease ends a lease: its keys vanish at once. It is no error on a lease that is lost.
+	RevokeLease(ctx context.Context, id LeaseID) error
+}
+
 // Snapshot reads at one fixed revision.
 type Snapshot interface {
 	// Get reads one key; ok is false if it is absent.
@@ -185,6 +195,8 @@ var (
 	ErrExists = errors.New("store exists already")
 	// ErrLeaseLost: the lease named by an operation does not live any more; nothing was written.
 	ErrLeaseLost = errors.New("lease lost")
+	// ErrDenied: the caller has no right to do that; nothing was written.
+	ErrDenied = errors.New("permission denied")
 	// ErrClosed: the store, snapshot or watcher was closed on this side.
 	ErrClosed = errors.New("closed")
 )

@@ -18,17 +18,42 @@ import (
 // Lease grants a lease of etcd's, which counts in whole seconds and may keep it a
 // little longer than ttl; Done keeps to ttl.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if err := d.CheckUsable(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.waitReady(ctx); err != nil {
+	ttl = max(ttl, time.Second)
+	id, requested, err := d.grantLease(ctx, ttl)
+	if err != nil {
 		return nil, err
 	}
 
-	ttl = max(ttl, time.Second)
-	var requested time.Time
+	return d.KeepLease(handle.GrantedLease{
+		ID: id, TTL: ttl, RequestedAt: requested,
+		Refresh: func(ctx context.Context) (bool, error) {
+			ctx, cancel := context.WithTimeout(ctx, ttl/4)
+			defer cancel()
+			return d.RefreshLease(ctx, id)
+		},
+		Revoke: func(ctx context.Context) error { return d.RevokeLease(ctx, id) },
+	})
+}
+
+// GrantLease grants a lease that this process does not refresh.
+func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	id, _, err := d.grantLease(ctx, max(ttl, time.Second))
+	return id, err
+}
+
+func (d *db) grantLease(
+	ctx context.Context,
+	ttl time.Duration,
+) (id store.LeaseID, requested time.Time, err error) {
+	if err := d.CheckUsable(ctx); err != nil {
+		return 0, requested, err
+	}
+	if err := d.waitReady(ctx); err != nil {
+		return 0, requested, err
+	}
+
 	var resp *clientv3.LeaseGrantResponse
-	err := d.retryUnknownToken(ctx, func() (err error) {
+	err = d.retryUnknownToken(ctx, func() (err error) {
 		requested = time.Now()
 		bound, cancel := d.bindContext(ctx, commitTimeout)
 		defer cancel()
@@ -36,19 +61,16 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 		return err
 	})
 	if err != nil {
-		return nil, d.storeError(ctx, err)
+		return 0, requested, d.storeError(ctx, err)
 	}
 
-	return d.KeepLease(handle.GrantedLease{
-		ID: store.LeaseID(resp.ID), TTL: ttl, RequestedAt: requested,
-		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, resp.ID, ttl/4) },
-		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, resp.ID) },
-	})
+	return store.LeaseID(resp.ID), requested, nil
 }
 
-func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
+// RevokeLease revokes the lease at whichever member answers.
+func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
-		_, err := d.client.Revoke(ctx, id)
+		_, err := d.client.Revoke(ctx, clientv3.LeaseID(id))
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil
 		}
@@ -57,9 +79,9 @@ func (d *db) revokeLease(ctx context.Context, id clientv3.LeaseID) error {
 	})
 }
 
-// refreshLease asks one member once: the next time another may answer.
-func (d *db) refreshLease(ctx context.Context, id clientv3.LeaseID, limit time.Duration) (lives bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// RefreshLease asks one member once: the next time another may answer.
+func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
+	ctx, cancel := context.WithCancel(ctx) // which ends the stream
 	defer cancel()
 
 	stream, err := pb.NewLeaseClient(d.client.ActiveConnection()).LeaseKeepAlive(ctx)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,45 +15,71 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Lease inserts a row into the lease table. A lease that had to wait long for the file's
-// lock is refreshed before it is returned: it would be as good as expired.
+// Lease inserts a row into the lease table, and refreshes it as long as this process lives.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
-	if err := d.checkPresent(ctx); err != nil {
-		return nil, err
-	}
-
 	ttl = max(ttl, time.Millisecond)
-	requested := time.Now()
-	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.insertLease(ttl, d.self()) })
+	id, requested, err := d.grantLease(ctx, ttl, d.self())
 	if err != nil {
 		return nil, err
 	}
 
-	id := store.LeaseID(n)
-	if time.Since(requested) > ttl/3 {
-		requested = time.Now()
-		if lives, err := d.refreshLease(ctx, id); err != nil || !lives {
-			return nil, cmp.Or(err, store.ErrLeaseLost)
-		}
-	}
-
 	return d.KeepLease(handle.GrantedLease{
 		ID: id, TTL: ttl, RequestedAt: requested,
-		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id) },
-		Revoke: func(ctx context.Context) error {
-			_, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return 0, t.endLease(id) })
-			return err
-		},
+		Refresh: func(ctx context.Context) (bool, error) { return d.RefreshLease(ctx, id) },
+		Revoke:  func(ctx context.Context) error { return d.RevokeLease(ctx, id) },
 	})
 }
 
-// A refresh makes no revision and does not ring.
-func (d *db) refreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
+// GrantLease inserts a row without an owner: the end of this process does not end the lease.
+func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	id, _, err := d.grantLease(ctx, max(ttl, time.Millisecond), leaseOwner{})
+	return id, err
+}
+
+// A lease that had to wait long for the file's lock is refreshed before it is returned: it would be
+// as good as expired.
+func (d *db) grantLease(
+	ctx context.Context,
+	ttl time.Duration,
+	owner leaseOwner,
+) (id store.LeaseID, requested time.Time, err error) {
+	if err := d.checkPresent(ctx); err != nil {
+		return 0, requested, err
+	}
+
+	requested = time.Now()
+	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.insertLease(ttl, owner) })
+	if err != nil {
+		return 0, requested, err
+	}
+
+	id = store.LeaseID(n)
+	if time.Since(requested) <= ttl/3 {
+		return id, requested, nil
+	}
+
+	requested = time.Now()
+	lives, err := d.RefreshLease(ctx, id)
+	if err == nil && !lives {
+		err = store.ErrLeaseLost
+	}
+
+	return id, requested, err
+}
+
+// RefreshLease makes no revision and does not ring.
+func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		t.changed = true
 		return t.c.exec("UPDATE lease SET counter = counter + 1 WHERE id = ?", int64(id))
 	})
 	return n > 0, err
+}
+
+// RevokeLease deletes the row, and with it the lease's keys.
+func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
+	_, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return 0, t.endLease(id) })
+	return err
 }
 
 func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err error) {

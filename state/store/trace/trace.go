@@ -6,6 +6,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -90,6 +91,40 @@ func (t *traced) Advisories(ctx context.Context) []string {
 	}
 	return nil
 }
+
+// GrantLease is the traced store's; an error if it grants none.
+func (t *traced) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	g, ok := t.Store.(store.LeaseGranter)
+	if !ok {
+		return 0, errNoGranter
+	}
+
+	id, err := g.GrantLease(ctx, ttl)
+	t.log.Debug("lease for another process", "id", id, "ttl", ttl, "error", err)
+	return id, err
+}
+
+// RefreshLease is the traced store's, and logs nothing.
+func (t *traced) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
+	if g, ok := t.Store.(store.LeaseGranter); ok {
+		return g.RefreshLease(ctx, id)
+	}
+	return false, errNoGranter
+}
+
+// RevokeLease is the traced store's.
+func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
+	g, ok := t.Store.(store.LeaseGranter)
+	if !ok {
+		return errNoGranter
+	}
+
+	err := g.RevokeLease(ctx, id)
+	t.log.Debug("lease of another process is revoked", "id", id, "error", err)
+	return err
+}
+
+var errNoGranter = errors.New("the store grants no leases for other processes")
 
 // opKeys returns the keys that are deleted, or those that are put.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {

@@ -14,6 +14,8 @@ type lease struct {
 	id   store.LeaseID
 	ttl  time.Duration
 	done chan struct{}
+
+	expiry *time.Timer // nil: its handle keeps it alive
 }
 
 func (l *lease) ID() store.LeaseID     { return l.id }
@@ -42,10 +44,45 @@ func (d *data) revokeLease(id store.LeaseID) {
 		return
 	}
 	delete(d.leases, id)
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
 	var ops []store.Op
 	for _, key := range d.leaseKeys(id) {
 		ops = append(ops, store.Op{Key: key, Delete: true})
 	}
 	d.apply(ops)
 	close(l.done)
+}
+
+// GrantLease grants a lease that does not end with the handle, but by its TTL.
+func (o *handle) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	if err := o.checkUsable(ctx); err != nil {
+		return 0, err
+	}
+	l := o.d.grantLease(ttl)
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	l.expiry = time.AfterFunc(ttl, func() { o.d.revokeLease(l.id) })
+	return l.id, nil
+}
+
+// RefreshLease gives a lease of GrantLease its TTL again.
+func (o *handle) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	l := o.d.leases[id]
+	if l != nil && l.expiry != nil {
+		l.expiry.Reset(l.ttl)
+	}
+	return l != nil, o.checkUsable(ctx)
+}
+
+// RevokeLease ends the lease, whoever has it.
+func (o *handle) RevokeLease(ctx context.Context, id store.LeaseID) error {
+	if err := o.checkUsable(ctx); err != nil {
+		return err
+	}
+	o.d.revokeLease(id)
+	return nil
 }

@@ -324,6 +324,27 @@ func (a *ask) holds(id string, g secret.Grant) bool {
 	return slices.Contains(index.Granted, id)
 }
 
+// isReadBy reports whether the unit has read a secret that the machine that asks manages.
+func (a *ask) isReadBy(unit string) bool {
+	var owned []string
+	for _, own := range a.unitsHere("") {
+		index, _ := load[secretIndex](a.Placement, keys.UnitSecrets(own))
+		owned = append(owned, index.Owned...)
+	}
+	for _, service := range a.servicesHere() {
+		if a.leads(service) {
+			index, _ := load[secretIndex](a.Placement, keys.ServiceSecrets(service))
+			owned = append(owned, index.Owned...)
+		}
+	}
+
+	return slices.ContainsFunc(owned, func(id string) bool {
+		r, ok := loadSecret(a.get(keys.Secret(id)), id)
+		_, reads := r.Consumers[unit]
+		return ok && reads && a.manages(r)
+	})
+}
+
 // consumes reports whether a unit of the machine that asks has read the secret before, whether it still may or not.
 func (a *ask) consumes(r secret.Record) bool {
 	for unit := range r.Consumers {

@@ -49,7 +49,7 @@ func table() []*row {
 		{pattern: "claims/machine-{machine}", max: record, get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine is claimed from itself, with an epoch that grows"},
 		{pattern: keys.Leader("provisioner"), get: anybody, why: "provisioners have the store itself; agents ask if one is there"},
-		{pattern: "leaders/services/{service}", max: record, get: service, watch: service, del: resigns, lease: takesLead,
+		{pattern: "leaders/services/{service}", max: record, get: seesLeader, watch: service, del: resigns, lease: takesLead,
 			why: "a service is led by a unit of it, of the machine that asks, once no other leads it"},
 		{pattern: "leaders/{rest}", why: "no agent leads anything but its services"},
 
@@ -76,8 +76,8 @@ func table() []*row {
 		{pattern: "units/{unit}/ports", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit opens its own ports"},
 		{pattern: "units/{unit}/actions", max: small, get: unit("unit"), put: unit("unit"), why: "a unit's agent takes what waits for it"},
 		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"), why: "operators debug; a session that is over is ended by the unit's agent"},
-		{pattern: "units/{unit}/secrets", max: record, get: unit("unit"), put: listsSecrets,
-			why: "a unit lists the secrets that it makes and reads; who removes a secret takes it from the lists of those who have read it"},
+		{pattern: "units/{unit}/secrets", max: record, get: seesSecrets, put: listsSecrets,
+			why: "a unit lists the secrets that it makes and reads; the owner of a secret takes it from the lists of those who have read it, as it removes it"},
 		{pattern: "units/{unit}/storage", max: small, get: unit("unit"), put: listsStorage, del: unit("unit"),
 			why: "a unit lists the storage that it has"},
 		{pattern: "units/{unit}/state", max: large, get: unit("unit"), put: unit("unit"), why: "a unit's own notes"},
@@ -195,6 +195,12 @@ func resigns(a *ask) bool {
 	return ok && (a.hosts(before.Unit) || a.isGone(before.Unit))
 }
 
+// seesLeader also lets a machine see that a unit leads which is gone, as its last unit of the service may be.
+func seesLeader(a *ask) bool {
+	s := a.vars["service"]
+	return a.hasService(s) || a.isGone(a.leader(s))
+}
+
 func seesService(a *ask) bool {
 	s := a.vars["service"]
 	return a.hasService(s) || a.isRelated(s) || a.walks()
@@ -240,6 +246,8 @@ func changesUnit(a *ask) bool {
 			return after == dying && before == alive && u.Principal != "" || after == dead && before == dying
 		})
 }
+
+func seesSecrets(a *ask) bool { return a.hosts(a.vars["unit"]) || a.isReadBy(a.vars["unit"]) }
 
 func listsSecrets(a *ask) bool {
 	name := a.vars["unit"]

@@ -74,6 +74,7 @@ func newWorld() world {
 		"leaders/services/wordpress": `{"session":"S1","unit":"wordpress/0"}`,
 		"leaders/services/mysql":     `{"session":"S2","unit":"mysql/0"}`,
 		"leaders/services/logging":   `{"session":"S2","unit":"logging/1"}`,
+		"leaders/services/gone":      `{"session":"S2","unit":"gone/0"}`, // which is not there any more
 
 		"charms/local:trusty/wordpress-3": `{"sha256":"w"}`, "charms/local:trusty/mysql-1": `{"sha256":"m"}`,
 		"charms/local:trusty/wordpress-4": `{"sha256":"w4"}`,
@@ -103,6 +104,7 @@ func newWorld() world {
 		"units/wordpress/0/actions": `{"waiting":[0]}`, "units/mysql/0/actions": `{"waiting":[1]}`,
 		"units/wordpress/0/debug": `{"socket":"s"}`, "units/mysql/0/debug": `{"socket":"s"}`,
 		"units/wordpress/0/secrets": `{"owned":["own"],"consumed":["granted","revoked"]}`, "units/mysql/0/secrets": `{"owned":["granted","revoked"],"consumed":["own"]}`,
+		"units/vault/0/secrets":     `{"owned":["theirs"]}`,
 		"units/wordpress/0/storage": `["data/0"]`, "units/mysql/0/storage": `["data/1"]`,
 		"units/wordpress/0/state": `{"version":1}`, "units/mysql/0/state": `{"version":1}`,
 		"units/wordpress/0/restored": `{"backup":"2026-01-01T00:00:00Z"}`, "units/mysql/0/restored": `{"backup":"2026-01-01T00:00:00Z"}`,

@@ -21,9 +21,9 @@ import (
 // Report is told of each request: which right it needs, and why it is refused; nil if it is not.
 type Report func(right access.Right, refusal error)
 
-// New returns the store as the agents of the machine have it.
-func New(s store.Store, machine string, report Report) store.Store {
-	return &asked{Store: s, id: access.Agent(machine), report: report}
+// New returns the store as that identity has it.
+func New(s store.Store, id access.Identity, report Report) store.Store {
+	return &asked{Store: s, id: id, report: report}
 }
 
 type asked struct {

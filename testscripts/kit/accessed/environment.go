@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -17,9 +18,10 @@ import (
 // and note there what they were refused and which rights they have used.
 const Variable = "BIJOU_TEST_ACCESS"
 
+// What the names of the files begin with. Each process has its own: some are another user's.
 const (
-	refusedFile = "refused"
-	usedFile    = "used"
+	refusedFile = "refused-"
+	usedFile    = "used-"
 )
 
 // AgentState returns what multicall.Options.AgentState is to be in this process; nil without [Variable].
@@ -31,7 +33,7 @@ func AgentState() func(opened *state.State, machine string) *state.State {
 
 	n := &notes{dir: dir, noted: map[string]bool{}}
 	return func(opened *state.State, machine string) *state.State {
-		s := state.OpenIn(New(opened.Store(), machine, n.report))
+		s := state.OpenIn(New(opened.Store(), access.Agent(machine), n.report))
 		s.Metrics = opened.Metrics
 		return s
 	}
@@ -61,12 +63,12 @@ func (n *notes) note(file, line string) {
 	}
 
 	n.noted[file+line] = true
-	if err := appendLine(filepath.Join(n.dir, file), line); err != nil {
+	if err := appendLine(filepath.Join(n.dir, file+strconv.Itoa(os.Getpid())), line); err != nil {
 		panic(err) // a test that cannot note a refusal must not pass
 	}
 }
 
-// appendLine is one write, so that lines of several processes do not mix.
+// appendLine is one write, so that lines of goroutines do not mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -78,7 +80,7 @@ func appendLine(path, line string) error {
 }
 
 // Refused returns what agents were refused that had the directory, each once, sorted.
-func Refused(dir string) ([]string, error) { return readLines(filepath.Join(dir, refusedFile)) }
+func Refused(dir string) ([]string, error) { return readAll(dir, refusedFile) }
 
 // UsedVariable names a file to which [KeepUsed] adds.
 const UsedVariable = "BIJOU_TEST_ACCESS_USED"
@@ -86,7 +88,7 @@ const UsedVariable = "BIJOU_TEST_ACCESS_USED"
 // KeepUsed adds the rights that agents have used who had the directory to the file that [UsedVariable] names.
 func KeepUsed(dir string) error {
 	file := os.Getenv(UsedVariable)
-	used, err := readLines(filepath.Join(dir, usedFile))
+	used, err := readAll(dir, usedFile)
 	if err != nil || file == "" || len(used) == 0 {
 		return err
 	}
@@ -108,18 +110,24 @@ func Unused(file string) (unused []string, err error) {
 	return unused, nil
 }
 
-func readLines(path string) ([]string, error) {
-	data, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
+func readAll(dir, prefix string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what agents were refused: %w", err)
+		return nil, err
 	}
+	return readLines(files...)
+}
 
+func readLines(files ...string) ([]string, error) {
 	lines := map[string]bool{}
-	for line := range strings.Lines(string(data)) {
-		lines[strings.TrimSpace(line)] = true
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read what agents noted: %w", err)
+		}
+		for line := range strings.Lines(string(data)) {
+			lines[strings.TrimSpace(line)] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(lines)), nil
 }

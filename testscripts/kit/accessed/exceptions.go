@@ -39,6 +39,9 @@ func exceptions() []exception {
 		{"unused machines", func(op access.Op, p []string, _ func(string) bool) bool {
 			return p[0] == "spares" || p[0] == "first-units"
 		}, "a unit that leaves before anything was installed gives its machine back: that becomes the provisioner's"},
+		{"others' secrets", func(op access.Op, p []string, _ func(string) bool) bool {
+			return op == access.Get && p[0] == "secrets"
+		}, "secret-get reads the record of a secret to say that it was not granted: the refusal is to say so"},
 		{"last lines", func(_ access.Op, p []string, isGone func(string) bool) bool {
 			return (p[0] == "logs" || p[0] == "log") && len(p) > 2 && isGone(p[1]+"/"+p[2])
 		}, "a unit that was removed by force may have lines that are not sent yet: an agent that is refused is to drop them"},

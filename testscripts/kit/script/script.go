@@ -135,6 +135,9 @@ func askAccess(env *testscript.Env) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
+	if err := os.Chmod(dir, 0o777); err != nil { // some scripts' agents are another user's
+		return err
+	}
 
 	env.Vars = append(env.Vars, accessed.Variable+"="+dir)
 	env.Defer(func() {

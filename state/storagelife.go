@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -314,11 +315,19 @@ func (tx *Tx) forgetMachineStorage(machine string) error {
 	}
 
 	for _, id := range m.All {
+		s, err := tx.Storage(id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if s.Machine != machine {
+			continue // the list is the machine's own word, and what it names may be another's
+		}
 		if err := tx.EndStorage(id); err != nil {
 			return err
 		}
 	}
 
+	tx.keys.Remove(keys.MachineStorage(machine))
 	return nil
 }
 

@@ -286,6 +286,9 @@ func (r *row) rule(op Op) rule {
 func find(key string) (*row, vars) {
 	parts := strings.Split(key, "/")
 	for _, r := range rows() {
+		if first := r.segments[0]; first.name == "" && first.literal != parts[0] {
+			continue
+		}
 		if v, ok := match(r.segments, parts); ok {
 			return r, v
 		}

@@ -258,8 +258,9 @@ func listsSecrets(a *ask) bool {
 	}
 
 	if !a.hosts(name) {
-		return slices.Equal(before.Owned, after.Owned) && len(added(before.Consumed, after.Consumed)) == 0 &&
-			!slices.ContainsFunc(added(after.Consumed, before.Consumed), func(id string) bool { return !a.isRemoving(id) })
+		taken := added(after.Consumed, before.Consumed)
+		return slices.Equal(before.Owned, after.Owned) && len(added(before.Consumed, after.Consumed)) == 0 && len(taken) > 0 &&
+			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
 	}
 
 	return a.areMade(added(before.Owned, after.Owned), secret.Owner{Unit: name}) &&

@@ -1,0 +1,39 @@
+package accessed
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestUnusedRights holds the rights that the table gives, and no script has needed, against a list with reasons. It
+// wants the file that all scripts have added to: .ci/long access.
+func TestUnusedRights(t *testing.T) {
+	file := os.Getenv(UsedVariable)
+	if file == "" {
+		t.Skipf("skipped: %s names no file with the rights that scripts have used", UsedVariable)
+	}
+	unused, err := Unused(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := unusedRights()
+	for _, right := range unused {
+		if known[right] == "" {
+			t.Errorf("%s: no script needs it: take it out of the table, or say here why it stays", right)
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(known)) {
+		if !slices.Contains(unused, right) {
+			t.Errorf("%s: scripts need it, which this list does not know", right)
+		}
+	}
+	t.Logf("no script needs:\n  %s", strings.Join(unused, "\n  "))
+}
+
+// unusedRights are those that stay for what scripts do not do, with the reason.
+func unusedRights() map[string]string {
+	return map[string]string{}
+}

@@ -40,8 +40,9 @@ var (
 		return regexp.MustCompile(`/usr/bin/juju-(exec|run)\b`)
 	})
 	snapPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bsnap install [^\n'"]{1,40}|["']snap["'], *["']install["'][^\n\])]{0,40}|` +
-			`(operator_libs_linux\.v\d+|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
+		return regexp.MustCompile(`(?m)(^[ \t]*|["'\x60&;] *)(sudo +)?snap install [^\n'"\x60]{1,40}|` +
+			`["']snap["'], *["']install["'][^\n\])]{0,40}|` +
+			`(operator_libs_linux\.v\d+|charmlibs|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
 	})
 	// snapFilePattern is for YAML, where builds install some.
 	snapFilePattern = sync.OnceValue(func() *regexp.Regexp {
@@ -137,7 +138,7 @@ func findInCode(
 			(d.Name()[0] == '.' || slices.Contains(without, d.Name())):
 			return filepath.SkipDir
 		case err != nil || !d.Type().IsRegular() ||
-			slices.Contains([]string{".md", ".rst", ".txt"}, filepath.Ext(path)):
+			slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(path)):
 			return nil
 		}
 

@@ -16,6 +16,9 @@ func TestMachineNeeds(t *testing.T) {
 		want       map[string]bool // what the charm does
 	}{
 		{"src/charm.py", "from charms.operator_libs_linux.v2 import snap", map[string]bool{"installs snaps": true}},
+		{"src/charm.py", "from charmlibs import snap", map[string]bool{"installs snaps": true}},
+		{"src/charm.py", `check_call("sudo snap install core", shell=True)`, map[string]bool{"installs snaps": true}},
+		{"src/microk8s.py", "\"\"\"`snap install microk8s`\"\"\"", map[string]bool{"installs snaps": true}},
 		{"hooks/install", "snap install core", map[string]bool{"installs snaps": true}},
 		{"hooks/install", "modprobe br_netfilter", map[string]bool{"loads kernel modules": true}},
 		{"src/charm.py", `check_call(["modprobe", name])`, map[string]bool{"loads kernel modules": true}},
@@ -23,6 +26,8 @@ func TestMachineNeeds(t *testing.T) {
 		{"src/charm.py", `Path("/etc/modules-load.d/x.conf")`, map[string]bool{"loads kernel modules": true}},
 		{"lxd-profile.yaml", "config:\n  linux.kernel_modules: ip_tables", map[string]bool{"loads kernel modules": true}},
 
+		{"src/charm.py", "# What follows a snap install of ours", nil},
+		{"x.just", "snap install core", nil},
 		{"README.md", "modprobe x; snap install y", nil},
 		{"tests/test_x.py", `["modprobe", "x"]`, nil},
 		{"src/charm.py", "# no modprobe here, nor any snapshot", nil},

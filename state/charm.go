@@ -62,16 +62,17 @@ func (tx *Tx) AddCharm(c Charm) error {
 	if err != nil {
 		return err
 	}
-	if ok && old.SHA256 == c.SHA256 {
-		if old.Store != nil || c.Store == nil {
-			return nil
-		}
-		old.Store = c.Store // a folder's charm had the same bytes
-		return tx.keys.Put(key, old)
-	}
-	if ok {
+	if ok && old.SHA256 != c.SHA256 {
 		return refuse(ErrRevisionTaken, "charm %q exists already with other content", c.URL)
 	}
+	if ok && (old.Store != nil || c.Store == nil) {
+		return nil
+	}
+	if ok {
+		old.Store = c.Store // the same bytes came from a local directory before
+		return tx.keys.Put(key, old)
+	}
+
 	if _, err := c.checkSize(); err != nil {
 		return err
 	}

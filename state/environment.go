@@ -214,32 +214,13 @@ func (e Environment) checkSetting(key, value string) error {
 		return nil
 	}
 
-	ok, want := false, ""
 	switch key {
-	case AllowOtherSeries, RetryHooks, ResolvedSkips:
-		ok, want = value == "true" || value == "false", "true or false"
-	case StatusInterval, HookTimeout:
-		d, err := time.ParseDuration(value)
-		ok, want = err == nil && d >= 0, "a duration as 5m or 90s, or 0 for never"
-	case CharmHTTPProxy, CharmHTTPSProxy, CharmFTPProxy, CharmNoProxy:
-		ok = utf8.ValidString(value) && len(value) <= maxProxyValue && !strings.ContainsFunc(value, unicode.IsControl)
-		want = fmt.Sprintf("one line of text, at most %d bytes", maxProxyValue)
-	case HookConcurrency:
-		n, err := strconv.Atoi(value)
-		ok, want = err == nil && n > 0, "a number from 1"
-	case ProviderSHA256:
-		ok = sha256Pattern().MatchString(value)
-		want = "64 hexadecimal digits"
-	case CharmhubURL:
-		u, err := url.Parse(value)
-		ok = err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-		want = "a URL that begins with http:// or https://"
-	case HarvestMode:
-		ok = slices.Contains(harvestModes(), value)
-		want = strings.Join(harvestModes(), ", ")
 	case "name", "uuid", "provider", "default-series":
 		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
-	default:
+	}
+
+	ok, want := checkSettingValue(key, value)
+	if want == "" {
 		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider",
 			key, strings.Join(settingNames(), ", "), e.Provider)
 	}
@@ -248,6 +229,40 @@ func (e Environment) checkSetting(key, value string) error {
 	}
 
 	return nil
+}
+
+// checkSettingValue reports whether the key may have the value. It describes the values that it may have;
+// empty for an unknown key.
+func checkSettingValue(key, value string) (ok bool, want string) {
+	switch key {
+	case AllowOtherSeries, RetryHooks, ResolvedSkips:
+		return value == "true" || value == "false", "true or false"
+
+	case StatusInterval, HookTimeout:
+		d, err := time.ParseDuration(value)
+		return err == nil && d >= 0, "a duration as 5m or 90s, or 0 for never"
+
+	case CharmHTTPProxy, CharmHTTPSProxy, CharmFTPProxy, CharmNoProxy:
+		isLine := utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
+		return isLine && len(value) <= maxProxyValue, fmt.Sprintf("one line of text, at most %d bytes", maxProxyValue)
+
+	case HookConcurrency:
+		n, err := strconv.Atoi(value)
+		return err == nil && n > 0, "a number from 1"
+
+	case ProviderSHA256:
+		return sha256Pattern().MatchString(value), "64 hexadecimal digits"
+
+	case CharmhubURL:
+		u, err := url.Parse(value)
+		isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https")
+		return isWeb && u.Host != "", "a URL that begins with http:// or https://"
+
+	case HarvestMode:
+		return slices.Contains(harvestModes(), value), strings.Join(harvestModes(), ", ")
+	}
+
+	return false, ""
 }
 
 // maxProxyValue bounds what becomes a variable of each hook, in bytes.

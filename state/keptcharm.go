@@ -75,29 +75,28 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 	}
 
 	for _, u := range units {
-		if u.ActiveWith == s.Charm {
-			return true, nil
-		}
-		if u.Charm != s.Charm || u.Status.Status != workloadActive && u.Status.Status != "" {
-			continue
-		}
-
-		// The status may be from before the unit got the charm, whose own hook has failed.
-		kv, err := tx.keys.GetKV(keys.Workflow(u.Name))
-		if err != nil {
-			return false, err
-		}
-		if kv.Revision == 0 {
-			continue
-		}
-		w, err := keyspace.Decode[Workflow](kv)
-		if err != nil {
-			return false, err
-		}
-		if w.Failure == nil && w.State == UnitStarted && w.Charm == s.Charm {
-			return true, nil
+		if works, err := tx.worksWith(u, s.Charm); err != nil || works {
+			return works, err
 		}
 	}
 
 	return false, nil
+}
+
+func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
+	if u.ActiveWith == charmURL {
+		return true, nil
+	}
+	mayBeActive := u.Status.Status == workloadActive || u.Status.Status == ""
+	if u.Charm != charmURL || !mayBeActive {
+		return false, nil
+	}
+
+	// The status may be older than the unit's present charm, and a hook of that may have failed.
+	kv, err := tx.keys.GetKV(keys.Workflow(u.Name))
+	if err != nil || kv.Revision == 0 {
+		return false, err
+	}
+	w, err := keyspace.Decode[Workflow](kv)
+	return w.Failure == nil && w.State == UnitStarted && w.Charm == charmURL, err
 }

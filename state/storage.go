@@ -195,33 +195,36 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 	}
 
 	for range d.Count {
-		n, err := tx.keys.NextNumber(keys.StorageCounter)
+		s, err := tx.newStorage(name, u.Machine, d)
 		if err != nil {
 			return nil, err
 		}
-
-		s := Storage{
-			ID:      name + "/" + strconv.Itoa(n),
-			Machine: u.Machine,
-			Pool:    d.Pool,
-			Size:    d.Size,
-			Life:    Alive,
-		}
-
-		ids = append(ids, s.ID)
-		if err := tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
-			m.All = append(m.All,
-				s.ID)
-		}); err != nil {
-			return nil, err
-		}
-
 		if err := tx.give(s, unit, wants); err != nil {
 			return nil, err
 		}
+		ids = append(ids, s.ID)
 	}
 
 	return ids, nil
+}
+
+// newStorage returns storage with a new id, which it adds to the machine's list. It does not write the
+// storage's own record.
+func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, error) {
+	n, err := tx.keys.NextNumber(keys.StorageCounter)
+	if err != nil {
+		return Storage{}, err
+	}
+
+	s := Storage{
+		ID:      name + "/" + strconv.Itoa(n),
+		Machine: machine,
+		Pool:    d.Pool,
+		Size:    d.Size,
+		Life:    Alive,
+	}
+	addID := func(m *MachineStorage) { m.All = append(m.All, s.ID) }
+	return s, tx.changeMachineStorage(machine, addID)
 }
 
 // wantedStorage returns what the charm of an alive unit says of a storage, and how many the unit has.

@@ -143,49 +143,58 @@ func translateGlob(glob string) (*regexp.Regexp, error) {
 		expr.WriteString(`(?:.*/)?`)
 	}
 
-	depth := 0
+	openBraces := 0
 	for rest != "" {
-		piece, part := 1, ""
-		switch c := rest[0]; {
-		case strings.HasPrefix(rest, "**/"):
-			piece, part = 3, `(?:.*/)?`
-		case strings.HasPrefix(rest, "**"):
-			piece, part = 2, `.*`
-		case c == '*':
-			part = `[^/]*`
-		case c == '?':
-			part = `[^/]`
-		case c == '[':
-			piece = strings.IndexByte(rest[1:], ']') + 2
-			if piece < 3 {
-				return nil, fmt.Errorf("pattern %q: a [ has no ]", glob)
-			}
-			part = translateClass(rest[1 : piece-1])
-		case c == '{':
-			depth, part = depth+1, `(?:`
-		case c == '}' && depth > 0:
-			depth, part = depth-1, `)`
-		case c == ',' && depth > 0:
-			part = `|`
-		case c == '\\' && len(rest) > 1:
-			piece, part = 2, regexp.QuoteMeta(rest[1:2])
-		default:
-			part = regexp.QuoteMeta(rest[:1])
+		length, part := translatePiece(rest, &openBraces)
+		if length == 0 {
+			return nil, fmt.Errorf("pattern %q: a [ has no ]", glob)
 		}
-
 		expr.WriteString(part)
-		rest = rest[piece:]
+		rest = rest[length:]
 	}
-
-	if depth > 0 {
+	if openBraces > 0 {
 		return nil, fmt.Errorf("pattern %q: a { has no }", glob)
 	}
+
 	pattern, err := regexp.Compile(expr.String() + `\z`)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q cannot be read: %w", glob, err)
 	}
 
 	return pattern, nil
+}
+
+// translatePiece returns the length of a glob's first piece, and the regular expression for it. The length
+// is 0 if the glob begins with a [ that has no ].
+func translatePiece(glob string, openBraces *int) (length int, expr string) {
+	switch c := glob[0]; {
+	case strings.HasPrefix(glob, "**/"):
+		return 3, `(?:.*/)?`
+	case strings.HasPrefix(glob, "**"):
+		return 2, `.*`
+	case c == '*':
+		return 1, `[^/]*`
+	case c == '?':
+		return 1, `[^/]`
+	case c == '[':
+		class, _, isClosed := strings.Cut(glob[1:], "]")
+		if !isClosed || class == "" {
+			return 0, ""
+		}
+		return len(class) + 2, translateClass(class)
+	case c == '{':
+		*openBraces++
+		return 1, `(?:`
+	case c == '}' && *openBraces > 0:
+		*openBraces--
+		return 1, `)`
+	case c == ',' && *openBraces > 0:
+		return 1, `|`
+	case c == '\\' && len(glob) > 1:
+		return 2, regexp.QuoteMeta(glob[1:2])
+	}
+
+	return 1, regexp.QuoteMeta(glob[:1])
 }
 
 // translateClass takes what stands between brackets.

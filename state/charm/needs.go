@@ -140,8 +140,12 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	}
 
 	*s = Storage{
-		Type: raw.Type, Shared: bool(raw.Shared), ReadOnly: bool(raw.ReadOnly),
-		Multiple: raw.Multiple != nil && raw.Multiple.Range != "", Minimum: 1, Maximum: 1,
+		Type:     raw.Type,
+		Shared:   bool(raw.Shared),
+		ReadOnly: bool(raw.ReadOnly),
+		Multiple: raw.Multiple != nil && raw.Multiple.Range != "",
+		Minimum:  1,
+		Maximum:  1,
 	}
 
 	if raw.Location != "" {
@@ -161,24 +165,33 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 		return nil
 	}
 
-	text := strings.TrimSuffix(raw.Multiple.Range, "+")
-	first, last, isRange := strings.Cut(text, "-")
-	var err, lastErr error
-
-	s.Minimum, err = strconv.Atoi(first)
-	switch {
-	case isRange && last != "":
-		s.Maximum, lastErr = strconv.Atoi(last)
-	case isRange, text != raw.Multiple.Range:
-		s.Maximum = 0
-	default:
-		s.Maximum = s.Minimum
-	}
-	if err != nil || lastErr != nil || s.Minimum < 0 || s.Maximum != 0 && s.Maximum < s.Minimum {
+	var ok bool
+	s.Minimum, s.Maximum, ok = parseStorageRange(raw.Multiple.Range)
+	if !ok {
 		return fmt.Errorf("storage has the range %q: want one like 0-, 1-3 or 2", raw.Multiple.Range)
 	}
 
 	return nil
+}
+
+// parseStorageRange parses how many storages of a name a unit has at least and at most. The maximum 0 means
+// any number.
+func parseStorageRange(text string) (minimum, maximum int, ok bool) {
+	first, last, isRange := strings.Cut(strings.TrimSuffix(text, "+"), "-")
+	minimum, err := strconv.Atoi(first)
+	if err != nil || minimum < 0 {
+		return minimum, 0, false
+	}
+
+	switch {
+	case isRange && last != "":
+		maximum, err = strconv.Atoi(last)
+		return minimum, maximum, err == nil && (maximum == 0 || maximum >= minimum)
+	case isRange, strings.HasSuffix(text, "+"):
+		return minimum, 0, true
+	}
+
+	return minimum, minimum, true
 }
 
 // unsupported returns why there can be no such storage; empty: there can.

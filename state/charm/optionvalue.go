@@ -248,7 +248,9 @@ func (o Option) fromText(text string) (any, error) {
 			return v, nil
 		}
 	case Float:
-		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		v, err := strconv.ParseFloat(text, 64)
+		isNumber := err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+		if isNumber {
 			return v, nil
 		}
 	case Boolean:

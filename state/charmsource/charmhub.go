@@ -77,6 +77,21 @@ func NewCharmhub(o Options) (*Charmhub, error) {
 		sleep:    backoff.Sleep,
 		timeout:  requestTimeout,
 	}
+	c.takeCallbacks(o)
+
+	transport := &http.Transport{
+		Proxy:                 proxy,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   requestTimeout,
+		ResponseHeaderTimeout: silenceTimeout,
+		IdleConnTimeout:       silenceTimeout,
+	}
+	c.api = &http.Client{Transport: transport}
+	c.files = &http.Client{Transport: transport, CheckRedirect: c.checkRedirect}
+	return c, nil
+}
+
+func (c *Charmhub) takeCallbacks(o Options) {
 	if o.Notify != nil {
 		c.notify = o.Notify
 	}
@@ -86,17 +101,6 @@ func NewCharmhub(o Options) (*Charmhub, error) {
 	if o.Sleep != nil {
 		c.sleep = o.Sleep
 	}
-
-	t := &http.Transport{
-		Proxy:                 proxy,
-		ForceAttemptHTTP2:     true,
-		TLSHandshakeTimeout:   requestTimeout,
-		ResponseHeaderTimeout: silenceTimeout,
-		IdleConnTimeout:       silenceTimeout,
-	}
-	c.api = &http.Client{Transport: t}
-	c.files = &http.Client{Transport: t, CheckRedirect: c.checkRedirect}
-	return c, nil
 }
 
 // CheckURL returns why text cannot be the URL of a store.

@@ -46,24 +46,31 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	}
 	defer part.Close()
 
-	err = c.retry(ctx, func(ctx context.Context) (err error) {
-		sha384, err = c.download(ctx, f, part)
-		return err
-	})
-	if err == nil {
-		err = part.Chmod(0o644)
-	}
-	if err == nil {
-		err = part.Sync()
-	}
-	if err == nil {
-		err = os.Rename(part.Name(), path)
-	}
+	sha384, err = c.downloadWhole(ctx, f, part, path)
 	if err != nil {
 		return "", errors.Join(err, os.Remove(part.Name()))
 	}
 
 	return sha384, osutil.SyncDir(filepath.Dir(path))
+}
+
+// downloadWhole downloads into part, with retries, and renames that to path.
+func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, path string) (sha384 string, _ error) {
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		sha384, err = c.download(ctx, f, part)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+
+	if err := part.Chmod(0o644); err != nil {
+		return "", err
+	}
+	if err := part.Sync(); err != nil {
+		return "", err
+	}
+	return sha384, os.Rename(part.Name(), path)
 }
 
 // checkFile refuses what must not be asked for, or could not be verified.

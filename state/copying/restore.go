@@ -88,7 +88,7 @@ func (r Restoration) setAsideReplaced() error {
 // environment there.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	busy := occupantPrefixes()
-	if r.Replace { // whoever runs is to end
+	if r.Replace { // it ends the agents that run
 		busy = []string{keys.CopyLock}
 	}
 	lock, err := acquireCopyLock(ctx, to, r.URL, busy)

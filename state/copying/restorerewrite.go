@@ -197,7 +197,7 @@ func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 // ones, so that the epoch is also above the present Unix time: no claim changes more than once a second.
 func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
-	for _, kv := range append(backup[:len(backup):len(backup)], there...) {
+	for _, kv := range slices.Concat(backup, there) {
 		id, ok := strings.CutPrefix(kv.Key, keys.Machines)
 		switch {
 		case ok && !strings.Contains(id, "/"):

@@ -75,9 +75,21 @@ func ReadUnit(
 	service := s.Services[u.Service]
 	view := service.Units[name]
 	d = UnitDetail{
-		Version: view.Version, Machine: u.Machine, OpenedPorts: append([]string{}, view.OpenPorts...), PublicAddress: view.PublicAddress,
-		Charm: charm.ShortURL(cmp.Or(u.Charm, service.Charm)), Leader: view.Leader, Life: u.Life, Principal: u.Principal, Subordinates: u.Subordinates,
-		State: view.State, Workload: view.WorkloadInfo(), Agent: view.AgentInfo(), Error: view.Info, Trouble: view.Trouble, Running: view.Running,
+		Version:       view.Version,
+		Machine:       u.Machine,
+		OpenedPorts:   append([]string{}, view.OpenPorts...), // never nil, which would print as null
+		PublicAddress: view.PublicAddress,
+		Charm:         charm.ShortURL(cmp.Or(u.Charm, service.Charm)),
+		Leader:        view.Leader,
+		Life:          u.Life,
+		Principal:     u.Principal,
+		Subordinates:  u.Subordinates,
+		State:         view.State,
+		Workload:      view.WorkloadInfo(),
+		Agent:         view.AgentInfo(),
+		Error:         view.Info,
+		Trouble:       view.Trouble,
+		Running:       view.Running,
 	}
 
 	if err := d.readRelations(v, u, view); err != nil {

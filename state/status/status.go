@@ -36,27 +36,46 @@ type Options struct {
 // with that unit only. In relations the ends of selected services hold the selected units; other ends hold
 // all of theirs.
 func Read(v *state.View, o Options) (Status, error) {
-	w, err := readInput(v, o)
+	in, err := readInput(v, o)
 	if err != nil {
 		return Status{}, err
 	}
-
 	if !o.Secrets {
-		w.hideSecrets()
+		in.hideSecrets()
 	}
+
+	s := in.buildViews()
+	s.Damage = in.damage
+	s.Unmatched = in.globs.Unmatched(o.Globs)
+	if in.chosen == nil {
+		s.Provisioner = in.trouble
+		return s, nil
+	}
+
+	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.Services)), in.shows)
+	})
+	return s, nil
+}
+
+// buildViews returns the views of all machines and relations, and of the selected services with their
+// units.
+func (w *input) buildViews() Status {
 	s := Status{
-		Machines: map[string]Machine{}, Services: map[string]Service{}, Relations: map[string]Relation{},
+		Machines:  map[string]Machine{},
+		Services:  map[string]Service{},
+		Relations: map[string]Relation{},
 	}
+
 	for _, m := range w.machines {
 		s.Machines[m.ID] = w.machineView(m)
 	}
 
-	for _, sv := range w.services {
-		if w.shows(sv.Name) {
-			s.Services[sv.Name] = w.serviceView(sv)
+	for _, service := range w.services {
+		if w.shows(service.Name) {
+			s.Services[service.Name] = w.serviceView(service)
 		}
 	}
-
 	for _, r := range w.relations {
 		s.Relations[r.String()] = relationView(r)
 	}
@@ -71,16 +90,7 @@ func Read(v *state.View, o Options) (Status, error) {
 		}
 	}
 
-	s.Damage = w.damage
-	if s.Unmatched = w.globs.Unmatched(o.Globs); w.chosen == nil {
-		s.Provisioner = w.trouble
-		return s, nil
-	}
-
-	maps.DeleteFunc(s.Relations, func(_ string, r Relation) bool {
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.Services)), w.shows)
-	})
-	return s, nil
+	return s
 }
 
 // input keeps of the records that were read what is shown: there may be very many.
@@ -181,24 +191,13 @@ func (w *input) addDamage(format string, args ...any) {
 // missing.
 func (w *input) readServices(v *state.View) error {
 	kvs, err := v.Keys().List(keys.Services)
-	for _, kv := range kvs {
-		name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
-		switch {
-		case !below:
-			s, derr := keyspace.Decode[state.Service](kv)
-			s.Name, err = name, derr
-			w.services[name] = s
-		case rest == "status":
-			w.statuses[name], err = keyspace.Decode[state.WorkloadStatus](kv)
-		}
-		if err != nil {
-			return err
-		}
-		w.named[name] = true
-	}
-
 	if err != nil {
 		return err
+	}
+	for _, kv := range kvs {
+		if err := w.decodeService(kv); err != nil {
+			return err
+		}
 	}
 
 	relations, missing, err := v.RelationsIn(kvs)
@@ -215,6 +214,31 @@ func (w *input) readServices(v *state.View) error {
 		for _, e := range r.Endpoints {
 			w.relationsOf[e.Service] = append(w.relationsOf[e.Service], r)
 		}
+	}
+
+	return nil
+}
+
+// decodeService takes a service's record or workload status from its key. It notes the service's name even
+// for keys that status does not show.
+func (w *input) decodeService(kv keyspace.KeyValue) error {
+	name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
+	w.named[name] = true
+
+	switch {
+	case !below:
+		service, err := keyspace.Decode[state.Service](kv)
+		if err != nil {
+			return err
+		}
+		service.Name = name
+		w.services[name] = service
+	case rest == "status":
+		status, err := keyspace.Decode[state.WorkloadStatus](kv)
+		if err != nil {
+			return err
+		}
+		w.statuses[name] = status
 	}
 
 	return nil

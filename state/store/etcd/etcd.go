@@ -165,8 +165,12 @@ func parseURL(raw string) (_ config, err error) {
 	}
 
 	p := config{
-		tls: options["tls"] == "true" || options["ca"] != "" || options["cert"] != "", ca: options["ca"],
-		cert: options["cert"], key: options["key"], user: options["user"], passwordFile: options["password-file"],
+		tls:          options["tls"] == "true" || options["ca"] != "" || options["cert"] != "",
+		ca:           options["ca"],
+		cert:         options["cert"],
+		key:          options["key"],
+		user:         options["user"],
+		passwordFile: options["password-file"],
 	}
 
 	switch scheme {

@@ -35,17 +35,15 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		return "", fmt.Errorf("nothing was changed: %w", d.storeError(ctx, err))
 	}
 
-	members, peers := list.Members, []string{peer}
-	switch i := slices.IndexFunc(members, func(m *etcdserverpb.Member) bool {
-		return m.Name == member || slices.ContainsFunc(m.ClientURLs, func(client string) bool {
-			return strings.HasSuffix(client, "://"+member)
-		})
-	}); {
-	case i >= 0:
-		if member = members[i].Name; peer == "" {
-			peers = members[i].PeerURLs
+	peers := []string{peer}
+	dead := findMember(list.Members, member)
+	switch {
+	case dead != nil:
+		member = dead.Name
+		if peer == "" {
+			peers = dead.PeerURLs
 		}
-		if err := d.removeMember(ctx, members, members[i]); err != nil {
+		if err := d.removeMember(ctx, list.Members, dead); err != nil {
 			return "", err
 		}
 	case peer == "":
@@ -54,21 +52,8 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 			member,
 		)
 	}
-	if !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool {
-		return m.Name == "" &&
-			slices.Equal(m.PeerURLs, peers)
-	}) {
-		// Etcd wants the others to have been connected for some seconds.
-		err = d.retry(ctx, func(ctx context.Context) error {
-			added, err := d.client.MemberAdd(ctx, peers)
-			if err != nil {
-				return err
-			}
 
-			members = added.Members
-			return nil
-		})
-	}
+	members, err := d.addMember(ctx, list.Members, peers)
 	if err != nil {
 		return "", fmt.Errorf(
 			"the dead member of etcd is out, but the new one is not in; repeat it with --peer %s: %w",
@@ -76,14 +61,56 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		)
 	}
 
-	var all []string
+	return formatCluster(members, member), nil
+}
+
+// findMember returns the member of that name, or with that HOST:PORT in a client URL; nil if there is none.
+func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Member {
 	for _, m := range members {
-		for _, peer := range m.PeerURLs {
-			all = append(all, cmp.Or(m.Name, member)+"="+peer)
+		isClient := func(url string) bool { return strings.HasSuffix(url, "://"+name) }
+		if m.Name == name || slices.ContainsFunc(m.ClientURLs, isClient) {
+			return m
 		}
 	}
 
-	return strings.Join(all, ","), nil
+	return nil
+}
+
+// addMember adds a member with these peer URLs, unless an earlier call has added it, and returns all
+// members. Etcd accepts it only after the other members have been connected for some seconds.
+func (d *db) addMember(
+	ctx context.Context,
+	members []*etcdserverpb.Member,
+	peers []string,
+) (all []*etcdserverpb.Member, _ error) {
+	isAdded := func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }
+	if slices.ContainsFunc(members, isAdded) {
+		return members, nil
+	}
+
+	err := d.retry(ctx, func(ctx context.Context) error {
+		added, err := d.client.MemberAdd(ctx, peers)
+		if err != nil {
+			return err
+		}
+
+		all = added.Members
+		return nil
+	})
+	return all, err
+}
+
+// formatCluster returns the members as the option --initial-cluster of etcd wants them. A member that has
+// never run has no name yet: it gets newName.
+func formatCluster(members []*etcdserverpb.Member, newName string) string {
+	var all []string
+	for _, m := range members {
+		for _, peer := range m.PeerURLs {
+			all = append(all, cmp.Or(m.Name, newName)+"="+peer)
+		}
+	}
+
+	return strings.Join(all, ",")
 }
 
 // removeMember takes a member out that does not answer, if a majority of all does. Each is

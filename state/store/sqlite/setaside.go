@@ -42,8 +42,16 @@ func SetAsideReplaced(path string) (folder string, err error) {
 		return "", err
 	}
 
-	files := []string{file.path + "-wal", file.path +
-		"-shm", file.path + "-journal", file.path + "-bell", file.path, file.path + markSuffix}
+	// The store's file goes after the files that belong to it, and the mark last: until then nobody opens
+	// the rest.
+	files := []string{
+		file.path + "-wal",
+		file.path + "-shm",
+		file.path + "-journal",
+		file.path + "-bell",
+		file.path,
+		file.path + markSuffix,
+	}
 	if pid := findHolder(files); pid != 0 {
 		return "", &Held{Path: file.path, Process: pid}
 	}
@@ -52,7 +60,6 @@ func SetAsideReplaced(path string) (folder string, err error) {
 		return "", err
 	}
 
-	// The store's file goes after what belongs to it, and the mark last: until then nobody opens what is left.
 	for _, from := range files {
 		err := os.Rename(from, filepath.Join(folder, filepath.Base(from)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

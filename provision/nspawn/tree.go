@@ -150,6 +150,17 @@ func refuseSeries(series, own string) error {
 	)
 }
 
+// lockTrees locks the folder of trees. It says on boot that it waits while another start makes one.
+func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, error) {
+	lock, err := osutil.TryLockDir(folder)
+	if err != nil || lock != nil {
+		return lock, err
+	}
+
+	fmt.Fprintln(boot, "waiting for the tree that another start makes")
+	return osutil.LockDir(ctx, folder)
+}
+
 // makeTree makes the tree of a series at dir, unless another process has made it meanwhile. It makes the
 // tree beside dir and renames it once all of it is on the disk.
 func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
@@ -166,37 +177,30 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	}
 
 	parent := filepath.Dir(dir)
-	lock, err := osutil.TryLockDir(parent)
+	lock, err := lockTrees(ctx, parent, boot)
 	if err != nil {
 		return err
-	}
-	if lock == nil {
-		fmt.Fprintln(boot, "waiting for the tree that another start makes")
-		lock, err = osutil.LockDir(ctx, parent)
-		if err != nil {
-			return err
-		}
 	}
 	defer lock.Close()
 
 	if _, err := os.Stat(dir); err == nil {
-		return osutil.SyncDir(parent) // who has put it there may have been killed before that
+		return osutil.SyncDir(parent) // the process that made it may have been killed before it did
 	}
 
-	const draft = ".draft"
-	if err := osutil.RemoveAllBut(filepath.Join(parent, draft), ""); err != nil &&
-		!errors.Is(err, os.ErrNotExist) {
-		return err // of one that was cut off
-	}
-	if err := runDebootstrap(ctx, filepath.Join(parent, draft), r, mirror, added, boot); err != nil {
-		return errors.Join(err, os.RemoveAll(filepath.Join(parent, draft)))
-	}
-
-	// All of it is on the disk before it has its name: what is there counts as whole.
-	if err := osutil.SyncFileSystem(filepath.Join(parent, draft)); err != nil {
+	draft := filepath.Join(parent, ".draft")
+	err = osutil.RemoveAllBut(draft, "") // a start that was cut off has left it
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(filepath.Join(parent, draft), dir); err != nil {
+	if err := runDebootstrap(ctx, draft, r, mirror, added, boot); err != nil {
+		return errors.Join(err, os.RemoveAll(draft))
+	}
+
+	// A tree with the final name counts as whole, so that all of it must be on the disk before.
+	if err := osutil.SyncFileSystem(draft); err != nil {
+		return err
+	}
+	if err := os.Rename(draft, dir); err != nil {
 		return err
 	}
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 				return signers, nil // the agent is gone, or hangs; the files' keys may do
 			}
 
-			return append(signers[:len(signers):len(signers)], more...), nil
+			return slices.Concat(signers, more), nil
 		}))
 	}
 

@@ -160,29 +160,36 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 			continue // renameio's, of a write that was cut off
 		}
 
-		data, err := os.ReadFile(p.ledgerPath(machine))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if r, isHost := p.readHostRecord(machine); isHost {
+			all[machine] = r
 		}
-		if err == nil && len(data) == 0 {
-			continue // given up
-		}
-
-		var r hostRecord
-		if err == nil {
-			err = json.Unmarshal(data, &r)
-		}
-		if err != nil {
-			r = hostRecord{
-				Machine: machine,
-				unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w",
-					machine, p.ledgerPath(machine), err),
-			}
-		}
-		all[machine] = r
 	}
 
 	return all, nil
+}
+
+// readHostRecord reads the record of a machine's host. isHost is false if it is gone, or empty, which an
+// operator makes it to give up the host.
+func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
+	data, err := os.ReadFile(p.ledgerPath(machine))
+	if errors.Is(err, fs.ErrNotExist) {
+		return hostRecord{}, false
+	}
+	if err == nil && len(data) == 0 {
+		return hostRecord{}, false
+	}
+
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		r = hostRecord{
+			Machine: machine,
+			unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w",
+				machine, p.ledgerPath(machine), err),
+		}
+	}
+	return r, true
 }
 
 // Identity tells one host of a machine from the next, and one start from the next.

@@ -125,10 +125,16 @@ func (p *Provider) Client(instance string) (Client, error) {
 	if _, err := os.Stat(kept); err == nil && t.Fingerprint != "" {
 		known = kept
 	}
-	c := Client{Destination: t.User + "@" + t.Host, Dir: p.remoteDir(), Options: []string{
-		"-o", "Port=" + t.Port, "-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile=" +
-			known, "-o", "ServerAliveInterval=10",
-	}}
+	c := Client{
+		Destination: t.User + "@" + t.Host,
+		Dir:         p.remoteDir(),
+		Options: []string{
+			"-o", "Port=" + t.Port,
+			"-o", "StrictHostKeyChecking=yes",
+			"-o", "UserKnownHostsFile=" + known,
+			"-o", "ServerAliveInterval=10",
+		},
+	}
 
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)

@@ -147,16 +147,10 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if err != nil && p.isGivenUp(machine) {
 		return p.removeRecord(t, machine)
 	}
-
 	if err != nil {
-		err = withHints(
-			err,
-			fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
-				p.ledgerPath(machine)),
-		)
-
-		unnoted := p.recordDoubt(t, machine)
-		return errors.Join(err, unnoted)
+		hint := fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
+			p.ledgerPath(machine))
+		return errors.Join(withHints(err, hint), p.recordDoubt(t, machine))
 	}
 	defer c.close()
 
@@ -165,7 +159,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return err
 	}
 
-	if h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine {
+	isOurs := h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine
+	if isOurs {
 		if _, err := c.run(ctx, "end", nil, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
 			return hostError("clean up", t, err)
 		}

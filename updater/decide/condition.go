@@ -55,12 +55,12 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 		return s.conditionWhileRunning(leads)
 	}
 
+	// Only the leader knows since when servers are absent: here no finding is news.
 	judged := s
-	judged.Degraded = record.NewDegraded(s.Findings(now)) // who is absent only the leader knows: that is no news here
+	judged.Degraded = record.NewDegraded(s.Findings(now))
 	for i := range judged.Degraded.Findings {
 		judged.Degraded.Findings[i].Untold = false
 	}
-
 	a := Next(judged, now)
 
 	c := Condition{State: UpToDate, Why: strings.TrimPrefix(a.Why, UpToDate+": ")}
@@ -68,7 +68,8 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 		c = Condition{State: Updating, Why: a.Why + " is about to start"}
 	}
 
-	// A server that needs somebody does so whatever begins; the rest is about what does not begin.
+	// A server in trouble needs an operator even if an update begins. A release in trouble is one that does
+	// not begin.
 	c.Troubles = s.fleetTroubles(now, leads)
 	if c.State == UpToDate {
 		c.Troubles = append(c.Troubles, s.releaseTroubles(now)...)

@@ -37,16 +37,17 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 
 	for _, lrn := range s.Servers {
 		p, alive := s.Present[lrn]
-		since, absent := s.Absent[lrn]
 		r := s.Current
+		since, absent := s.Absent[lrn]
+		gone := absent && !now.Before(since.Add(absenceTimeout))
 
-		switch gone := absent && !now.Before(since.Add(absenceTimeout)); {
+		switch {
 		case gone && slices.Contains(s.Unseen, lrn):
 			add(lrn, "", "no worker was ever seen")
 		case gone:
 			add(lrn, "", "no worker is alive")
 		case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
-		case !alive: // for a moment, say: what was found there is not over
+		case !alive: // perhaps for a moment: earlier findings stay
 			found = append(found, s.findingsOfComponents(lrn, nil)...)
 		case !release.Same(p.Version, r.Version):
 			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
@@ -105,10 +106,12 @@ func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := record.NewDegraded(s.Findings(now))
 	tellAt := s.tellAt(found)
-	if found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded) ||
-		!tellAt.IsZero() && !now.Before(tellAt) {
+	hasChanged := found.Count()+s.Degraded.Count() > 0 && !reflect.DeepEqual(found, s.Degraded)
+	mustTell := !tellAt.IsZero() && !now.Before(tellAt)
+	if hasChanged || mustTell {
 		return s.reportDegraded(now, found, tellAt)
 	}
+
 	if s.Repair != nil && !s.canRepair() {
 		return Action{
 			Verb:    Warn,
@@ -131,7 +134,8 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		wake = append(wake, since.Add(absenceTimeout))
 	}
 	for _, due := range wake {
-		if a.Verb == Wait && due.After(now) && (a.Until.IsZero() || due.Before(a.Until)) {
+		isEarlier := a.Until.IsZero() || due.Before(a.Until)
+		if a.Verb == Wait && due.After(now) && isEarlier {
 			a.Until = due
 		}
 	}

@@ -181,14 +181,27 @@ func (s Snapshot) LastVersion() string {
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
-		Version: to, Digests: digests, Servers: record.SortServers(s.Servers), ID: id, Attempt: 1,
-		StartedAt: now, AttemptAt: now,
+		Version:   to,
+		Digests:   digests,
+		Servers:   record.SortServers(s.Servers),
+		ID:        id,
+		Attempt:   1,
+		StartedAt: now,
+		AttemptAt: now,
+		Repair:    by == byRepair || by == byItself,
 	}
-	if r.Repair = by == byRepair || by == byItself; r.Repair {
+	if r.Repair {
 		r.Components = s.repairComponents(now)
 	}
 
-	h := record.History{ID: id, By: by, From: s.currentVersion(), To: to, Servers: r.Servers, StartedAt: now}
+	h := record.History{
+		ID:        id,
+		By:        by,
+		From:      s.currentVersion(),
+		To:        to,
+		Servers:   r.Servers,
+		StartedAt: now,
+	}
 	isBack := s.Recovery != nil && release.Newer(s.Recovery.Failed, to)
 	if isBack {
 		h.Left = s.Recovery.Failed
@@ -209,27 +222,30 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
 	}
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
-	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(id), h), updater.Put(keys.Alert(alert.ID), alert)}
-	if s.Recovery != nil {
-		changes = append(changes, updater.Remove(keys.Recovery))
+	changes := []updater.Change{
+		updater.Put(keys.Current, r),
+		updater.Put(keys.History(id), h),
+		updater.Put(keys.Alert(alert.ID), alert),
+	}
+	return Action{Verb: Start, Why: why, Changes: append(changes, s.forgetWishes(to)...)}
+}
+
+// forgetWishes returns the changes that remove the wishes and marks that a new update to that version
+// fulfils. A target of a different version goes, too: it must not come back when the configuration changes.
+func (s Snapshot) forgetWishes(to string) []updater.Change {
+	var changes []updater.Change
+	forget := func(applies bool, key string) {
+		if applies {
+			changes = append(changes, updater.Remove(key))
+		}
 	}
 
-	if s.ToldNoRoom != nil {
-		changes = append(changes, updater.Remove(keys.NoRoom))
-	}
-	if s.Hurry {
-		changes = append(changes, updater.Remove(keys.Hurry))
-	}
-	if s.Repair != nil {
-		changes = append(changes, updater.Remove(keys.Repair))
-	}
-
-	// It must not come back when the configuration changes.
-	if s.Target != nil && !release.Same(s.Target.Version, to) {
-		changes = append(changes, updater.Remove(keys.Target))
-	}
-
-	return Action{Verb: Start, Why: why, Changes: changes}
+	forget(s.Recovery != nil, keys.Recovery)
+	forget(s.ToldNoRoom != nil, keys.NoRoom)
+	forget(s.Hurry, keys.Hurry)
+	forget(s.Repair != nil, keys.Repair)
+	forget(s.Target != nil && !release.Same(s.Target.Version, to), keys.Target)
+	return changes
 }
 
 // releaseDigests returns the digests of a request for that version, or why it cannot be

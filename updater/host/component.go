@@ -123,6 +123,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if c.Artifact != nil && c.Artifact.Archive != nil {
 		next.Unpacked = filledEntries(releaseDir(*c.Artifact.Archive))
 	}
+
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	// What its own commands have removed by now does not have to be there.
+	// The component's own commands may have removed some of these entries: they do not have to be there.
 	if next.Unpacked != nil {
 		now := filledEntries(releaseDir(*c.Artifact.Archive))
 		next.Unpacked = slices.DeleteFunc(next.Unpacked, func(name string) bool { return !slices.Contains(now, name) })

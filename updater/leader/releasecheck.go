@@ -146,7 +146,7 @@ func (c *releaseChecker) close() {
 // checkNow looks for releases, and commits the result unless the configuration has changed meanwhile. A
 // failed look is a result as well.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
-	f, err := c.queryReleases(ctx, config)
+	found, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
 	c.Metrics.Add(1, checksMetric, "result", metrics.Result(err == nil))
 	if err == nil {
@@ -156,17 +156,31 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		return nil
 	}
 
+	// A refused release counts as a failure, since its publisher may mend it soon.
 	c.failures++
-	if err == nil && len(f.refusals) == 0 {
+	if err == nil && len(found.refusals) == 0 {
 		c.failures = 0
 	}
-
-	// Who publishes a release that is refused may mend it soon.
 	c.retryDelay = release.Delay(err, c.failures, config.CheckInterval, c.lastCheck)
 	if err != nil {
 		slog.Warn("cannot look for releases", "error", err, "again-in", c.retryDelay.Round(time.Second))
 	}
 
+	look := c.newLook(config, found, err)
+	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
+		if err := found.putLook(tx, look); err != nil || !found.listed {
+			return err
+		}
+		if err := found.putRefusals(tx, c.lastCheck.UTC()); err != nil {
+			return err
+		}
+
+		return found.putRelease(tx)
+	})
+}
+
+// newLook describes a look for releases, which has failed if err is not nil.
+func (c *releaseChecker) newLook(config record.Config, f checkResult, err error) decide.Look {
 	look := decide.Look{
 		Missed: f.missed,
 		At:     c.lastCheck.UTC(),
@@ -180,16 +194,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		look.Kind = string(ofSource.Kind)
 	}
 
-	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
-		if err := f.putLook(tx, look); err != nil || !f.listed {
-			return err
-		}
-		if err := f.putRefusals(tx, c.lastCheck.UTC()); err != nil {
-			return err
-		}
-
-		return f.putRelease(tx)
-	})
+	return look
 }
 
 var errQueryChanged = errors.New("the configuration has changed")

@@ -380,6 +380,29 @@ func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, 
 	return asset.Size, nil
 }
 
+// neededFiles returns the component's files whose sizes are known.
+func neededFiles(c Component, sizes map[string]int64) (needed []record.NeededFile) {
+	for _, f := range c.Artifact.Files() {
+		size := sizes[f.String()]
+		if size <= 0 {
+			continue
+		}
+
+		into := record.RoomPackages
+		if f.To != "" {
+			into = filepath.Dir(f.To)
+		}
+		needed = append(needed, record.NeededFile{
+			Component: c.Name,
+			Sum:       record.ShortDigest(f.SHA256),
+			Size:      size,
+			Into:      into,
+		})
+	}
+
+	return needed
+}
+
 // findNeeds returns how many bytes each server must download. It leaves out files that one server downloads
 // for all, since nobody knows which, and images, whose sizes are unknown.
 func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string]int64) (*record.Needs, error) {
@@ -388,7 +411,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 		return nil, err
 	}
 
-	packages, files := map[string]int64{}, map[string][]record.NeededFile{}
+	packages := map[string]int64{}
 	for _, p := range append([]Package{i.own()}, i.Others...) {
 		name, err := r.assetName(p.Form, p.Arch)
 		if err != nil {
@@ -400,6 +423,7 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 		}
 	}
 
+	files := map[string][]record.NeededFile{}
 	for _, arch := range i.arches() {
 		own, err := found.manifest.ForArch(arch)
 		if err != nil {
@@ -407,20 +431,8 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 		}
 
 		for _, c := range own.Components {
-			for _, f := range c.Artifact.Files() {
-				into := record.RoomPackages
-				if f.To != "" {
-					into = filepath.Dir(f.To)
-				}
-
-				if size := sizes[f.String()]; size > 0 {
-					files[arch] = append(files[arch], record.NeededFile{
-						Component: c.Name,
-						Sum:       record.ShortDigest(f.SHA256),
-						Size:      size,
-						Into:      into,
-					})
-				}
+			if needed := neededFiles(c, sizes); len(needed) > 0 {
+				files[arch] = append(files[arch], needed...)
 			}
 		}
 	}

@@ -43,7 +43,8 @@ func NewSecretKey() (k SecretKey, err error) {
 func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	lines := strings.Split(strings.TrimSpace(file), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	if err != nil || len(lines) != 2 || len(raw) != secretStart+secretSize || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
+	isWhole := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
+	if !isWhole || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
 		return k, errors.New("cannot read the secret key: it is not one of minisign's")
 	}
 

@@ -118,7 +118,7 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 }
 
 // runCampaigns campaigns for a service with one of this host's units at a time, and holds the leadership
-// while it has it. It returns when ctx is done or the service has no more candidates here.
+// that the unit wins. It returns when ctx is done or the service has no candidate here.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 

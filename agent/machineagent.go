@@ -69,6 +69,8 @@ func (m *machineAgent) run(ctx context.Context) error {
 	})
 }
 
+// prepareHost waits for the environment and the machine's record, takes the machine's claim, and makes the
+// host that its unit agents share.
 func (m *machineAgent) prepareHost(ctx context.Context) error {
 	env, err := awaitEnvironment(ctx, m.State, m.Log, func(v *state.View) error {
 		_, err := v.Machine(m.Machine)
@@ -309,8 +311,8 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses prefers the addresses that are known to what the host says. Machines of
-// "local" are this host, and reach each other there.
+// chooseAddresses prefers the addresses that are known to those that the host has. Machines of "local" are
+// this host, and reach each other at the loopback address.
 func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	found := "127.0.0.1"
 	if provider != state.ProviderLocal {

@@ -13,6 +13,7 @@ import (
 	"bijou/state/unitdir"
 )
 
+// removeStaleFolders removes the directories of all units that are not among these.
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.Dir, root.name)

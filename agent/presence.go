@@ -127,8 +127,8 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	return nil
 }
 
-// reportTrouble stores beside an agent's announcement what the agent cannot do; t is nil once it can again.
-// It also appends line to the agent's log, unless its message is empty.
+// reportTrouble stores beside an agent's announcement the trouble that keeps it from going on; t is nil
+// once that is over. It also appends line to the agent's log, unless its message is empty.
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
@@ -173,8 +173,8 @@ func (p *presence) updaterFor(agent string) state.Updater {
 	}
 }
 
-// close ends the session at once, so that the agents are not seen until it expires. Nobody
-// may commit any more.
+// close ends the session at once, so that the agents do not look present until it expires. The caller must
+// have ended all commits.
 func (p *presence) close(ctx context.Context) {
 	if !p.ownSession {
 		return

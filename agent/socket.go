@@ -77,8 +77,8 @@ func (b socketBase) makeIn(uuid, name string) (string, error) {
 	}
 }
 
-// RemoveSockets removes the folders of all sockets of an environment's machines on this
-// host, which agents that were killed leave behind. None of its agents may run any more.
+// RemoveSockets removes the folders of all sockets of an environment's machines on this host. Agents that
+// were killed leave them behind. The caller must have ended the environment's agents.
 func RemoveSockets(uuid string) error { return userSockets().remove(uuid) }
 
 // remove removes all sockets' directories of an environment, also those that older agents made. It removes

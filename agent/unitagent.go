@@ -67,8 +67,9 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// superviseUnit returns when the unit is gone (nil), ctx is done (its error), or the store is gone.
-// Whatever else ends the unit's agent, be it a panic, it is started again after a pause.
+// superviseUnit runs the unit's agent, and starts it again after a pause when it ends by an error or a
+// panic. It returns nil when the unit is gone, ctx's error when ctx is done, or an error when the store is
+// gone.
 func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
 	defer h.presence.removeAgent(agent)

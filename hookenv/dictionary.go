@@ -45,6 +45,7 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 	return parseMapping(resolveAlias(document.Content[0]))
 }
 
+// parseMapping returns the pairs of a YAML dictionary; nil as the value of a null.
 func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	changes := map[string]*string{}
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {

@@ -65,8 +65,8 @@ func (f *FlagSet) AddChoice(to *string, help, name string, words ...string) {
 	}})
 }
 
-// AddFunc declares an option that calls set for each of its values, with its name as it was typed.
-// What set returns ends parsing.
+// AddFunc declares an option that calls set for each of its values, with the option's name as it was typed.
+// An error of set ends parsing.
 func (f *FlagSet) AddFunc(set func(name, value string) error, help, arg string, names ...string) {
 	f.add(option{names: names, arg: arg, help: help, set: set})
 }
@@ -111,7 +111,7 @@ func (f *FlagSet) parse(argv []string) error {
 	return nil
 }
 
-// parseLong returns what is left of argv behind the option and its value.
+// parseLong parses the long option arg. It returns the rest of argv behind the option and its value.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, joined := strings.Cut(arg[2:], "=")
 	o, ok := f.findOption(name)
@@ -178,7 +178,7 @@ func (f *FlagSet) resolveUnknown(name, arg string) error {
 // unknownOption begins the error about an option that a tool has not.
 const unknownOption = "option provided but not defined: "
 
-// Error messages name an option in this form, however it was typed.
+// withDashes returns the form in which error messages name an option, however it was typed.
 func withDashes(name string) string {
 	if len(name) > 1 {
 		return "--" + name

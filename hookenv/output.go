@@ -54,7 +54,7 @@ func (inv *Invocation) Print(value any) error {
 	return nil
 }
 
-// PrintResult prints what was asked for, unless that has failed.
+// PrintResult prints the value, or returns err if that is not nil.
 func (inv *Invocation) PrintResult(value any, err error) error {
 	if err != nil {
 		return err
@@ -199,7 +199,8 @@ func isHarmful(r rune) bool {
 	return r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// escapeHarmful relies on yamlText, which has quoted whatever holds such a character.
+// escapeHarmful escapes the harmful characters of YAML text. They stand between quotes, since yamlText
+// quotes every text that holds one.
 func escapeHarmful(text string) []byte {
 	var b bytes.Buffer
 	for _, r := range text {

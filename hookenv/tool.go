@@ -29,6 +29,8 @@ type Tool struct {
 // Runner runs a tool whose options are parsed. Its error is worded for the caller.
 type Runner func(ctx context.Context, inv *Invocation) error
 
+// declareFlags declares the tool's options and the option -o, which all tools have. The Runner checks the
+// arguments before it runs the tool.
 func (t Tool) declareFlags() (*FlagSet, Runner) {
 	f := newFlagSet()
 	run := t.Prepare(f)
@@ -122,7 +124,7 @@ func (e usageError) Error() string { return string(e) }
 // UsageErrorf returns an error for which a tool exits with 2: wrong usage or arguments.
 func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// IsUsageError reports whether UsageErrorf made the error, or what it wraps.
+// IsUsageError reports whether UsageErrorf made the error, or an error that it wraps.
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
 func exitCode(err error) int {
@@ -132,7 +134,7 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// ErrorResult returns what a caller gets of an error that no tool has met.
+// ErrorResult returns the result for a caller whose call failed before any tool ran.
 func ErrorResult(err error) Result {
 	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
 }
@@ -161,7 +163,7 @@ func (t Tool) manual() string {
 	return string(text)
 }
 
-// Summary returns one line that says what the tool does, as a part of a sentence: "print a secret".
+// Summary returns one line that says what the tool does, as a part of a sentence, as in "print a secret".
 func (t Tool) Summary() string {
 	_, text, _ := strings.Cut(t.manual(), "\n\n")
 	sentence, _, _ := strings.Cut(text, ".\n")

@@ -62,8 +62,7 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 // IsForgotten reports whether nothing is left to be remembered of the member.
 func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// IsExpected reports whether the member is in as far as its hooks know, once what is
-// pending has run.
+// IsExpected reports whether the member is in, as far as its hooks know once the pending one has run.
 func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
 	case Joined, Changed:
@@ -166,7 +165,7 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	return gone
 }
 
-// update returns what is to be recorded of the member.
+// update returns the member's new record.
 func (now member) update(m state.MemberState, tail int64) state.MemberState {
 	switch service := !IsUnit(now.name); {
 	case service && !now.in:

@@ -34,7 +34,7 @@ func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	})
 }
 
-// SetResults sets what the action returns.
+// SetResults adds results to those that the action returns at its end.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
 	return c.doInAction(ctx, func() error {
 		all := mergeResults(c.actionResults, results)

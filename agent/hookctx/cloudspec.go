@@ -12,7 +12,7 @@ import (
 	"bijou/state/secret/record"
 )
 
-// CloudSpec returns what the operators have given of the cloud.
+// CloudSpec returns the values that the operators have given of the cloud.
 func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 	return answer(ctx, c, func() (map[string]any, error) { return view(ctx, c, c.readCloudSpec) })
 }

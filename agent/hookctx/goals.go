@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// Goals returns the units and relations that the environment has or is to have.
+// Goals returns the units and relations that the environment has or will have.
 func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
 		if _, err := c.localUnit(""); err != nil {
@@ -20,6 +20,7 @@ func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 	})
 }
 
+// readGoals reads the service's own units, and the units at the other end of each of its relations.
 func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 	goals.Relations = map[string]map[string]hookapi.Goal{}
 	if goals.Units, err = readUnitGoals(v, service); err != nil {

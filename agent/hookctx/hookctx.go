@@ -217,8 +217,8 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 	return all, nil
 }
 
-// notifyMembers has the other members run their changed hooks for a change of a service's
-// own settings, by touching the settings of the leader who has made it.
+// notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
+// For that it touches the settings of the leader, which has made the change.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	by := c.opts.Facts.Unit
 	if serviceOf(by) != at.Service {

@@ -65,7 +65,8 @@ func (c *Context) requireServiceWrite(ctx context.Context, service string) error
 	return c.requireLeader(ctx)
 }
 
-// LeaderSettings returns what the service's leader tells its peers, own writes applied.
+// LeaderSettings returns the settings that the service's leader has set for its peers, with the hook's own
+// writes applied.
 func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error) {
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadLeaderSettings(ctx)) })
 }

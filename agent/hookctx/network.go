@@ -67,6 +67,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 	})
 }
 
+// describeNetwork returns the network that holds the unit's address. It resolves a host name, and looks for
+// the interface on this host.
 func describeNetwork(ctx context.Context, address string) (hookapi.Network, error) {
 	if address == "" {
 		return hookapi.Network{}, errors.New("the unit has no address yet")
@@ -164,7 +166,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 	})
 }
 
-// Ports returns what the local unit has open, own changes applied.
+// Ports returns the ports that the local unit has open, with the hook's own changes applied.
 func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	return answer(ctx, c, func() ([]hookapi.Port, error) {
 		unit, err := c.localUnit("")

@@ -24,8 +24,8 @@ func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation
 	return r, nil
 }
 
-// checkReach is loadOwnRelation for callers that need no more of the relation. The implied one
-// is the hook's own, and is not read for that.
+// checkReach checks what loadOwnRelation checks, for callers that need nothing else of the relation. It
+// reads nothing for the hook's own relation.
 func (c *Context) checkReach(ctx context.Context, id int) error {
 	if id == c.opts.Facts.Relation {
 		return nil
@@ -48,7 +48,7 @@ func (c *Context) walksAnywhere() bool {
 	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
 }
 
-// mayWalk reports whether the hook may see who is in a relation.
+// mayWalk reports whether the hook may list the members of a relation.
 func (c *Context) mayWalk(r state.Relation) bool {
 	if c.walksAnywhere() || r.ID == c.opts.Facts.Relation {
 		return true

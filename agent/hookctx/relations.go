@@ -138,7 +138,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	})
 }
 
-// rewordNotFound says of a unit or service that is not there what hookapi promises.
+// rewordNotFound turns an error about a missing unit or service into hookapi's.
 func rewordNotFound(err error, name string) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return fmt.Errorf("%q: %w", name, hookapi.ErrUnknownUnit)

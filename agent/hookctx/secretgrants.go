@@ -142,8 +142,8 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 	return nil
 }
 
-// commitSecret applies the hook's changes to a secret's record as it is now, seals its new content, and
-// removes the revisions that the hook removed.
+// commitSecret applies the hook's changes to a secret's stored record, seals its new content, and removes
+// the revisions that the hook removed.
 func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {

@@ -205,6 +205,7 @@ func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.Secre
 	return c.applySecretChange(ctx, s, change)
 }
 
+// applySecretChange applies the change to the secret as this hook sees it, and keeps it for the commit.
 func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change hookapi.SecretChange) error {
 	now := time.Now().UTC()
 	if other := c.findLabelled(change.Label); other != nil && other != s {

@@ -67,7 +67,7 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings refuses at once what the commit would refuse at the end.
+// checkSettings returns at once the errors that the commit would return at the end.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {

@@ -19,7 +19,7 @@ type unitStorage struct {
 	added  map[string]int           // by name
 }
 
-// Storages lists what the unit has, and where.
+// Storages lists the unit's storages with their locations.
 func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	return answer(ctx, c, func() (all []hookapi.Storage, err error) {
 		own, err := c.loadStorage(ctx)

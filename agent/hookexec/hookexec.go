@@ -217,8 +217,8 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure adds to a failure what is wrong with the script's first line, which names its interpreter.
-// A shell only reports that the script, which exists, was not found.
+// explainFailure adds the fault of the script's first line, which names its interpreter, to a failure. A
+// shell only reports that the script, which exists, was not found.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o

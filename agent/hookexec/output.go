@@ -40,7 +40,7 @@ func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	return r, nil
 }
 
-// startReading closes the agent's copies of the hook's ends, which the hook has by now.
+// startReading closes the agent's copies of the hook's ends, and reads the hook's output in a goroutine.
 func (r *outputReader) startReading(s Spec) {
 	for _, p := range r.pipes {
 		p.hookEnd.Close()

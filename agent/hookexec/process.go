@@ -69,6 +69,7 @@ func (p *process) release(s Spec, path string) error {
 	return nil
 }
 
+// wait waits for the process's end. Once interrupt or ctx is done it ends the process's group.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	ended := make(chan error, 1) // buffered: the sender never waits for us
 	go func() { ended <- p.cmd.Wait() }()

@@ -16,7 +16,7 @@ type Runner struct {
 	wg       sync.WaitGroup
 }
 
-// Close stops reading what daemons write, and waits for its goroutines. No hook may be running.
+// Close stops to read the output of daemons, and waits for its goroutines. No hook may be running.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true

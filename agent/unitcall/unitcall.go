@@ -224,6 +224,7 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 	return readAnswer(conn)
 }
 
+// readAnswer reads the box with which the agent answers.
 func readAnswer(conn net.Conn) (amp.Box, error) {
 	decoder := amp.Decoder{Limit: maxAnswer}
 	chunk := make([]byte, 64<<10)

@@ -137,6 +137,7 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	return settings, nil
 }
 
+// resolveFailure counts the failed hook as done, as the operator has answered.
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	var f *state.Failure
 	err := u.commitStep(ctx, "resolve", func(tx *state.Tx) (err error) {
@@ -210,8 +211,8 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	return m.Version, err
 }
 
-// leaveRelation also removes all records of the relation. What one transaction does not
-// hold is left for the next step.
+// leaveRelation leaves the relation and removes all records of it. If one transaction cannot hold them all,
+// the next step removes the rest.
 func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	return u.commitStep(ctx, "leave", func(tx *state.Tx) error {
 		records, err := tx.Uniter(u.Unit)

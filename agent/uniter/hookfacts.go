@@ -258,8 +258,8 @@ func isOperators(d hookexec.Debug) bool {
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
-// endStaleDebug drops the debug session of an operator who was killed, so that the hook
-// runs without it.
+// endStaleDebug drops the debug session of an operator whose command was killed, so that the hook runs
+// without it.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {

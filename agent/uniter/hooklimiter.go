@@ -36,7 +36,7 @@ func (l *HookLimiter) Resize(size int) {
 	l.grantFree()
 }
 
-// Drain grants no slot any more, and returns a channel that is closed once none is in use.
+// Drain stops to grant slots, and returns a channel that is closed once none is in use.
 func (l *HookLimiter) Drain() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +56,8 @@ func (l *HookLimiter) closeIfDrained() {
 	}
 }
 
-// request says how many hooks are in the unit's queue by now. It returns the unit's ticket, a new one if t is nil,
-// which must be released, granted or not.
+// request notes how many hooks the unit's queue holds. It returns the unit's ticket, a new one if t is nil.
+// The caller must release the ticket, granted or not.
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ const maxHooksInTurn = 2
 // maxPreferredTurn is for who owes most: the other places may be taken by what goes on for hours.
 const maxPreferredTurn = 20
 
-// mayContinue reports whether who has a slot may keep it for another hook, after that many.
+// mayContinue reports whether a unit may keep its slot for another hook, after it has run that many.
 func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

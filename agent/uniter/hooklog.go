@@ -45,6 +45,7 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 	u.logEnd(r, failure)
 }
 
+// logEnd logs the end of a hook, and how long its processes held its output open.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
 		return // it has not begun

@@ -90,8 +90,8 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	return nil
 }
 
-// explainRefusal says why what a hook has written can never be committed. It returns an
-// empty string where trying again may help.
+// explainRefusal returns the reason why the hook's writes can never be committed. It returns an empty
+// string if another try may help.
 func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):

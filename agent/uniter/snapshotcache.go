@@ -43,8 +43,8 @@ func (c *snapshotCache) markStale(keys []string) {
 }
 
 // applyWrites applies the writes of the unit's own commit to the cached snapshot. It skips the unit's own
-// membership and settings in relations, which no snapshot holds. It marks for reading whatever else has
-// changed.
+// membership and settings in relations, which no snapshot holds. It marks all else that has changed as
+// stale.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
@@ -92,7 +92,8 @@ func (u *uniter) stepUpdater(step string) state.Updater {
 	return func(ctx context.Context, f func(tx *state.Tx) error) error { return u.commitStep(ctx, step, f) }
 }
 
-// commit keeps the cache up to date, so that the loop need not read what it has written.
+// commit commits f, and updates the cache, so that the loop need not read again the records that f has
+// written.
 func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	var wrote state.Writes
 	err := u.rawUpdate(ctx, func(tx *state.Tx) error {
@@ -109,6 +110,7 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
+// takeSnapshot returns the snapshot after the changes that the watch has seen.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 	keys, lost, err := u.watch.Take()

@@ -297,6 +297,7 @@ func (u *uniter) waitForChange(
 	return nil
 }
 
+// renewWatch watches from the revision on all records that the unit's steps depend on.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),

@@ -147,7 +147,7 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close sends what is pending, as far as that takes no longer than two seconds. It is idempotent.
+// Close sends the pending lines, for at most two seconds. It is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

@@ -21,8 +21,8 @@ type Watch struct {
 	wg      sync.WaitGroup
 }
 
-// Renew watches the scopes from the revision on. It keeps a watch about the same things:
-// that one has missed nothing. about names what the scopes are.
+// Renew watches the scopes from the revision on. It keeps a watch about the same things, since that has
+// missed nothing. about names the things that the scopes are about.
 func (w *Watch) Renew(
 	ctx context.Context,
 	st *state.State,

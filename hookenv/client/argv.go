@@ -53,7 +53,7 @@ func baseName(path string) string {
 	return path
 }
 
-// No argument can hold a NUL byte.
+// joinArgs joins arguments with NUL bytes, which no argument can hold.
 func joinArgs(argv []string) string {
 	var joined []byte
 	for i, arg := range argv {

@@ -32,7 +32,7 @@ func writeAll(fd int, p []byte) error {
 	return nil
 }
 
-// readSome reads what is there, and waits if nothing is. It returns 0 and no error at the end.
+// readSome reads the bytes that are there, or waits for some. It returns 0 and no error at the end.
 func readSome(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
@@ -153,7 +153,7 @@ func (a *answer) finish() int {
 	return code
 }
 
-// fail returns the exit code for what fails in transport.
+// fail prints the message, and returns the exit code for a failure in transport.
 func fail(message string) int {
 	writeAll(2, []byte("ERROR "+message+"\n"))
 	return 1

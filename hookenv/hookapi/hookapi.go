@@ -108,7 +108,7 @@ type Port struct {
 	Endpoint string // empty: all endpoints
 }
 
-// IsSameRange compares whatever the endpoints are.
+// IsSameRange compares the ranges without their endpoints.
 func (p Port) IsSameRange(o Port) bool {
 	p.Endpoint, o.Endpoint = "", ""
 	return p == o

@@ -90,7 +90,7 @@ func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 	}
 }
 
-// A client that does not take the box is cut off.
+// writeBox sends a box. It cuts off a client that does not take it in time.
 func (c *conn) writeBox(box []byte) error {
 	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)); err != nil {
 		return err

@@ -65,8 +65,8 @@ func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// answerOutside answers a request from outside of hooks: who serves this socket, a new command for the
-// unit's queue, or the end of such a command.
+// answerOutside answers a request from outside of hooks: which unit the socket serves, a new command for
+// the unit's queue, or how such a command ended.
 func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box) ([]pair, *refusal) {
 	switch command {
 	case wire.CommandIdentify:

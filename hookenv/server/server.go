@@ -130,8 +130,8 @@ func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	s.hooks[clientID] = &registration{hook: hook, ctx: ctx, cancel: cancel}
 }
 
-// Unregister ends a client id. Calls that run are cancelled and answered that their hook is gone;
-// when it returns none of them touches the hook any more. An unknown id is ignored.
+// Unregister ends a client id. It cancels calls that run, and answers them that their hook is gone. When it
+// returns, none of them touches the hook. It ignores an unknown id.
 func (s *Server) Unregister(clientID string) {
 	s.mu.Lock()
 	r := s.hooks[clientID]

@@ -56,7 +56,7 @@ func parseResults(words []string) (map[string]any, error) {
 	return results, nil
 }
 
-// A value that is in the way of a dictionary gives way.
+// putNested sets the value below the keys. It replaces a value that stands where a dictionary must be.
 func putNested(into map[string]any, keys []string, value string) {
 	for _, key := range keys[:len(keys)-1] {
 		inner, ok := into[key].(map[string]any)

@@ -95,7 +95,8 @@ func (p *portChanger) expandPorts(
 	return closedRanges(ctx, inv, port)
 }
 
-// Closing without endpoints means every endpoint that the range was opened for.
+// closedRanges returns the ranges that the call closes. Without endpoints these are the range for every
+// endpoint that it was opened for.
 func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port) ([]hookapi.Port, error) {
 	ports := []hookapi.Port{port}
 	opened, err := inv.Hook.Ports(ctx)
@@ -195,7 +196,7 @@ func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// formatPorts names each range once, in the order that the hook has them in.
+// formatPorts names each range once, in the hook's order.
 func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	lines, endpoints := []string{}, map[string][]string{}
 	for _, port := range ports {
@@ -216,7 +217,7 @@ func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	return lines
 }
 
-// "*" stands for all endpoints.
+// joinEndpoints joins the names, or returns "*" if that stands for all endpoints among them.
 func joinEndpoints(names []string) string {
 	if slices.Contains(names, "*") {
 		return "*"

@@ -69,7 +69,8 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	return s.rewordNotFound(inv, err)
 }
 
-// An operator may write any service's settings.
+// checkServiceWrite returns an error unless the leader or an operator writes a service's settings. An
+// operator may write those of any service.
 func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	if inv.Facts.Unit == "" || inv.Facts.Operator {
 		return nil
@@ -86,7 +87,8 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// The UNIT_NAME is the last argument, if that is a unit's name.
+// takeUnit returns the argument UNIT_NAME and removes it from the arguments. It is the last one, if that is
+// a unit's name.
 func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	last := len(inv.Args) - 1
 	if last < 0 || !isUnit(inv.Args[last]) {
@@ -169,7 +171,8 @@ func (s *relationSetter) readChanges(
 	return changes, addArguments(ctx, inv, given, changes)
 }
 
-// Unasked, only that stdin is read which has an end and is no loop's input.
+// isReadUnasked reports whether relation-set reads this kind of stdin without being asked: one that has an
+// end, and that is not a loop's input.
 func isReadUnasked(kind string) bool { return kind == wire.StdinFIFO || kind == wire.StdinFile }
 
 // addArguments adds the pairs of the command line to the changes. A key without a value gets the present

@@ -258,7 +258,8 @@ func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 	return r.Ends[i], true
 }
 
-// A relation's modern id depends on the service that sees it.
+// formatRelationID returns the relation's id as the dialect writes it. A modern id depends on the service
+// that sees the relation.
 func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
 	if dialect != hookapi.Modern {
 		return classicPrefix + strconv.Itoa(r.ID)

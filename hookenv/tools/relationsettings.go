@@ -81,8 +81,8 @@ func writeNode(ctx context.Context, h hookapi.Hook, node hookapi.Node, changes m
 	return nil
 }
 
-// IsCallerError reports whether an error of GetSetting or SetSettings lies in what was asked for;
-// otherwise the agent itself has failed.
+// IsCallerError reports whether an error of GetSetting or SetSettings lies in the call; otherwise the agent
+// itself has failed.
 func IsCallerError(err error) bool {
 	return hookenv.IsUsageError(err) || errors.Is(err, hookapi.ErrUnknownUnit) ||
 		errors.Is(err, hookapi.ErrRelationNotFound) || errors.Is(err,
@@ -98,8 +98,8 @@ type Target struct {
 // ErrNoKey is Python Juju's KeyError: the node has no such setting.
 var ErrNoKey = errors.New("no such setting")
 
-// GetSetting answers Python Juju's AMP command get. Its error is ErrNoKey, or says what is wrong
-// with the target.
+// GetSetting answers Python Juju's AMP command get. It returns ErrNoKey if there is no such key, or an
+// error about the target.
 func GetSetting(ctx context.Context, h hookapi.Hook, target Target, key string) (string, error) {
 	node, err := target.resolveNode(ctx, h)
 	if err != nil {
@@ -258,7 +258,8 @@ func (g *relationGetter) defaultName(inv *hookenv.Invocation, id int) (string, e
 	return f.Unit, nil
 }
 
-// A key that is not there is printed as null, or nothing.
+// printSettings prints the value of the key, or all settings if key is empty. It prints a missing key as
+// null or nothing.
 func printSettings(inv *hookenv.Invocation, settings map[string]string, key string) error {
 	if key == "" {
 		return inv.Print(settings)

@@ -74,7 +74,7 @@ func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relat
 	})
 }
 
-// buildAdjacency returns who is related to whom, as Python Juju prints it.
+// buildAdjacency returns the relations with their services and units, as Python Juju prints them.
 func buildAdjacency(relations []hookapi.Relation) map[string]any {
 	all := map[string]any{}
 	for _, r := range relations {

@@ -183,7 +183,8 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// cloudSpecForYAML has the names of Juju's YAML, which are not those of its JSON, and what is empty.
+// cloudSpecForYAML returns the specification with the names of Juju's YAML, which differ from those of its
+// JSON. YAML shows empty values, too.
 func cloudSpecForYAML(spec map[string]any) map[string]any {
 	shown := map[string]any{
 		"region": "", "endpoint": "", "identityendpoint": "", "storageendpoint": "",

@@ -39,7 +39,7 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(map[string]any{"application-status": details})
 }
 
-// Charm libraries read these keys.
+// formatDetails returns the status as a dictionary with the keys that charm libraries read.
 func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 	details := map[string]any{"status": status.Status}
 	if g.data {

@@ -45,8 +45,8 @@ func (s *Snapshot) nextWhileRunning() Step {
 	return InterruptHook{fmt.Sprintf("it had not ended after the hook-timeout of %s", s.HookTimeout)}
 }
 
-// nextAfterCrash runs a hook again that was in flight when an agent died, but never an
-// action or a command, nor what an operator has interrupted.
+// nextAfterCrash runs the hook again that was in flight when an agent died. It does not run an action or a
+// command again, nor a hook that an operator has interrupted.
 func (s *Snapshot) nextAfterCrash(op state.Op) Step {
 	if hook.IsAction(op.Hook) || s.Unit.Interrupts(op) {
 		return FailCrashed{}
@@ -96,9 +96,9 @@ type Leader struct {
 	Version int64  // of the leader settings
 }
 
-// nextLeaderHook returns an empty string if no hook about the leadership is owed. A unit is
-// told when it becomes leader, when it is leader no more, and as another's follower
-// whenever the leader settings have changed.
+// nextLeaderHook returns the hook about the leadership that the unit must run; empty if there is none. A
+// unit runs one when it becomes the leader and when it ceases to be, and as a follower after each change of
+// the leader's settings.
 func (s *Snapshot) nextLeaderHook() string {
 	l := s.Leader
 	w := s.Uniter.Workflow

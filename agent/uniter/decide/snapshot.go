@@ -61,7 +61,7 @@ type Relation struct {
 	ToPrincipal bool // the relation holds a subordinate's unit to its principal
 }
 
-// IsLeaving reports whether the unit is to leave the relation.
+// IsLeaving reports whether the unit must leave the relation.
 func (s *Snapshot) IsLeaving(id int) bool {
 	r, ok := s.Relations[id]
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive

@@ -91,7 +91,8 @@ func (a Action) Ended() bool {
 // IsCommand reports whether it is a command, and no action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
-// Action reads one action. Whatever waits for a unit that is gone counts as cancelled. ErrNotFound.
+// Action reads one action. An action that waits for a unit that is gone counts as cancelled. It returns
+// ErrNotFound if there is no such action.
 func (v *View) Action(id int) (Action, error) {
 	a, err := keyspace.LoadExisting[Action](v.keys, keys.Action(id), "action %d not found", id)
 	if err != nil {
@@ -216,7 +217,7 @@ func (tx *Tx) putOutput(o Output) (Output, error) {
 	return Output{Dropped: o.Dropped, Blob: tx.keys.AddBlob(data)}, nil
 }
 
-// Output reads what an action has written.
+// Output reads the output of an action.
 func (v *View) Output(a Action) (Output, error) {
 	if a.Output.Blob == "" {
 		return a.Output, nil

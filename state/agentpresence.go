@@ -100,6 +100,7 @@ func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v
 // checkAgentExisted is checkAgentExists before the transaction's own writes.
 func (tx *Tx) checkAgentExisted(agent string) error { return checkAgent(agent, tx.keys.Stored) }
 
+// checkAgent returns an error unless the agent's machine or unit exists.
 func checkAgent(agent string, get func(key string) (value []byte, ok bool, err error)) error {
 	key, what := "", ""
 	if id, isMachine := strings.CutPrefix(agent, "machine-"); isMachine {
@@ -140,7 +141,8 @@ func (v *View) IsPresent(agent string) (bool, error) {
 // MachineAgent names the agent of a machine, as its presence does: "machine-0".
 func MachineAgent(id string) string { return "machine-" + id }
 
-// UnitAgent names the agent of a unit: "unit-wordpress-0". It panics on what is not a unit's name.
+// UnitAgent returns the name of a unit's agent, as in "unit-wordpress-0". It panics if the text is no
+// unit's name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
 // ServiceAgents returns the prefix of the names of a service's unit agents. Agents of a different service

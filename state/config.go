@@ -134,7 +134,8 @@ func CheckConfigSize(service string, options map[string]any) error {
 	return checkConfigSize(service, Config{Values: options}, 0)
 }
 
-// checkConfigSize counts what the transaction has written so far. All options of a service are one value.
+// checkConfigSize returns an error if a service's options do not fit beside the bytes that the transaction
+// has written so far. All options of a service are one value.
 func checkConfigSize(service string, c Config, written int) error {
 	doc := c.nextDoc()
 	data, err := keyspace.Encode(service, doc)
@@ -150,8 +151,8 @@ func checkConfigSize(service string, c Config, written int) error {
 		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
-// NoteConfigChange remembers who has changed options in this transaction, in place of the oldest such
-// note. It makes no new version.
+// NoteConfigChange notes who has changed options in this transaction. The note replaces the oldest one, and
+// makes no new version.
 func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	doc, ok, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
 	if err != nil || !ok {

@@ -27,7 +27,7 @@ func (d Debug) String() string {
 		cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
-// Wants reports whether that hook is to be run by hand, and whether it was asked for by name.
+// Wants reports whether the operator runs that hook by hand, and whether the operator has named it.
 func (d Debug) Wants(hook string) (wanted, named bool) {
 	named = slices.Contains(d.Hooks, hook)
 	return named || len(d.Hooks) == 0, named

@@ -26,8 +26,8 @@ func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
 	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
 }
 
-// relationLimit is 0 for classic charms, whatever they say: in their days a limit was a
-// remark, and often a wrong one.
+// relationLimit returns how many relations the endpoint can have; 0 for any number. It is 0 for classic
+// charms: in their days a limit was a remark, and often a wrong one.
 func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0
@@ -64,7 +64,8 @@ func (v *View) findRelated(text string) (Related, error) {
 	return Related{s, &ch.Meta}, err
 }
 
-// candidateEndpoints lists what "SERVICE" or "SERVICE:RELATION" can mean; never nothing.
+// candidateEndpoints lists the endpoints that "SERVICE" or "SERVICE:RELATION" can mean. It returns an error
+// rather than none.
 func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
 	s := r.Service

@@ -171,13 +171,13 @@ func (e Environment) UnknownSettings() []string {
 	})
 }
 
-// isProviderSetting reports whether the provider alone says what the key means.
+// isProviderSetting reports whether the key belongs to the provider, which alone knows its meaning.
 func (e Environment) isProviderSetting(key string) bool {
 	name, own := strings.CutPrefix(key, e.Provider+".")
 	return own && settingNamePattern().MatchString(name)
 }
 
-// SetTools records which binary agents are to run from now on.
+// SetTools records the binary that agents must run from now on.
 func (tx *Tx) SetTools(name string) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Tools = name })
 }

@@ -7,7 +7,7 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Campaign is Session.Campaign for what is led in the environment.
+// Campaign does what Session.Campaign does for a leadership of the environment, not of a service.
 func Campaign(ctx context.Context, s *Session, what string) (*Leadership, error) {
 	return s.Campaign(ctx, keys.Leader(what), "")
 }

@@ -141,7 +141,7 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 	return nil
 }
 
-// appendLog takes no more lines than fit in one batch.
+// appendLog appends lines to a log. The caller gives at most as many as fit in one batch.
 func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
 	batch, err := keyspace.LoadOrZero[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
 	if err != nil {
@@ -285,7 +285,7 @@ func LogLevel(level string) (int, error) {
 	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
 }
 
-// levelRank is 0 for what is no level.
+// levelRank orders the levels of a log; 0 if the text is none.
 func levelRank(level string) int {
 	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
 		strings.ToUpper(level))

@@ -70,7 +70,7 @@ func (v *View) Machine(id string) (Machine, error) {
 	return m, err
 }
 
-// PrefetchMachine brings, in one round trip, what a machine's agent acts by; lists come apart.
+// PrefetchMachine reads in one round trip the records by which a machine's agent decides, but no lists.
 func (v *View) PrefetchMachine(id string) error {
 	return v.keys.Prefetch(keys.Machine(id), keys.Environment, keys.MachineStorage(id))
 }
@@ -82,7 +82,7 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
-// CompareIDs orders what has numbers for names by these.
+// CompareIDs orders ids by number where they are numbers.
 func CompareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
@@ -217,9 +217,8 @@ func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
 
-// SetMachineStatus records how far a machine is, with the message of an error. A
-// failed start that was to be tried again later is so no more: a machine put back
-// to pending is the provisioner's at once.
+// SetMachineStatus records how far a machine is, with the message of an error. It forgets when a failed
+// start will be tried again: the provisioner starts a machine that is pending again at once.
 func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.Status, m.Message = status, message

@@ -50,7 +50,7 @@ func UpdaterFor(c *Claim, agent string) Updater {
 	}
 }
 
-// ClaimHolder returns who holds the machine's claim, or held it last; ok is false if nobody does.
+// ClaimHolder returns the present or last holder of the machine's claim; ok is false if there was none.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 	return v.keys.ClaimHolder(keys.Claim(MachineAgent(machine)))
 }
@@ -70,8 +70,8 @@ func (v *View) ClaimEpoch(machine string) (int64, error) {
 	return d.Epoch, err
 }
 
-// ReassignClaim takes the machine's claim from its holder, who then ends its hooks and itself. The claim
-// waits for the holder to, or if to is nil for the first one to take it. Its epoch grows.
+// ReassignClaim takes the machine's claim from its holder, who then ends its hooks and itself. It keeps the
+// claim for the new holder, or if to is nil for the first one to take it. It raises the claim's epoch.
 func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err

@@ -56,8 +56,8 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	return m.ID, tx.keys.Put(keys.FirstUnit(m.ID), firstUnit{Made: true})
 }
 
-// occupyHost records that the machine is about to host the unit, or refuses it. Machine 0 of "local" takes
-// what was deployed before its series was known, too.
+// occupyHost records that the machine will host the unit, or returns an error if it cannot. Machine 0 of
+// "local" also hosts units that were deployed before its series was known.
 func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {

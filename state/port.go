@@ -68,7 +68,7 @@ func (p Port) overlaps(o Port) bool {
 	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
 }
 
-// isSameRange compares whatever the endpoints are.
+// isSameRange compares the ranges without their endpoints.
 func (p Port) isSameRange(o Port) bool {
 	p.Endpoint, o.Endpoint = "", ""
 	return p == o

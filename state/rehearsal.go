@@ -32,10 +32,10 @@ func (s *State) Rehearse(ctx context.Context, f func(r *Rehearsal) error) error 
 	return s.DryRun(ctx, func(keys *keyspace.Tx) error { return f(&Rehearsal{newTx(keys)}) })
 }
 
-// View calls f with the environment as it is, changed by all that the rehearsal has written so far.
+// View calls f with the present environment, changed by all that the rehearsal has written so far.
 func (r *Rehearsal) View(_ context.Context, f func(v *View) error) error { return f(r.tx.View) }
 
-// Update runs f. What f wrote is dropped at once if it fails, else with the rehearsal.
+// Update runs f. It drops f's writes at once if f fails, and otherwise with the rehearsal.
 func (r *Rehearsal) Update(_ context.Context, f func(tx *Tx) error) error {
 	return r.tx.keys.Attempt(func(keys *keyspace.Tx) error { return f(newTx(keys)) })
 }
@@ -45,7 +45,7 @@ func (r *Rehearsal) AddUnits(ctx context.Context, service string, n int, at ...P
 	return addUnits(ctx, r.Update, service, n, at)
 }
 
-// PutBlob returns what State.PutBlob would. In this rehearsal the blob is there from now on.
+// PutBlob returns the result that State.PutBlob would return. From then on the rehearsal has the blob.
 func (r *Rehearsal) PutBlob(_ context.Context, content io.Reader) (sum string, size int64, err error) {
 	return r.tx.keys.AssumeBlob(content)
 }
@@ -53,7 +53,7 @@ func (r *Rehearsal) PutBlob(_ context.Context, content io.Reader) (sum string, s
 // AssumeBlob has a blob be there in this rehearsal, of which only the sum is known.
 func (r *Rehearsal) AssumeBlob(sum string) { r.tx.keys.AssumeSum(sum) }
 
-// PutFile returns what State.PutFile would. In this rehearsal the blob is there from now on.
+// PutFile returns the result that State.PutFile would return. From then on the rehearsal has the blob.
 func (r *Rehearsal) PutFile(_ context.Context, content io.ReaderAt) (sum string, size int64, err error) {
 	return r.tx.keys.AssumeFile(content)
 }

@@ -114,7 +114,7 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// checkContainer refuses a relation of container scope between what could not share a machine.
+// checkContainer refuses a relation of container scope between services that could not share a machine.
 func checkContainer(a, b charmEndpoint) error {
 	switch {
 	case jointScope(a.scope, b.scope) != charm.Container:
@@ -238,8 +238,8 @@ func (v *View) Relation(id int) (Relation, error) {
 	return r, err
 }
 
-// Relations reads all relations, by id. It goes by the services' indexes, since a
-// list of everything below relations/ would read all settings.
+// Relations reads all relations, by id. It finds them by the services' indexes, since a list of all keys
+// below relations/ would read all settings.
 func (v *View) Relations() ([]Relation, error) {
 	kvs, err := v.keys.List(keys.Services)
 	if err != nil {
@@ -248,7 +248,7 @@ func (v *View) Relations() ([]Relation, error) {
 	return v.loadRelations(relationIDs(kvs))
 }
 
-// RelationsIn is Relations for whoever has the keys of all services.
+// RelationsIn does what Relations does, for callers that have the keys of all services.
 func (v *View) RelationsIn(services []keyspace.KeyValue) (all []Relation, missing []int, err error) {
 	return v.findRecords(relationIDs(services))
 }

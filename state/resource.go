@@ -162,7 +162,7 @@ type blobReferences struct {
 	Output Output `json:"output"`
 }
 
-// refersToBlob picks the settings nodes among what is below relations, services and units.
+// refersToBlob reports whether the key is one of the settings nodes of relations, services and units.
 func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")
 	switch parts[0] + "/" {

@@ -38,7 +38,7 @@ func (r Restored) String() string {
 	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), what)
 }
 
-// Restored reads a unit's mark; ok is false if there is none (any more).
+// Restored reads a unit's mark; ok is false if it has none.
 func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
 }

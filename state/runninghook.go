@@ -30,7 +30,7 @@ func (v *View) Running(unit string) (*RunningHook, error) {
 	return &r, nil
 }
 
-// Running returns what Status shows of the operation.
+// Running returns the part of the operation that status shows.
 func (op Op) Running() RunningHook {
 	h := op.Hook
 	r := RunningHook{Name: h.Name, Remote: h.RemoteUnit, Since: op.Started, Holder: op.Holder}
@@ -44,7 +44,7 @@ func (op Op) Running() RunningHook {
 	return r
 }
 
-// HeldBy is a clause about the operator who runs it by hand; empty if there is none.
+// HeldBy returns a clause about the operator who runs the hook by hand; empty if there is none.
 func (r RunningHook) HeldBy() string {
 	if r.Holder == "" {
 		return ""

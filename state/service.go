@@ -60,7 +60,7 @@ const StoreCharmhub = "charmhub"
 // String returns the place that status shows.
 func (o Origin) String() string { return cmp.Or(o.Store, o.Repository, o.Path) }
 
-// PromisedVersion returns the version of Juju that its hooks are told.
+// PromisedVersion returns the version of Juju that the service's hooks see.
 func (s Service) PromisedVersion() string { return cmp.Or(s.JujuVersion, charm.JujuVersion) }
 
 // DialectOf returns the dialect of that charm's hooks in this service: during an
@@ -79,8 +79,8 @@ type MissingError struct{ reason string }
 
 func (e *MissingError) Error() string { return e.reason }
 
-// CheckMissing returns a *MissingError for a charm that needs what bijou does not have, unless an
-// operator has forced it.
+// CheckMissing returns a *MissingError if the charm needs a feature that bijou lacks, unless an operator
+// has forced it.
 func (s Service) CheckMissing(c Charm) error {
 	required, _ := charm.Unsupported(&c.Meta, s.PromisedVersion())
 	if s.Force || len(required) == 0 {

@@ -106,8 +106,8 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	return tx.putSettingsNode(keys.Settings(id, unit), version, values)
 }
 
-// TouchSettings gives a unit's settings in a relation a new version without changing them, so that
-// the hooks of those who watch them run. A unit that is not in makes no difference.
+// TouchSettings gives a unit's settings in a relation a new version without changing them, so that the
+// other members' changed hooks run. It does nothing for a unit that is no member.
 func (tx *Tx) TouchSettings(id int, unit string) error {
 	_, in, err := tx.Member(id, unit)
 	if err != nil || !in {

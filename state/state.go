@@ -60,7 +60,7 @@ func Create(ctx context.Context, url string, env Environment) error {
 	return errors.Join(err, s.Close())
 }
 
-// initialise writes what every environment begins with.
+// initialise writes the records that every environment begins with.
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		if _, ok, err := tx.keys.Get(keys.Format); err != nil || ok {
@@ -118,7 +118,7 @@ const (
 	Dead  Life = "dead"
 )
 
-// UnlessAlive returns the life, but nothing for what is alive.
+// UnlessAlive returns the life, or an empty one instead of Alive.
 func UnlessAlive(l Life) Life {
 	if l == Alive {
 		return ""
@@ -176,7 +176,8 @@ func refuse(kind error, format string, args ...any) error {
 	return keyspace.Refuse(kind, format, args...)
 }
 
-// IgnoreNotFound returns err, but no ErrNotFound: it is for what may have gone by itself meanwhile.
+// IgnoreNotFound returns err, or nil for ErrNotFound. Callers use it for records that may have gone by
+// themselves meanwhile.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -294,8 +295,8 @@ type CopyLockRecord struct {
 	To string `json:"to"`
 }
 
-// guards keep what works on an environment away from one that has moved to another store,
-// and agents and leaders from beginning while it is copied.
+// guards returns the guards that stop work on an environment that has moved to another store, and that keep
+// agents and leaders from beginning while it is copied.
 func guards() []keyspace.Guard {
 	return []keyspace.Guard{
 		{Key: keys.Moved, Explain: explainMoved},

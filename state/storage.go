@@ -45,10 +45,10 @@ const (
 	StorageUnbinding StorageState = "releasing" // the agent is to take it away from the unit
 )
 
-// Name returns what the charm calls it.
+// Name returns the charm's name for the storage.
 func (s Storage) Name() string { return path.Dir(s.ID) }
 
-// IsHeld reports whether its pool holds what is in it to its size.
+// IsHeld reports whether the storage's pool limits its content to its size.
 func (s Storage) IsHeld() bool { return s.Pool == charm.PoolTmpFS && s.Size > 0 }
 
 func (s *Storage) setState(to StorageState) {
@@ -116,7 +116,7 @@ type MachineStorage struct {
 	Removing []string `json:"removing,omitempty"` // of them those whose folders are to be removed
 }
 
-// MachineStorage reads what storage there is on a machine.
+// MachineStorage reads the list of the storages on a machine.
 func (v *View) MachineStorage(id string) (MachineStorage, error) {
 	return keyspace.LoadOrZero[MachineStorage](v.keys, keys.MachineStorage(id))
 }
@@ -130,7 +130,7 @@ func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage
 	return tx.keys.PutOrRemove(keys.MachineStorage(machine), s, len(s.All) > 0)
 }
 
-// changeUnitStorage notes with a unit that it has a storage, or not any more.
+// changeUnitStorage adds the storage to the unit's list, or removes it.
 func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
 	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
 	if err != nil {
@@ -227,7 +227,7 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns what the charm of an alive unit says of a storage, and how many the unit has.
+// wantedStorage returns how the charm of an alive unit declares a storage, and how many of it the unit has.
 func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has int, err error) {
 	if u, err = tx.Unit(unit); err != nil {
 		return u, wants, 0, err

@@ -45,8 +45,8 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	return tx.give(s, unit, wants)
 }
 
-// DetachStorage has the agent of the unit that has a storage run its detaching hook and give it
-// back. What it holds stays. ErrNotFound.
+// DetachStorage makes the agent of the storage's unit run the detaching hook and give the storage back. The
+// storage keeps its content. It returns ErrNotFound if there is no such storage.
 func (tx *Tx) DetachStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -138,7 +138,7 @@ func (tx *Tx) KeepStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
-// ReattachStorage gives a storage to its unit again, as it is, with a storage-attached hook. The agent
+// ReattachStorage gives a storage to its unit again, unchanged, with a storage-attached hook. The agent
 // makes the storage's directory if it is missing. It does nothing for a storage without a unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)

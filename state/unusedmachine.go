@@ -28,8 +28,7 @@ type firstUnit struct {
 	Made bool `json:"made,omitempty"` // the machine was made for it
 }
 
-// occupyMachine records that a machine is about to host a unit: it is unused no more,
-// and its first unit is only the first.
+// occupyMachine records that a machine will host a unit: it is no longer unused.
 func (tx *Tx) occupyMachine(id string) error {
 	_, unused, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {

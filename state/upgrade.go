@@ -207,8 +207,8 @@ type OutdatedUnit struct {
 	InError bool   // such a unit is upgraded by force only
 }
 
-// OutdatedUnits lists the units of a service that run another charm than that one, and
-// are to stay. Those that have not begun install the newest anyway.
+// OutdatedUnits lists the units of a service that run, and must keep, a different charm than that one.
+// Units that have not begun install the newest anyway.
 func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 	units, err := v.Units(service)
 	if err != nil {

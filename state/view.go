@@ -88,7 +88,7 @@ func (v *View) Revision() (int64, error) { return v.keys.Revision() }
 // them need not read them again.
 type Writes struct{ changes []keyspace.Change }
 
-// Writes returns what was written so far. It is valid once the Update has succeeded.
+// Writes returns the writes so far. It is valid once the Update has succeeded.
 func (tx *Tx) Writes() Writes { return Writes{tx.keys.Writes()} }
 
 // Keys lists the keys that were written or removed.
@@ -170,7 +170,7 @@ func (s *State) withProgress(update Updater, p Steps) Updater {
 	}
 }
 
-// entityScope is an entity's record, and what is below it.
+// entityScope covers an entity's record, and all keys below it.
 func entityScope(key string) Scope {
 	return Scope{Keys: []string{key}, Prefixes: []string{key + "/"}}
 }

@@ -86,7 +86,7 @@ func FolderName(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
 
-// StorageName returns the name of the file with what a storage holds.
+// StorageName returns the name of the file with a storage's content.
 func StorageName(machine, id string) string {
 	return fmt.Sprintf("machines/%s/storage/%s.tar", machine, strings.ReplaceAll(id, "/", "-"))
 }
@@ -110,7 +110,7 @@ type Writer struct {
 // NewWriter begins a backup.
 func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 
-// Add adds a file with what content writes.
+// Add adds a file, and calls content to write it.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileNamePattern().MatchString(name) {
 		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)

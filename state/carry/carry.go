@@ -275,8 +275,8 @@ func rawBytes(all []json.RawMessage) [][]byte {
 	return out
 }
 
-// identify returns what tells an element of a list from others: its Identity, or else all that is
-// known of it.
+// identify returns a value that distinguishes an element of a list from the others: its Identity, or else
+// all its known members.
 func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if id, identified := identity(element, t); identified {
 		return id, true

@@ -69,7 +69,7 @@ func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 // ParseActions reads and checks a charm's actions.yaml. Its errors name the action.
 func ParseActions(data []byte) (map[string]Action, error) { return parseActions(data, "") }
 
-// parseActions reads actions.yaml or, with a key, what charmcraft.yaml has under it.
+// parseActions reads actions.yaml or, with a key, the part of charmcraft.yaml under the key.
 func parseActions(data []byte, key string) (map[string]Action, error) {
 	var raw map[string]yaml.Node
 	if err := unmarshalPart(data, key, &raw); err != nil {
@@ -206,7 +206,8 @@ func yamlTruths() map[string]bool {
 	return map[string]bool{"yes": true, "y": true, "on": true, "no": false, "n": false, "off": false}
 }
 
-// readActions takes an action from charmcraft.yaml if actions.yaml has it, too.
+// readActions reads the actions of actions.yaml and of charmcraft.yaml. The latter wins if both have an
+// action.
 func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	c.Actions = map[string]Action{}
 	for _, from := range []struct{ file, key string }{{"actions.yaml", ""}, {"charmcraft.yaml", "actions"}} {

@@ -115,7 +115,7 @@ type item struct {
 // revisionName is a file of every archive, whether or not the charm has it.
 const revisionName = "revision"
 
-// readRules reads what is left out of the archive.
+// readRules reads the rules for files to leave out of the archive.
 func (o ArchiveOptions) readRules(root *os.Root) (ignoreRules, error) {
 	switch {
 	case o.Former:

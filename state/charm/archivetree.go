@@ -101,7 +101,8 @@ func isOfUnix(f *zip.File) bool {
 	return system == 3 || system == 19
 }
 
-// mendMode gives permissions to what was packed without any, as programs do that know of none.
+// mendMode returns permissions for a file or directory that was packed without any. Some programs know of
+// none.
 func mendMode(mode fs.FileMode) fs.FileMode {
 	switch {
 	case mode.IsDir() && mode.Perm() == 0:
@@ -129,7 +130,7 @@ func isProgram(name string) bool {
 
 func isProgramDir(name string) bool { return name == "hooks" || name == "actions" }
 
-// permitPrograms makes executable what is there to be run, also where a link leads to it.
+// permitPrograms makes hooks and actions executable, also where a link leads to them.
 func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	dirs := map[string]bool{}
 	for _, name := range []string{"hooks", "actions"} {

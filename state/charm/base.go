@@ -85,8 +85,8 @@ type Base struct {
 	Version string `json:"channel" yaml:"channel"` // Juju's word
 }
 
-// BaseOfSeries returns what a code name stands for; a series that is not known here is a system
-// without a version.
+// BaseOfSeries returns the base that a code name stands for. An unknown series is a system without a
+// version.
 func BaseOfSeries(series string) Base {
 	for base, codeName := range codeNames() {
 		if i := strings.IndexAny(base, "123456789"); codeName == series {

@@ -48,7 +48,7 @@ type optionYAML struct {
 // ParseConfig reads and checks a charm's config.yaml. Its errors name the option.
 func ParseConfig(data []byte) (*Config, error) { return parseConfig(data, "") }
 
-// parseConfig reads config.yaml or, with a key, what charmcraft.yaml has under it.
+// parseConfig reads config.yaml or, with a key, the part of charmcraft.yaml under the key.
 func parseConfig(data []byte, key string) (*Config, error) {
 	var raw configYAML
 	if err := unmarshalPart(data, key, &raw); err != nil {

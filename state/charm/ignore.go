@@ -197,7 +197,7 @@ func translatePiece(glob string, openBraces *int) (length int, expr string) {
 	return 1, regexp.QuoteMeta(glob[:1])
 }
 
-// translateClass takes what stands between brackets.
+// translateClass returns the regular expression for the text between a pattern's brackets.
 func translateClass(class string) string {
 	rest := strings.TrimPrefix(strings.TrimPrefix(class, "!"), "^")
 	not := ""

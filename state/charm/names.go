@@ -35,8 +35,8 @@ var (
 	})
 )
 
-// isCharmName wants a letter after every dash, so that what follows the last dash of a
-// charm URL can only be its revision.
+// isCharmName reports whether the text can be a charm's name. A letter must follow every dash, so that the
+// text behind the last dash of a charm URL can only be its revision.
 func isCharmName(name string) bool {
 	hasNoLetter := func(part string) bool { return strings.Trim(part, "0123456789") == "" }
 	return isWords(name, "-") && !slices.ContainsFunc(strings.Split(name, "-"), hasNoLetter)

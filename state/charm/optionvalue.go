@@ -21,7 +21,7 @@ func (c *Config) ParseText(name, text string) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromText(text) })
 }
 
-// convert returns what the option makes of a value; an error names the option.
+// convert returns the result of to for the option. Its errors name the option.
 func (c *Config) convert(name string, to func(o Option) (any, error)) (any, error) {
 	opt, err := c.findOption(name)
 	if err != nil {

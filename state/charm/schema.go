@@ -250,7 +250,8 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// complete adds defaults to dictionaries, and writes in plain digits what the charm wants as an integer.
+// complete adds defaults to dictionaries, and writes numbers that the charm wants as integers in plain
+// digits.
 func (s Schema) complete(value any) any {
 	switch v := value.(type) {
 	case json.Number:

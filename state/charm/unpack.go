@@ -262,7 +262,7 @@ func (l limits) checkFiles(n int) error {
 	return nil
 }
 
-// formatSize is exact, so that a limit and what exceeds it by one byte differ.
+// formatSize formats a number of bytes exactly, so that a limit differs from a size that exceeds it by one.
 func formatSize(n int64) string {
 	for _, unit := range []struct {
 		size int64

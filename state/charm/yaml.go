@@ -21,8 +21,8 @@ func unmarshalCharm(data []byte, into any) error {
 	return unmarshalDocument(data, into, dropDuplicateKeys)
 }
 
-// unmarshalPart is unmarshalCharm or, with a key, that of what the file has under it: charmcraft.yaml
-// has all other files in it.
+// unmarshalPart does what unmarshalCharm does or, with a key, does it for the part of the file under the
+// key. charmcraft.yaml holds all other files in such parts.
 func unmarshalPart(data []byte, key string, into any) error {
 	if key == "" {
 		return unmarshalCharm(data, into)
@@ -41,8 +41,8 @@ func unmarshalPart(data []byte, key string, into any) error {
 // operator can correct.
 func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
-// unmarshalDocument reads one YAML document of bounded size; yaml.v3 itself bounds depth
-// and what aliases expand to.
+// unmarshalDocument reads one YAML document of bounded size. yaml.v3 itself bounds the depth and the
+// expansion of aliases.
 func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -68,7 +68,7 @@ func parseDocument(data []byte) (*yaml.Node, error) {
 	return docs[0], nil
 }
 
-// parseValue returns what an operator's document stands for, in JSON's types, numbers as json.Number.
+// parseValue returns the value of an operator's document in JSON's types, with numbers as json.Number.
 func parseValue(data []byte) (value any, err error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {

@@ -289,7 +289,7 @@ func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[str
 	return nil
 }
 
-// newKey returns a key that says nothing of who asks.
+// newKey returns a key that does not identify the caller.
 func newKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails

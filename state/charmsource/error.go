@@ -55,7 +55,7 @@ func (e *NoReleaseError) Error() string {
 // maxOffers are shown of what there is.
 const maxOffers = 12
 
-// describeOffers lists what there is of the wished architecture: "14/stable (ubuntu@22.04)".
+// describeOffers lists the releases for the wished architecture, as in "14/stable (ubuntu@22.04)".
 func (e *NoReleaseError) describeOffers() string {
 	var texts []string
 	for _, o := range e.Matching() {

@@ -73,7 +73,7 @@ func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, pat
 	return sha384, os.Rename(part.Name(), path)
 }
 
-// checkFile refuses what must not be asked for, or could not be verified.
+// checkFile returns an error for a file that must not be downloaded, or that could not be verified.
 func (c *Charmhub) checkFile(f File) error {
 	at, err := url.Parse(f.URL)
 	switch {

@@ -36,7 +36,7 @@ func Parse(text string) (Value, error) {
 // unknownError is a name that no constraint has.
 type unknownError string
 
-// Error is what Juju says.
+// Error returns Juju's wording.
 func (u unknownError) Error() string { return fmt.Sprintf("unknown constraint %q", string(u)) }
 
 // Hint names the constraints that there are.
@@ -110,7 +110,8 @@ type Value struct {
 	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
 }
 
-// AsksAnything reports whether v asks anything of a machine. What is explicitly none asks nothing.
+// AsksAnything reports whether v demands anything of a machine. A constraint that is explicitly none
+// demands nothing.
 func (v Value) AsksAnything() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
 
 // isWanted reports whether a constraint is set, and not to none.

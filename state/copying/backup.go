@@ -138,8 +138,8 @@ func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 	return b, c.checkEnvironment()
 }
 
-// CheckBackup reads the backup of an environment at path, and refuses what a restoration would refuse
-// at once. It keeps no key in memory.
+// CheckBackup reads the backup of an environment at path. It returns the errors with which a restoration
+// would refuse it at once. It keeps no key in memory.
 func CheckBackup(path string) (h backupfile.Header, err error) {
 	err = backupfile.ScanFile(path, backupfile.Environment, func(a *backupfile.Reader) error {
 		c := backupCheck{archive: a}

@@ -88,7 +88,7 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	return c.flush(ctx)
 }
 
-// removeOthers removes what an earlier migration has left, and is gone since.
+// removeOthers removes the keys that an earlier migration has copied, and that the source no longer has.
 func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValue) error {
 	for _, kv := range there {
 		if _, wanted := findKey(all, kv.Key); wanted {

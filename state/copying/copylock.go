@@ -22,7 +22,7 @@ type copyLock struct {
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks what is in a store, unless a key is below one of the prefixes: ErrRunning.
+// acquireCopyLock locks a store's environment. It returns ErrRunning if a key is below one of the prefixes.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.Space.NewSession(ctx)
@@ -81,10 +81,10 @@ func (l *copyLock) release(ctx context.Context) error {
 	return nil
 }
 
-// occupantPrefixes are below which those who work on an environment write.
+// occupantPrefixes returns the prefixes below which all programs write that work on an environment.
 func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
-// checkNobodyRuns returns ErrRunning with those who have keys below the prefixes. The
+// checkNobodyRuns returns ErrRunning, which names the programs, if there are keys below the prefixes. The
 // commit becomes conditional on there being none.
 func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
 	var running []string
@@ -241,8 +241,8 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 	return doc, ok, err
 }
 
-// beginCopy makes a store one that holds no environment, but the beginning of a copy, unless check
-// refuses the store. One that was empty when it was read is to be so until this is committed.
+// beginCopy marks a store as the beginning of a copy, which is no environment yet, unless check refuses the
+// store. A store that was empty when it was read must stay empty until this commit.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,

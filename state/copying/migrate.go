@@ -194,8 +194,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget refuses a store that is neither empty nor what a migration of the same
-// environment has left.
+// prepareTarget refuses a store that is neither empty nor left by a migration of the same environment.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := state.OpenIn(to)
 	own, same, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)

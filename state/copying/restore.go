@@ -67,7 +67,7 @@ func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySu
 	return r.restoreTo(ctx, from, to)
 }
 
-// setAsideReplaced makes room where nobody can open what is there.
+// setAsideReplaced moves a replaced store's files out of the way.
 func (r Restoration) setAsideReplaced() error {
 	folder, err := storeurl.SetAsideReplaced(r.URL)
 	var held *sqlite.Held

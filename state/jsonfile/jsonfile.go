@@ -14,9 +14,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// Write replaces a file by a document, for its owner only, as osutil.WriteFile does. What a newer
-// binary has put into the file that is there stays, as package carry says. A file that cannot be read
-// is replaced whole.
+// Write replaces a file by a document, for its owner only, as osutil.WriteFile does. It keeps the members
+// that a newer binary has put into the file, as package carry says. It replaces a file that cannot be read
+// whole.
 func Write(path string, doc any) error {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -26,7 +26,8 @@ func Write(path string, doc any) error {
 	return osutil.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// readRegular returns nothing of what is no file, which could block, or cannot be read.
+// readRegular returns the content of a file; nil if it cannot be read, or is no regular file, which could
+// block.
 func readRegular(path string) []byte {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -78,7 +78,7 @@ func Tool(name string) string { return Tools + name }
 // Service is services/<s>: Service.
 func Service(s string) string { return Services + s }
 
-// BelowService is the prefix of what belongs to a service.
+// BelowService is the prefix of all keys that belong to a service.
 func BelowService(s string) string { return Services + s + "/" }
 
 // Config is services/<s>/config: Config.
@@ -105,7 +105,7 @@ func Unit(u string) string { return Units + u }
 // ServiceUnits is the prefix of a service's units.
 func ServiceUnits(s string) string { return Units + s + "/" }
 
-// BelowUnit is the prefix of what belongs to a unit.
+// BelowUnit is the prefix of all keys that belong to a unit.
 func BelowUnit(u string) string { return Unit(u) + "/" }
 
 // Ports is units/<u>/ports: []Port.
@@ -146,7 +146,7 @@ func SecretContent(id string, revision int) string {
 // Storage is storage/<name>/<n>: Storage.
 func Storage(id string) string { return Storages + id }
 
-// UnitStorage is units/<u>/storage: the ids of what storage the unit has.
+// UnitStorage is units/<u>/storage: the ids of the unit's storages.
 func UnitStorage(u string) string { return Unit(u) + "/storage" }
 
 // MachineStorage is machines/<id>/storage: MachineStorage.
@@ -197,10 +197,10 @@ func Apps(id int) string { return Relation(id) + "/apps/" }
 // AppSettings is relations/<n>/apps/<s>: a settings node.
 func AppSettings(id int, s string) string { return Apps(id) + s }
 
-// ServiceUniters is the prefix of what the agents of a service's units keep.
+// ServiceUniters is the prefix of the records of all agents of a service's units.
 func ServiceUniters(s string) string { return Uniters + s + "/" }
 
-// Uniter is the prefix of what a unit's agent keeps.
+// Uniter is the prefix of the records of a unit's agent.
 func Uniter(u string) string { return Uniters + u + "/" }
 
 // IsOfAgent reports whether hardly anybody but the agent that runs a unit or machine writes the key.
@@ -220,8 +220,8 @@ func Workflow(u string) string { return Uniter(u) + "workflow" }
 func RelationState(u string, id int) string      { return Uniter(u) + "relations/" + strconv.Itoa(id) }
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
 
-// MemberState is uniters/<u>/relations/<n>/<member>: MemberState. It is apart for a service, whose own settings the unit is told of: binaries
-// that do not know of those take everything below memberStatesPrefix for units.
+// MemberState is uniters/<u>/relations/<n>/<member>: MemberState. A service, whose own settings the unit is
+// told of, has its key elsewhere: older binaries take all keys below memberStatesPrefix for units.
 func MemberState(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
 		return Uniter(u) + "services/" + strconv.Itoa(id) + "/" + m

@@ -136,7 +136,7 @@ func (b *txBuffer) current(key string) []byte {
 	return kv.Value
 }
 
-// CompareKey orders keys, for a search in what List has returned.
+// CompareKey orders keys, for a search in the result of List.
 func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
 func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {

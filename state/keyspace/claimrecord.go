@@ -128,7 +128,7 @@ func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	return n
 }
 
-// ClaimHolder returns who holds the claim at the key, or held it last; ok is false if nobody does.
+// ClaimHolder returns the present or last holder of the claim at the key; ok is false if there was none.
 func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	d, _, err := Load[ClaimRecord](v, key)
 	if err != nil || d.Holder == nil {
@@ -137,8 +137,8 @@ func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	return *d.Holder, true, nil
 }
 
-// AssignClaim takes the claim at the key from its holder, and keeps it for that place, or
-// with nil for whoever comes first. It raises the claim's epoch.
+// AssignClaim takes the claim at the key from its holder, and keeps it for that place, or with nil for the
+// first one to take it. It raises the claim's epoch.
 func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	d, _, err := Load[ClaimRecord](tx, key)
 	if err != nil {

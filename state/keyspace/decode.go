@@ -10,8 +10,8 @@ import (
 	"bijou/state/store"
 )
 
-// Encode makes the JSON of a key. It leaves HTML's characters as they are, for whoever reads the store with its own
-// tools.
+// Encode returns the JSON of a key's value. It leaves HTML's characters as they are, for people who read
+// the store with its own tools.
 func Encode(key string, doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// DryRun calls f as Update does and drops what f wrote. It returns the error that Update would return
-// if nobody else wrote meanwhile: that of f, or of a guard. It may run f again, as Update does.
+// DryRun calls f as Update does, and drops its writes. It returns the error that Update would return
+// without others' writes: that of f, or of a guard. It may run f again, as Update does.
 func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 	return s.rerun(ctx, func() error {
 		return s.runOnce(ctx, f, func(b *txBuffer, read int64) error {
@@ -23,7 +23,7 @@ func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 	})
 }
 
-// Attempt calls f with the transaction and takes back what f wrote if it fails. In a DryRun of several
+// Attempt calls f with the transaction, and takes back f's writes if f fails. In a DryRun of several
 // updates each of them is an Attempt.
 func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	writes := maps.Clone(tx.buffer.writes)

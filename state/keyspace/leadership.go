@@ -143,8 +143,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// SetLeaderUnit makes another unit of this session the leader. ErrSessionLost: the session
-// does not lead any more.
+// SetLeaderUnit makes another unit of this session the leader. It returns ErrSessionLost if the session has
+// lost the leadership.
 func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
 	return l.Update(ctx, func(tx *Tx) error {
 		return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session)

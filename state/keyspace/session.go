@@ -74,7 +74,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// markClosed lets no task begin any more.
+// markClosed keeps further tasks from beginning.
 func (s *Session) markClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,7 +117,7 @@ func (s *Space) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
-// Store returns the store itself, for whoever copies it whole.
+// Store returns the store itself, for callers that copy it whole.
 func (s *Space) Store() store.Store { return s.store }
 
 // ReplaceEtcdMember is storeurl.ReplaceEtcdMember for a store that Open opens.

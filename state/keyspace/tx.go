@@ -296,7 +296,7 @@ const MaxRemovedKeys = 64
 // MaxFewRemoved is how many left-over keys one removal takes along.
 const MaxFewRemoved = 4
 
-// RemoveFew removes what is left below the prefixes, if that is little.
+// RemoveFew removes a few of the keys below the prefixes, at most MaxFewRemoved of each.
 func (tx *Tx) RemoveFew(prefixes ...string) error {
 	for _, prefix := range prefixes {
 		kvs, err := tx.ListUnguarded(prefix)

@@ -37,7 +37,7 @@ type Watcher struct {
 	space *Space
 }
 
-// Watch delivers what changed after the revision (View.Revision), in order.
+// Watch delivers the changes after the revision (View.Revision), in order.
 func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
 	var all Scope
 	for _, sc := range scopes {
@@ -150,10 +150,10 @@ func (f *Feed) Ready() <-chan struct{} { return f.ready }
 // Invalidate has everything count as changed.
 func (f *Feed) Invalidate() { f.push(ChangeSet{All: true}) }
 
-// End tells the owner, as the last change, why no more will come.
+// End tells the owner, as the last change, why the watch has ended.
 func (f *Feed) End(why error) { f.push(ChangeSet{All: true, Err: why}) }
 
-// Take returns what has changed since the last call. A read that follows sees all of it.
+// Take returns the changes since the last call. A read after it sees all of them.
 func (f *Feed) Take() ChangeSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()

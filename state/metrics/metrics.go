@@ -76,7 +76,7 @@ func (r *Registry) Remove(name string, labels ...string) {
 	r.changeSeries("gauge", name, labels, func(s *series) { delete(r.series, [2]string{s.name, s.labels}) })
 }
 
-// Add adds to a counter; 0 has it written before anything is counted.
+// Add adds n to a counter. With 0 the counter is written before anything is counted.
 func (r *Registry) Add(n int, name string, labels ...string) {
 	r.changeSeries("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
@@ -154,7 +154,7 @@ func writeValue(w io.Writer, name, labels string, value float64) {
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// Result returns the word of a label for what has succeeded or not.
+// Result returns the word that a label has for success or failure.
 func Result(succeeded bool) string {
 	if succeeded {
 		return "done"
@@ -170,7 +170,7 @@ func BoolValue(yes bool) float64 {
 	return 0
 }
 
-// UnixSeconds returns the time as Prometheus has it; 0 for none.
+// UnixSeconds returns the time as Prometheus writes it; 0 for none.
 func UnixSeconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

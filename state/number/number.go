@@ -25,7 +25,8 @@ import (
 // ErrNotJSON is the error for a value that JSON cannot express.
 var ErrNotJSON = errors.New("it cannot be said in JSON")
 
-// Unmarshal is [json.Unmarshal], but what doc holds as any gets numbers as [json.Number].
+// Unmarshal does what [json.Unmarshal] does, but decodes numbers into [json.Number] where doc has the type
+// any.
 func Unmarshal(data []byte, doc any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -133,7 +134,7 @@ func scalarFromYAML(n *yaml.Node) (value any, err error) {
 	return text, err
 }
 
-// numberFromYAML keeps the digits. What YAML alone knows (0x1f, 1_000, +5) becomes JSON's form.
+// numberFromYAML returns a number with its digits. It turns YAML's own forms (0x1f, 1_000, +5) into JSON's.
 func numberFromYAML(n *yaml.Node) (any, error) {
 	plain := strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", "")
 	if isJSON(plain) {
@@ -152,13 +153,13 @@ func numberFromYAML(n *yaml.Node) (any, error) {
 	return json.Number(data), nil
 }
 
-// isJSON reports whether the text is a number as JSON has it.
+// isJSON reports whether the text is a number in JSON's form.
 func isJSON(text string) bool {
 	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
 }
 
-// Normalize returns a value of Go's or YAML's types in JSON's, numbers as [json.Number].
-// It returns [ErrNotJSON] for what JSON cannot express.
+// Normalize returns a value of Go's or YAML's types in JSON's, with numbers as [json.Number]. It returns
+// [ErrNotJSON] if JSON cannot express the value.
 func Normalize(value any) (out any, err error) {
 	data, err := json.Marshal(value)
 	if err != nil || Unmarshal(data, &out) != nil {
@@ -167,8 +168,8 @@ func Normalize(value any) (out any, err error) {
 	return out, nil
 }
 
-// Compare returns -1, 0 or 1 as a is less than b, equal to it, or greater. It compares the values that
-// are written, whatever a float64 makes of them.
+// Compare returns -1, 0 or 1 as a is less than b, equal to it, or greater. It compares exact values, also
+// those that no float64 can hold.
 func Compare(a, b json.Number) int { return rational(a).Cmp(rational(b)) }
 
 // Whole returns the number in plain digits; ok is false unless it is a whole one, such as 3, 3.0 or 1e3.
@@ -200,7 +201,7 @@ func rational(n json.Number) *big.Rat {
 	return new(big.Rat).SetFloat64(f)
 }
 
-// Equal reports whether two values of JSON's types are the same, numbers by what they amount to.
+// Equal reports whether two values of JSON's types are the same. It compares numbers by value.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Hint returns what to do about an error of a disk; "" for any other error.
+// Hint returns advice about an error of a disk; "" for any other error.
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EIO):

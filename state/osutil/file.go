@@ -91,12 +91,12 @@ func (f *File) Commit() error {
 	return syncPlace(filepath.Dir(f.path), f.sync)
 }
 
-// Discard removes what was written, unless it was committed.
+// Discard removes the file's draft, unless it was committed.
 func (f *File) Discard() {
 	_ = f.pending.Cleanup()
 }
 
-// Symlink makes links to the target. What has the name of a link is replaced in one rename.
+// Symlink makes links to the target. It replaces a file that has a link's name, in one rename.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
 func symlink(target string, links []string, sync func(folder string) error) error {

@@ -22,13 +22,13 @@ func TryLockFile(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// TryShare is TryLockFile for a lock that several may have at a time, while nobody has it alone.
+// TryShare does what TryLockFile does for a shared lock: several may have it while nobody has it alone.
 func TryShare(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_SH|unix.LOCK_NB)
 }
 
-// Share opens a file with the flags of os.OpenFile, and has its lock together with others. It
-// blocks as long as another one has it alone.
+// Share opens a file with the flags of os.OpenFile, and takes its lock together with others. It blocks as
+// long as another process has the lock alone.
 func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
 
 // TryAlone turns a shared lock into an exclusive one. It returns ErrLocked if others share the lock; the
@@ -46,8 +46,8 @@ func TryAlone(f *os.File) error {
 	return err
 }
 
-// ShareAgain lets others have a lock too that was had alone. It blocks as long as another one
-// has it alone.
+// ShareAgain lets others share a lock that the caller had alone. It blocks as long as another process has
+// it alone.
 func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
 
 func lock(path string, flag, how int) (*os.File, error) {

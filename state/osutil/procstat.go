@@ -38,7 +38,7 @@ func (s ProcStat) Start() string { return s.Field(22) }
 // IsGone reports whether the process has ended, and its parent only has not been told.
 func (s ProcStat) IsGone() bool { return s.Field(3) == "Z" || s.Field(3) == "X" }
 
-// IsStopped reports whether the process was stopped by a signal, or by who traces it.
+// IsStopped reports whether a signal or a tracer has stopped the process.
 func (s ProcStat) IsStopped() bool { return s.Field(3) == "T" || s.Field(3) == "t" }
 
 // BootID returns the id of the machine's boot; "" where it cannot be read.

@@ -129,7 +129,7 @@ func (r *Record) IsReadableBy(unit string, holds func(unit string, g Grant) bool
 	})
 }
 
-// Untracked lists the revisions before the newest that nobody reads any more, in order.
+// Untracked lists, in order, the revisions before the newest that nobody tracks.
 func (r *Record) Untracked(holds func(unit string, g Grant) bool) (revisions []int) {
 	used := map[int]bool{r.Latest: true}
 	for unit, c := range r.Consumers {

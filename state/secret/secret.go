@@ -49,7 +49,7 @@ func (c Content) Check() error {
 // Equal reports whether two contents have the same keys and values.
 func (c Content) Equal(other Content) bool { return maps.EqualFunc(c, other, bytes.Equal) }
 
-// Texts returns the values as texts. What is not UTF-8 is there as KEY#base64, which [Content.Add]
+// Texts returns the values as texts. A value that is not UTF-8 has the key KEY#base64, which [Content.Add]
 // takes back.
 func (c Content) Texts() map[string]string {
 	texts := make(map[string]string, len(c))
@@ -64,8 +64,8 @@ func (c Content) Texts() map[string]string {
 	return texts
 }
 
-// AddWords adds what KEY=VALUE words say: KEY#base64 has its value in base64, KEY#file in a
-// file that read reads. Errors show no value.
+// AddWords adds the values of KEY=VALUE words. KEY#base64 has its value in base64, KEY#file in a file,
+// which read reads. The errors show no value.
 func (c Content) AddWords(words []string, read func(path string) ([]byte, error)) error {
 	for i, word := range words {
 		key, value, ok := strings.Cut(word, "=")
@@ -80,7 +80,7 @@ func (c Content) AddWords(words []string, read func(path string) ([]byte, error)
 	return nil
 }
 
-// Add adds what one such word says.
+// Add adds the value of one such word.
 func (c Content) Add(key, value string, read func(path string) ([]byte, error)) (err error) {
 	name, form, _ := strings.Cut(key, "#")
 	switch {

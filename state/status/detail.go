@@ -226,7 +226,7 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 // NumberOf returns the number by which operators know a hook of a unit's history.
 func NumberOf(r state.HookRun) int64 { return r.Seq + 1 }
 
-// HideHookRuns hides secrets in why hooks have failed, and in what they have set.
+// HideHookRuns hides secrets in the failures of hooks, and in the values that they have set.
 func HideHookRuns(runs []state.HookRun) {
 	for i := range runs {
 		hideSecrets(&runs[i].Failure)

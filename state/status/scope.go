@@ -136,7 +136,7 @@ func (w *input) readParts(v *state.View, parts map[string]part) error {
 // agent stands every member that it has met. Of more, all is read.
 const maxSingle = 16
 
-// readAgents reads what units' agents keep, which of them live, and which units lead.
+// readAgents reads the records of units' agents, which of them live, and which units lead.
 func (w *input) readAgents(v *state.View) error {
 	uniters := selection{prefixes: []string{keys.Uniters}}
 	presences := selection{prefixes: []string{leadersPrefix(), keys.Presences}}

@@ -159,7 +159,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 // slowHookThreshold is how long a hook may run before the status mentions it.
 const slowHookThreshold = 10 * time.Minute
 
-// slowMessage is empty for what has not run for very long.
+// slowMessage returns a message about a hook that has been running for very long; empty for any other.
 func slowMessage(r state.RunningHook, now time.Time) string {
 	took := now.Sub(r.Since)
 	if took < slowHookThreshold {

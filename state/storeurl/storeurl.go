@@ -109,7 +109,7 @@ func Create(ctx context.Context, url string) (store.Store, error) {
 	return k.open(ctx, at)
 }
 
-// Exists reports whether there is a store at the URL, whatever it holds.
+// Exists reports whether there is a store at the URL, even one without an environment.
 func Exists(ctx context.Context, url string) (bool, error) {
 	k, at, err := parseURL(url)
 	if err != nil {
@@ -137,7 +137,7 @@ func SetAsideReplaced(url string) (folder string, err error) {
 	return sqlite.SetAsideReplaced(path)
 }
 
-// ReplaceEtcdMember is etcd.ReplaceMember, whatever is stored there.
+// ReplaceEtcdMember does what etcd.ReplaceMember does. It works also for a cluster without an environment.
 func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }

@@ -43,7 +43,8 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
 }
 
-// unusedCharms makes the commit conditional on what services run: units go over to nothing else.
+// unusedCharms lists the charms that nothing uses, and whose archives were last touched before the time. It
+// makes the commit conditional on the services' charms, since units change to no other charm.
 func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err error) {
 	services, err := tx.Keys().List(keys.Services)
 	units, uerr := tx.Keys().ListUnguarded(keys.Units)

@@ -14,8 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Escape returns the text with control characters written as in Go, and characters that
-// break lines or change the direction of what follows. Tabs stay.
+// Escape returns the text with Go's escapes for control characters, and for characters that break lines or
+// change the direction of text. It keeps tabs.
 func Escape(text string) string {
 	return escape(text, func(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") })
 }
@@ -25,8 +25,8 @@ func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }
 
-// LosesBytes reports whether json.Marshal has written U+FFFD for bytes that are not UTF-8. It escapes
-// that one, and leaves a character U+FFFD as it is.
+// LosesBytes reports whether json.Marshal has written U+FFFD for bytes that are not UTF-8. It writes that
+// as an escape, unlike a character U+FFFD of the text.
 func LosesBytes(encoded []byte) bool {
 	for i := 0; i < len(encoded); i++ {
 		if encoded[i] != '\\' {

@@ -45,7 +45,7 @@ func (w *LineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// Close hands on the last line, which may have no end. What is written from now on is dropped.
+// Close hands on the last line, which may have no end. Later writes are dropped.
 func (w *LineWriter) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func wholeRunesLen(b []byte) int {
 	return len(b)
 }
 
-// EscapeInvalid returns the text with what is not UTF-8 escaped as \xNN.
+// EscapeInvalid returns the text with bytes that are not UTF-8 escaped as \xNN.
 func EscapeInvalid(text string) string {
 	if utf8.ValidString(text) {
 		return text

@@ -45,8 +45,8 @@ func isErrorName(name string) bool {
 	})
 }
 
-// splitWords splits a name at what is no letter, and where a capital begins a word. The
-// words are in lower case, and in the singular.
+// splitWords splits a name at characters other than letters, and where a capital begins a word. The words
+// are in lower case, and in the singular.
 func splitWords(name string) (all []string) {
 	runes := []rune(name)
 	begin := 0

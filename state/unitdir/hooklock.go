@@ -37,7 +37,7 @@ func (l *HookLock) TryBegin() (bool, error) {
 	return err == nil, err
 }
 
-// End says that no hook runs any more. It does no harm if none did.
+// End marks that no hook runs. It does no harm if none did.
 func (l *HookLock) End() error { return osutil.ShareAgain(l.file) }
 
 // Close gives up the lock.
@@ -97,8 +97,8 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	return q, err
 }
 
-// hasAwareAgent reports whether somebody has the lock of the hooks: an agent, or another who
-// quiesces the unit. An agent of an older binary does not know the lock.
+// hasAwareAgent reports whether an agent, or another process that quiesces the unit, has the lock of the
+// hooks. An agent of an older binary does not know the lock.
 func (f Folder) hasAwareAgent() (bool, error) {
 	lock, err := osutil.TryLockFile(f.hookLockPath(), os.O_RDONLY)
 	switch {

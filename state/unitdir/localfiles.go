@@ -255,7 +255,7 @@ func (p *preserver) restoreDirModes() error {
 	return nil
 }
 
-// syncDirs leaves the files' contents to whoever writes them.
+// syncDirs syncs the changed directories. It leaves the files' contents to the functions that write them.
 func (p *preserver) syncDirs() error {
 	for dir := range p.changedDirs {
 		f, err := p.root.Open(newPath(dir))

@@ -224,8 +224,8 @@ func mapKnownError(err error) error {
 	return err
 }
 
-// isTransient reports whether the same call may succeed a moment later, or on another
-// member. Of a commit it leaves open what has happened.
+// isTransient reports whether the same call may succeed a moment later, or on another member. A commit with
+// such an error may have happened.
 func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true

@@ -51,7 +51,7 @@ type historyState struct {
 	revision int64  // the highest that was reported
 }
 
-// lastSeen is to be called before a request is sent.
+// lastSeen returns the state to give to recordResponse. Callers call it before they send a request.
 func (h *historyTracker) lastSeen() historyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,8 +66,8 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	}
 }
 
-// recordResponse takes a linearizable answer to a request, and lastSeen of before that. It
-// reports whether the epoch has ended with it.
+// recordResponse takes a linearizable answer to a request, and the result of lastSeen from before the
+// request. It reports whether the answer has ended the epoch.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

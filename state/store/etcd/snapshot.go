@@ -237,8 +237,8 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 	return txn, epoch, nil
 }
 
-// readAt reads at a revision. What is there never changes, so that any member may answer
-// without asking the others, unless it is not as far yet.
+// readAt reads at a revision. The content of a revision never changes, so that any member may answer
+// without asking the others, unless it has not come as far yet.
 func (d *db) readAt(
 	ctx context.Context,
 	revision int64,

@@ -107,8 +107,8 @@ func (w *watcher) goLive(from int64) {
 	}
 }
 
-// push is called by the mux, and reports whether the watcher keeps up. A replay will deliver
-// what comes before it is live.
+// push takes a batch from the mux, and reports whether the watcher keeps up. It leaves batches from before
+// the watcher was live to the replay.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -62,8 +62,8 @@ func (m *watchMux) run() {
 	}
 }
 
-// startStream goes on where the stream before ended: not right after, since etcd does not
-// report progress of a watch that begins in the future. In another epoch it begins anew.
+// startStream starts a stream from where the former one ended. It does not start right after that, since
+// etcd reports no progress of a watch that begins in the future. In a different epoch it begins anew.
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -162,8 +162,7 @@ func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	return revoke
 }
 
-// LoseLeases ends the leases that there are as if they were lost: whoever holds one
-// needs a new one.
+// LoseLeases ends all present leases as if they were lost, so that their holders need new ones.
 func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

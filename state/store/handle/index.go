@@ -119,7 +119,7 @@ func (w *Watch) CheckUsable(ctx context.Context) error {
 	return w.opener.CheckUsable(ctx)
 }
 
-// Wait blocks until the watch is woken, or is not usable any more.
+// Wait blocks until the watch is woken or unusable.
 func (w *Watch) Wait(ctx context.Context) {
 	select {
 	case <-w.wake:

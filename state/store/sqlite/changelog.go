@@ -189,8 +189,8 @@ func (t *logTailer) deliverNew() (more bool) {
 	return s.more
 }
 
-// The segment has all keys, not only those that concerned the watchers when it was read:
-// others may have been added since.
+// deliverSegment delivers the segment to the watchers. The segment has all keys, since watchers may have
+// been added after it was read.
 func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,7 +36,8 @@ var (
 	}
 )
 
-// openSQL's mode=rw never creates a file. The path is escaped, since a ? would end it.
+// openSQL opens the file with mode=rw, which never creates one. It escapes the path, since a ? would end
+// it.
 func openSQL(path string, pragmas []string) (*sql.DB, error) {
 	query := url.Values{"mode": {"rw"}, "_pragma": pragmas}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
@@ -199,8 +200,8 @@ func (p *connPool) close() {
 	p.sql.Close()
 }
 
-// storeError returns the store's own error for one of SQLite's, or one that says in plain
-// words what it means. Others pass.
+// storeError returns the store's own error for one of SQLite's, or an error that explains it in plain
+// words. It returns any other error unchanged.
 func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
@@ -226,7 +227,7 @@ type trouble struct {
 func (t trouble) Error() string { return t.meaning + ": " + t.err.Error() }
 func (t trouble) Unwrap() error { return t.err }
 
-// Hint says what to do about it. Nothing that was acknowledged is lost by any of them but damage.
+// Hint returns advice about the error. Of these errors only damage can lose an acknowledged commit.
 func (t trouble) Hint() string { return t.hint }
 
 // troubles are by primary result code.

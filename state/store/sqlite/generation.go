@@ -65,9 +65,8 @@ type position struct {
 	generation generation
 }
 
-// descendsFrom reports whether the content at p can be what commits have made of that at q. It is
-// wrong about content of another history only that is ahead of q by more commits than a generation
-// remembers.
+// descendsFrom reports whether commits can have made the content at p from the content at q. It errs only
+// about content of a different history that is ahead of q by more commits than a generation remembers.
 func (p position) descendsFrom(q position) bool {
 	if p.revision < q.revision || p.generation.counter < q.generation.counter {
 		return false
@@ -137,9 +136,9 @@ func classifyReadError(err error) error {
 	return storeError(err)
 }
 
-// readMainFile reads the position in the store's file alone, without its log: that of the last
-// checkpoint. "immutable" has SQLite read the file as it is, without locks. It still goes through
-// SQLite, because any other descriptor of the file would drop all of SQLite's locks when it is closed.
+// readMainFile reads the position in the store's file alone, without its log: the position of the last
+// checkpoint. With "immutable" SQLite reads the file without locks. Another way to read it would not do:
+// closing any other descriptor of the file would drop all of SQLite's locks.
 func readMainFile(ctx context.Context, path string) (p position, err error) {
 	query := url.Values{"mode": {"ro"}, "immutable": {"1"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}

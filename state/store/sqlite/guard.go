@@ -230,7 +230,8 @@ func (g *guard) committed(newest position) {
 	g.seen = newest
 }
 
-// checkContent compares what the store holds now. Errors other than ErrStoreGone say nothing.
+// checkContent compares the store's present content with the content that the guard has seen. It returns
+// ErrStoreGone if the store was replaced; its other errors do not tell.
 func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
@@ -315,7 +316,7 @@ const (
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// checkMain compares what the file itself holds, which has that stamp.
+// checkMain compares the content of the file itself, which has that stamp.
 func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
@@ -407,7 +408,7 @@ func (g *guard) mustNotWriteBack() bool {
 	return g.spoilt || err == nil && now != g.log
 }
 
-// close is called when nobody checks any more.
+// close closes the guard's anchor. The caller must have ended all checks.
 func (g *guard) close() {
 	if g.anchor != nil {
 		g.anchor.close()

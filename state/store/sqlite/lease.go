@@ -36,8 +36,8 @@ func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	return id, err
 }
 
-// A lease that had to wait long for the file's lock is refreshed before it is returned: it would be
-// as good as expired.
+// grantLease inserts a lease. It refreshes one that had to wait long for the file's lock before it returns
+// it: that lease would be as good as expired.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -67,7 +67,8 @@ func (d *db) grantLease(
 	return id, requested, err
 }
 
-// RefreshLease makes no revision and does not ring.
+// RefreshLease raises the lease's counter, and reports whether the lease lives. It makes no revision and
+// rings no bell.
 func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		t.changed = true
@@ -115,8 +116,8 @@ type leaseRow struct {
 	owner   leaseOwner
 }
 
-// sweepAtOpen ends the leases of dead processes, so that the first snapshot is truthful.
-// What fails here is left to the next poll.
+// sweepAtOpen ends the leases of dead processes, so that the first snapshot is truthful. It leaves to the
+// next poll what it cannot sweep.
 func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openSweepTimeout)
 	defer cancel()

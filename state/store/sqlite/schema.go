@@ -65,8 +65,8 @@ func writeSchema(ctx context.Context, path string) error {
 	return errors.Join(storeError(err), draft.Close())
 }
 
-// publishDraft links the draft to the path, which, unlike a rename, never replaces what is there. A
-// WAL that a deleted store has left beside it would be replayed into the new one, so it goes first.
+// publishDraft links the draft to the path. A link, unlike a rename, never replaces a file. It first
+// removes a WAL that a deleted store has left, since SQLite would replay that into the new store.
 func publishDraft(draft, path string) error {
 	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {
 		return err

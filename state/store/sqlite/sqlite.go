@@ -124,7 +124,7 @@ func (d *db) checkPresent(ctx context.Context) error {
 // the one that was opened.
 func (d *db) checkFile() error { return d.orGone(d.guard.checkFiles()) }
 
-// checkContent is checkFile, and compares what the files hold, too.
+// checkContent does what checkFile does, and compares the files' contents as well.
 func (d *db) checkContent(ctx context.Context) error {
 	if err := d.checkFile(); err != nil {
 		return err

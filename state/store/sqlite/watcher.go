@@ -118,7 +118,7 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// setLive queues what the watcher has missed.
+// setLive queues the batches that the watcher has missed.
 func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

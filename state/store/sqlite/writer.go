@@ -138,7 +138,7 @@ func (w *writer) commitGroup(group []*job) {
 	}
 }
 
-// An error is that of all jobs which were not refused.
+// tryGroup runs the jobs in one transaction. Its error is the error of all jobs that were not refused.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, w.d.explain(err)
@@ -162,7 +162,7 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, w.d.checkFile()
 }
 
-// writeGroup commits what the jobs change, if they change anything.
+// writeGroup commits the jobs' changes, if there are any.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {

@@ -66,7 +66,7 @@ func (s *snapshot) Close() {
 	}
 }
 
-// Commit logs what was written, on how many conditions, and how long it took.
+// Commit logs the written keys, the number of conditions, and how long the commit took.
 func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	begun := time.Now()
 	revision, err := t.Store.Commit(ctx, txn)
@@ -136,7 +136,7 @@ func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	return keys
 }
 
-// Watch logs what is watched; the watcher logs each batch.
+// Watch logs the watched keys and prefixes; the watcher logs each batch.
 func (t *traced) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	w, err := t.Store.Watch(ctx, after, scope)
 	t.log.Debug("watch", "after", after, "keys", scope.Keys, "prefixes", scope.Prefixes, "error", err)
@@ -163,7 +163,7 @@ type watcher struct {
 	log *slog.Logger
 }
 
-// Next logs what the batch holds.
+// Next logs the batch's keys.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	b, err := w.Watcher.Next(ctx)
 	changed := make([]string, len(b.Events))

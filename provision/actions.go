@@ -25,7 +25,7 @@ func (l *leader) newJob(a Action) job {
 	}}
 }
 
-// Jobs call it.
+// runAction carries out the action. Jobs call it.
 func (l *leader) runAction(ctx context.Context, a Action) error {
 	switch a.Verb {
 	case Start:
@@ -41,9 +41,9 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 	panic("internal error: unknown action " + string(a.Verb))
 }
 
-// A machine that is gone meanwhile makes the instance one to be stopped, for the next plan. An
-// instance that was started may claim the machine in the place of the one before, which held it at
-// that epoch.
+// recordInstance records that the instance is the machine's. The instance may claim the machine in the
+// place of a former one, which held it at that epoch. If the machine is gone meanwhile, the next plan stops
+// the instance.
 func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {

@@ -59,7 +59,8 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 	return a
 }
 
-// An instance of a dead machine that a living one has, too, is the living one's.
+// findUnlisted returns the recorded instances that the provider does not list, by their machines, if all
+// these are dead. An instance that a living machine has, too, belongs to the living one.
 func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider.Instance {
 	listed := map[string]bool{}
 	for _, i := range have {
@@ -177,7 +178,8 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 	return has[0]
 }
 
-// An instance of several machines is not stopped for the sake of a dead one.
+// preferAlive returns the machine to which an instance of several machines belongs, a living one first.
+// Such an instance is not stopped because one of its machines is dead.
 func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
 	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool {
 		return r.machines[id].Life == state.Dead

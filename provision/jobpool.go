@@ -17,7 +17,8 @@ type job struct {
 	run    func(ctx context.Context) error
 }
 
-// One job a machine runs at a time, or one for an instance of none.
+// key returns a name for the job's machine, or for the instance if it has none. One job of a name runs at a
+// time.
 func (j job) key() string {
 	if j.action.Machine == "" {
 		return "instance " + j.action.Instance
@@ -78,7 +79,7 @@ func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.startQueued(ctx)
 }
 
-// It is called with the lock held.
+// startQueued starts queued jobs while there are free slots. The caller holds the lock.
 func (p *jobPool) startQueued(ctx context.Context) {
 	for i := 0; i < len(p.queue) && p.slotsTaken < maxRunningJobs; {
 		j := p.queue[i]
@@ -141,7 +142,8 @@ func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	}
 }
 
-// call is called when a job ends, at once if one has since the last time, until it is released.
+// onJobEnd calls the function when a job ends, until it is released. It calls it at once if a job has ended
+// since the last time.
 func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,5 +159,5 @@ func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	}
 }
 
-// The context that the jobs began with is done by then.
+// wait waits for all jobs. The context with which they began must be done.
 func (p *jobPool) wait() { p.tasks.Wait() }

@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// errorCause returns the same for all of an outage, whoever was asked, so that it is logged once.
+// errorCause returns the same text for all errors of an outage, so that it is logged once.
 func errorCause(err error) string {
 	switch {
 	case err == nil:

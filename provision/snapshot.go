@@ -46,7 +46,7 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 	return s, err
 }
 
-// Plan asks only for the units of machines that are not alive.
+// countUnits counts the units of machines that are not alive; the plan needs no others.
 func countUnits(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}
 	for _, m := range machines {
@@ -190,7 +190,7 @@ func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// Asking counts also if the provider would not have answered.
+// noteAsked notes that the provider was asked, also without an answer, and delays the next question.
 func (a absentAgents) noteAsked(at time.Time) {
 	for machine, gone := range a {
 		if at.Before(gone.due) {

@@ -46,8 +46,8 @@ type startRequest struct {
 	epoch  int64 // of the machine's claim
 }
 
-// The token is the same at every start, since ids are never used again. It fails unless this is
-// still the leader.
+// readStartRequest reads the request to start a machine. It returns an error if this is no longer the
+// leader. The token is the same at every start, since ids are never used again.
 func (l *leader) readStartRequest(ctx context.Context, id string) (o startRequest, err error) {
 	err = l.update(ctx, func(tx *state.Tx) error {
 		env, err := tx.Environment()
@@ -155,8 +155,8 @@ func (b backoffs) noteDone(a Action, now time.Time) {
 	b[a] = retryBackoff{n + 1, now.Add(retryDelay(n))}
 }
 
-// If the action helped for as long as it was to be left alone, it counts as done for the first time
-// when it is done again.
+// forgetIfHelped forgets an action that has helped until it was due again: the next one counts as the
+// first.
 func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 	if entry, ok := b[a]; ok && !until.Before(entry.due) {
 		delete(b, a)

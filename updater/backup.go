@@ -61,8 +61,8 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 	return h, w.Close(h)
 }
 
-// isHostBound reports whether the key is about the hosts of the moment: who lives, leads,
-// has the turn, or works as a boot server. After a restore these may be others.
+// isHostBound reports whether the key is about the present hosts: which of them live, lead, have the turn,
+// or work as boot servers. After a restore these may be different ones.
 func isHostBound(key string) bool {
 	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) ||
 		strings.HasPrefix(key, keys.Inventories) ||

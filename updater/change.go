@@ -35,7 +35,7 @@ func Apply(tx *keyspace.Tx, changes []Change) error {
 	return nil
 }
 
-// Audit records what somebody does, in the transaction that does it.
+// Audit records an operator's action in the transaction that carries it out.
 func Audit(tx *keyspace.Tx, a record.Audit) error {
 	last, _, err := keyspace.Load[int](tx, keys.AuditCounter)
 	if err != nil {

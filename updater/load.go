@@ -34,8 +34,8 @@ func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	return DecodeByLRN[record.Status](kvs, keys.Workers)
 }
 
-// PeekServers reads what workers say of themselves below the prefix, by boot server. No
-// commit is conditional on it.
+// PeekServers reads the records of workers below the prefix, by boot server. It makes no commit conditional
+// on them.
 func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
@@ -53,7 +53,7 @@ func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	return &doc, nil
 }
 
-// DecodeByLRN returns what was read below the prefix, by boot server.
+// DecodeByLRN decodes the records below the prefix, by boot server.
 func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {

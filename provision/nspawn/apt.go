@@ -105,7 +105,7 @@ func listPackages(folder string) (names []string, mark string, err error) {
 	return names, all.String(), nil
 }
 
-// An entry is a paragraph of deb822(5).
+// writeIndexEntry writes a package's entry in the index, a paragraph of deb822(5).
 func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
 	path := filepath.Join(folder, name)
 	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()

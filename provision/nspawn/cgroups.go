@@ -129,7 +129,7 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	return pids, nil
 }
 
-// listGroups lists a group and all below it, each before what is below.
+// listGroups lists a group and all groups below it, each before those below it.
 func listGroups(dir string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -141,7 +141,8 @@ func parentFolders(paths ...string) (folders []string) {
 	return folders
 }
 
-// An address that names nothing at all is none.
+// isLoopback reports whether the address is one of this host's loopback. A text that names no address is
+// none.
 func isLoopback(hostPort string) bool {
 	host := hostPort
 	if at := strings.LastIndexByte(hostPort, ':'); at >= 0 {

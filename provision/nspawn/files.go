@@ -115,10 +115,10 @@ func (p *Provider) hostPrefix() string {
 	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
 }
 
-// The same token always gives the same id (machine-id(5)).
+// machineID returns the id of machine-id(5) for a token. The same token always gives the same id.
 func machineID(token string) string { return osutil.Digest([]byte("machine " + token))[:32] }
 
-// A file that is there, or was removed, stays so.
+// writeOnce writes a file, unless the path was written or removed already.
 func (l launch) writeOnce(path, text string) error {
 	file := filepath.Join(l.dir(), "up", path)
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (l launch) writeUnits() error {
 // escapeSpecifiers escapes a path for a unit file, where systemd expands percent signs as specifiers.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// By systemd.service(5), "Command lines".
+// quoteWord quotes a word as "Command lines" of systemd.service(5) wants it.
 func quoteWord(w string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w)) + `"`
 }

@@ -52,8 +52,8 @@ func (p *Provider) hasBooted(id string) bool {
 	return err == nil
 }
 
-// bootContainer starts the container in the place of what is left of a former one, and blocks until
-// its systemd is up. One that does not come up is ended.
+// bootContainer starts the container, and blocks until its systemd is up. It first removes the remains of a
+// former one. It ends a container that does not come up.
 func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	mark := filepath.Join(l.dir(), bootedFile)
 	if err := os.RemoveAll(mark); err != nil {
@@ -88,7 +88,7 @@ func (p *Provider) endContainer(ctx context.Context, id string) error {
 	return removeLink(ctx, id)
 }
 
-// It works also when the boot's own time is over.
+// abort ends the container. It works also when the boot's own time is over.
 func (l launch) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -200,10 +200,10 @@ func mountOption(option, from, to string) string {
 	return option + escapeMount(from) + ":" + escapeMount(to) + ":norbind"
 }
 
-// Of systemd-nspawn(1).
+// escapeMount escapes a path as the options of systemd-nspawn(1) want it.
 func escapeMount(path string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(path) }
 
-// The socket, one without a file, is that of sd_notify(3).
+// listenReady listens on a socket of sd_notify(3), which has no file.
 func listenReady(id string) (*net.UnixConn, error) {
 	return net.ListenUnixgram("unixgram", &net.UnixAddr{
 		Net:  "unixgram",

@@ -42,7 +42,8 @@ const networkCount = 64 << 8
 
 func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 
-// The machine has an address of the network then. The caller has locked the environment.
+// ensureNetwork gives the machine an address of the environment's network, and makes the network if there
+// is none. The caller has locked the environment.
 func (p *Provider) ensureNetwork(r *provider.Record) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
@@ -151,7 +152,7 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// parseRoute parses a destination and its mask from /proc/net/route, which has them in hexadecimal digits.
+// parseRoute parses a destination and its mask from /proc/net/route, which holds hexadecimal digits.
 func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	d, errA := hex.DecodeString(destination)
 	m, errB := hex.DecodeString(mask)
@@ -232,8 +233,8 @@ func (p *Provider) removeBridge() error {
 	return runIP("link", "delete", p.bridgeName())
 }
 
-// The kernel takes a while to remove the link of a container that has ended, and the next container
-// could not have one of that name.
+// removeLink removes the link of a container that has ended. The kernel takes a while to do it, and the
+// next container could not have a link of that name.
 func removeLink(ctx context.Context, id string) error {
 	link := "vb-" + id // systemd-nspawn(1); where that is too long it is the other name
 	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }

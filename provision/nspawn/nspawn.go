@@ -44,7 +44,7 @@ type Provider struct {
 	manager    containerManager
 }
 
-// The settings' names have nspawn. before them in the environment's configuration.
+// settings returns the names of the settings. In the environment's configuration they begin with "nspawn.".
 func settings() []string { return []string{"apt-repository", "network", "packages", "storage", "tree"} }
 
 // CheckSettings refuses settings that somebody gives and the provider does not have, and mirrors that are none.

@@ -34,6 +34,7 @@ type distribution struct {
 	components     string // of the archive, which a machine installs from; "": main
 }
 
+// distributions returns the known distributions by name, each with debootstrap's script for its releases.
 // Younger releases have debootstrap's own links to these scripts.
 func distributions() map[string]distribution {
 	return map[string]distribution{
@@ -134,7 +135,8 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 	return aptMirror(ctx, own), nil
 }
 
-// checkMirror refuses what debootstrap would take for an option, or for nothing that it can fetch from.
+// checkMirror refuses a mirror that debootstrap would take for an option, or that it cannot fetch anything
+// from.
 func checkMirror(series, mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || !slices.Contains([]string{"http", "https", "file"}, u.Scheme) || strings.ContainsFunc(mirror, isSeparator) {

@@ -19,7 +19,7 @@ type systemdManager struct{}
 
 func unitName(id string) string { return "bijou-" + id + ".service" }
 
-// systemd refuses a second one of that name.
+// start starts the command as a unit of systemd. Systemd refuses a second one of that name.
 func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	args := []string{
 		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
@@ -68,10 +68,10 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 	}
 }
 
-// Units that have ended are collected.
+// close does nothing: systemd collects units that have ended.
 func (systemdManager) close() error { return nil }
 
-// Warnings are in errors only.
+// runProgram runs the program and returns its output. Its warnings are in errors only.
 func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)

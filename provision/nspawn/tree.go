@@ -82,8 +82,8 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	return dir, checkTree(dir, series)
 }
 
-// givenTree returns the tree that settings name for the series; "" has one made. A mirror for the series
-// says that one is to be made of it, beside the tree that all others have.
+// givenTree returns the tree that settings name for the series; "" if the provider must make one. With a
+// mirror for the series it must, unless the series has a tree of its own.
 func givenTree(config map[string]string, series string) string {
 	if config["mirror."+series] != "" {
 		return config["tree."+series]
@@ -100,7 +100,7 @@ func treeFolder(series string, added []string) string {
 	return dir
 }
 
-// All environments share the trees there.
+// cacheFolder returns the folder of the trees, which all environments share.
 func cacheFolder() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bijou")
@@ -283,7 +283,8 @@ func cleanTree(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// "" leaves it to debootstrap.
+// aptMirror returns the mirror of the series that this host's apt uses; "" leaves the choice to
+// debootstrap.
 func aptMirror(ctx context.Context, series string) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format",
 		"$(CODENAME) $(REPO_URI)").Output()

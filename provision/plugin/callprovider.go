@@ -139,7 +139,7 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	return err
 }
 
-// s has ended without being told to.
+// noteCrash logs that the session has ended without being told to, and delays the next one.
 func (c *Client) noteCrash(s *session) {
 	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() +
 		"; it is started again")
@@ -147,7 +147,7 @@ func (c *Client) noteCrash(s *session) {
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }
 
-// The current session ends with its last call, or when the client is closed.
+// retireSession ends the current session with its last call, or when the client is closed.
 func (c *Client) retireSession() {
 	s := c.current
 	c.current = nil
@@ -210,7 +210,8 @@ func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	b.lastErr = why
 }
 
-// It fails at once with the last error if the wait would be long.
+// awaitRetry waits until the provider may be started again. It returns the last error at once if the wait
+// would be long.
 func (b *restartBackoff) awaitRetry(ctx context.Context, now time.Time) error {
 	left := b.due.Sub(now)
 	if left > maxRetryWait {

@@ -56,7 +56,8 @@ func (p *childProcess) Start(context.Context) error {
 	return <-begun
 }
 
-// The kernel ends the child when the thread that made it ends, so that this one is kept, too.
+// runAndWait starts the child, and waits for its end on one thread. The kernel ends the child when the
+// thread that made it ends.
 func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -125,7 +126,7 @@ func (p *childProcess) hasExited() bool {
 	}
 }
 
-// The process has ended by then, and go-plugin has read its pipes.
+// close closes the pipes. The process must have ended, and go-plugin must have read them.
 func (p *childProcess) close() {
 	p.waiter.Wait()
 	_ = p.stdout.Close()
@@ -188,7 +189,8 @@ type stderrLog struct {
 	last string
 }
 
-// A panic's first line says more than the trace that follows.
+// logLine logs a line of stderr, and keeps it as the last one. After a panic it keeps the panic's first
+// line, which says more than the trace after it.
 func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {

@@ -201,7 +201,7 @@ const (
 	cookieValue = "bijou.provider.v1"
 )
 
-// Both sides must have the same.
+// handshake returns the settings that both sides must share.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: cookie, MagicCookieValue: cookieValue}
 }

@@ -14,7 +14,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// protobuf's strings are UTF-8.
+// toUTF8 replaces bytes that are not UTF-8, since protobuf's strings must be.
 func toUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {

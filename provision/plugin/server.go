@@ -66,7 +66,8 @@ func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (respons
 	return response, errorToStatus(err)
 }
 
-// The caller ends the call with calls.Done.
+// beginCall returns the provider for a call, unless the server ends. The caller ends the call with
+// calls.Done.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *server) Capabilities(
 	})
 }
 
-// Start has the provider start, and sends on what it prints.
+// Start makes the provider start an instance, and sends on the lines that it prints.
 func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
 	p, err := s.beginCall()
 	if err != nil {

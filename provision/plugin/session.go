@@ -153,8 +153,8 @@ func (s *session) exitReason() string {
 	return s.process.exitErr.Error()
 }
 
-// limited is the context that the call was given. A process that does not answer, or cannot be
-// reached, is killed.
+// explainCall returns the error of a call in the provider's words. limited is the context that the call was
+// given. It kills a process that does not answer or cannot be reached.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -186,7 +186,8 @@ func (s *session) transientError(what string) error {
 	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// If the process is about to end, its end is awaited for a moment.
+// lastOutput returns a clause with the last line of the process's stderr. If the process is about to end,
+// it waits a moment for that.
 func (s *session) lastOutput() string {
 	select {
 	case <-s.process.stderrDone:

@@ -31,8 +31,8 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	return h, disk.Bavail * block >> 20, err
 }
 
-// CheckFit refuses a machine that would not be what was asked for, where all machines are
-// on a host with that hardware.
+// CheckFit refuses a machine whose constraints a host with that hardware does not meet, for providers whose
+// machines are all on one host.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
 		return fmt.Errorf("machines are on this host, and go to no other place, as %q: leave that out",

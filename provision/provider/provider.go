@@ -75,7 +75,7 @@ type Environment struct {
 	Config map[string]string
 }
 
-// ReadRecord reads environment.yaml into what it is given, as YAML.
+// ReadRecord decodes environment.yaml into the value.
 func (e Environment) ReadRecord(into any) error {
 	data, err := os.ReadFile(filepath.Join(e.Dir, "environment.yaml"))
 	if err != nil {
@@ -110,8 +110,8 @@ var machineID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[1-9][0-9]{0,8}\z`)
 })
 
-// CheckMachine refuses what is not the id of a machine that can be started: instances' names and
-// folders are made of it.
+// CheckMachine refuses a text that is no id of a machine that can be started: names of instances and
+// folders contain the id.
 func CheckMachine(id string) error {
 	if !machineID().MatchString(id) {
 		return fmt.Errorf("%q is not the id of a machine that can be started", id)

@@ -56,7 +56,7 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost records in this provisioner's ledger that a host is the machine, whether it answers or not. So
+// keepHost records in this provisioner's ledger that a host is the machine, even if it does not answer. So
 // far perhaps only a different provisioner's ledger has it. It returns an error if the operator has given
 // the host up; then the host is not recorded again.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {

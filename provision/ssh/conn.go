@@ -260,7 +260,7 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Nothing that a host says may steer a terminal.
+// stripUnprintable removes unprintable characters from a host's answer, so that it cannot steer a terminal.
 func stripUnprintable(said string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -278,7 +278,7 @@ func quoteWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// withHints adds hints to an error, each of which tells the operator what to do.
+// withHints adds hints to an error, each of which tells the operator how to go on.
 func withHints(err error, hints ...string) error {
 	for _, h := range hints {
 		err = fmt.Errorf("%w\nhint: %s", err, h)

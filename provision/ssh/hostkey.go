@@ -20,7 +20,8 @@ type hostKeyPolicy struct {
 	attempts [][]string // the key algorithms to ask the host for, one attempt after the other
 }
 
-// A fingerprint that came with the target goes before the file of known hosts.
+// newHostKeyPolicy returns the policy for the target's keys: its own fingerprint if it has one, or the file
+// of known hosts.
 func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if t.Fingerprint != "" {
 		return hostKeyPolicy{check: pinFingerprint(t), attempts: keyFamilies()}, nil
@@ -149,7 +150,7 @@ func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	return writeFile(path, []byte(line))
 }
 
-// The file has the form of a file of known hosts.
+// keyPath returns the path of the target's saved key, in a file like one of known hosts.
 func (p *Provider) keyPath(t target) string {
 	return filepath.Join(p.env.Dir, "ssh", "keys", t.address())
 }

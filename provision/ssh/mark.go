@@ -27,7 +27,7 @@ type mark struct {
 	Token       string `json:"token"`
 }
 
-// String returns the mark as it is written.
+// String returns the mark in its written form.
 func (m mark) String() string {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -215,8 +215,8 @@ func (p *Provider) writeRecord(t target, machine, token string) error {
 	return nil
 }
 
-// The operator gives a machine's host up, as gone for good, by emptying its record, since one that
-// is only away would be recorded again.
+// isGivenUp reports whether the operator has given the machine's host up as gone for good, by emptying its
+// record. A removed record would not do: a host that is only away would be recorded again.
 func (p *Provider) isGivenUp(machine string) bool {
 	info, err := os.Stat(p.ledgerPath(machine))
 	return err == nil && info.Size() == 0

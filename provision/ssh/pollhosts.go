@@ -148,7 +148,8 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	return new(p.newInstance(a.target, h.mark.Machine, h.running))
 }
 
-// A host that was to be a machine and is not is forgotten, unless it is becoming one just now.
+// forgetUnmarked forgets a host that was chosen for a machine and is none, unless it is becoming one just
+// now.
 func (p *Provider) forgetUnmarked(a polledHost) {
 	if a.record.Machine == "" || !p.machineLock(a.record.Machine).TryLock() {
 		return

@@ -80,12 +80,12 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 
 func (p *Provider) remoteDir() string { return p.root + "/" + p.env.UUID }
 
-// The binary that is copied has the same name for the agent's service.
+// unitName returns the name of the agent's service, which the copied binary uses, too.
 func (p *Provider) unitName(machine string) string {
 	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
 }
 
-// A machine is started or stopped by one caller of this process at a time.
+// lockMachine makes the callers of this process start and stop a machine one at a time.
 func (p *Provider) lockMachine(machine string) (done func()) {
 	lock := p.machineLock(machine)
 	lock.Lock()
@@ -104,9 +104,8 @@ type Client struct {
 	Dir         string   // the environment's folder on the host
 }
 
-// Client returns the options with which ssh reaches an instance. They name the keys with which this
-// provider logs in, and only the host keys that it trusts. The user must type a password, since ssh reads
-// none from files.
+// Client returns the options for an ssh client that reaches an instance. They name this provider's keys,
+// and only the host keys that it trusts. The user must type a password, since ssh reads none from files.
 func (p *Provider) Client(instance string) (Client, error) {
 	t, machine, err := parseID(instance)
 	if err != nil {

@@ -126,8 +126,8 @@ func hostError(verb string, t target, err error) error {
 }
 
 // Stop ends the agent, with all processes that its hooks have left running, and removes the environment's
-// files from the host. Packages that charms have installed stay. It returns an error if it cannot reach the
-// host, since nobody knows what runs there.
+// files from the host. It leaves the packages that charms have installed. It returns an error if it cannot
+// reach the host, since the agent may still run there.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {

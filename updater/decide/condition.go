@@ -28,7 +28,7 @@ type Condition struct {
 	Troubles []Trouble // of a fleet that is degraded, the first of which is in Why and Hint
 }
 
-// String returns the reason with what to type.
+// String returns the reason, with the command to type.
 func (c Condition) String() string { return withHint(c.Why, c.Hint) }
 
 // Trouble is one thing for which a fleet needs an operator while no update runs.
@@ -292,7 +292,7 @@ func (s Snapshot) Outage() *record.CheckFailure {
 	return f
 }
 
-// SourceHint says what to type if releases cannot be looked for with that configuration.
+// SourceHint returns the command to type if releases cannot be looked for with that configuration.
 func SourceHint(c record.Config) string {
 	if key, _, ok := strings.Cut(c.SourceFault, " "); ok {
 		return "to remove it: neco config unset " + key
@@ -350,7 +350,7 @@ func missedTrouble(f record.CheckFailure) Trouble {
 	}
 }
 
-// withdrawnTrouble describes that servers have a release that is published no more.
+// withdrawnTrouble describes that servers have a release that is no longer published.
 func withdrawnTrouble(w record.Withdrawn) Trouble {
 	if w.Newest == "" {
 		return Trouble{
@@ -401,7 +401,7 @@ func (s Snapshot) isAway(lrn int) bool {
 	return !here
 }
 
-// recoveryHint says what ends the wait of a recovery.
+// recoveryHint returns the command that ends the wait of a recovery.
 func (s Snapshot) recoveryHint(now time.Time) string {
 	switch {
 	case s.Pause != nil && s.Pause.IsOn(now):

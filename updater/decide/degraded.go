@@ -78,8 +78,8 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	return found
 }
 
-// findingsOfComponents returns what the leader has recorded of a server's components, without those that
-// a repair was about.
+// findingsOfComponents returns the leader's recorded findings about a server's components, without the
+// components that a repair was for.
 func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record.Finding) {
 	for _, f := range s.Degraded.Findings {
 		if f.Server == lrn && f.Component != "" && !slices.Contains(repaired, f.Component) {
@@ -101,7 +101,7 @@ func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 	return all
 }
 
-// nextIdle decides what the leader does while no update runs. It reports new findings before it starts an
+// nextIdle decides the leader's action while no update runs. It reports new findings before it starts an
 // update, so that the alert about them comes first.
 func (s Snapshot) nextIdle(now time.Time) Action {
 	found := record.NewDegraded(s.Findings(now))

@@ -92,7 +92,7 @@ func newLookAlert(kind, version string, at time.Time, message string) updater.Ch
 	return updater.Put(keys.Alert(a.ID), a)
 }
 
-// NoteWithdrawn records the release that servers have although it is published no more; now is nil if
+// NoteWithdrawn records the release that servers have although it is no longer published; now is nil if
 // there is none. It alerts once for each version.
 func NoteWithdrawn(was, now *record.Withdrawn, at time.Time) []updater.Change {
 	switch {

@@ -19,7 +19,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Next decides what the leader does next.
+// Next decides the leader's next action.
 func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
@@ -167,8 +167,8 @@ func (s Snapshot) Refusal(version string, downgrade bool) string {
 	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
 }
 
-// LastVersion returns the version of the last update, whatever has become of it: some servers
-// may have it. It is "" if there was none.
+// LastVersion returns the version of the last update, even of one that has failed: some servers may have
+// it. It is "" if there was none.
 func (s Snapshot) LastVersion() string {
 	if s.Current != nil {
 		return s.Current.Version
@@ -301,7 +301,7 @@ func (s Snapshot) Refusals() (all []record.Refusal) {
 	return all
 }
 
-// IsNews reports whether the version is newer than what servers have.
+// IsNews reports whether the version is newer than the servers' version.
 func (s Snapshot) IsNews(version string) bool { return release.Newer(version, s.currentVersion()) }
 
 // IsEverywhere reports whether all registered servers have that version, so that none has to

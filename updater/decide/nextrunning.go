@@ -23,7 +23,7 @@ const (
 // its predecessor waits, which reports the reason if it still lives.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
-// nextWhileRunning decides what the leader does while an update runs. Failures come first, then the end of
+// nextWhileRunning decides the leader's action while an update runs. Failures come first, then the end of
 // the update, gates, and stalls.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {

@@ -55,7 +55,7 @@ func (m *Observations) Now(r *record.Request) time.Time {
 	return m.clock.Now().UTC()
 }
 
-// ForgetServers drops since when servers are absent or hand over: those times count no more.
+// ForgetServers forgets since when servers are absent or hand over.
 func (m *Observations) ForgetServers() {
 	clear(m.absentSince)
 	clear(m.handingSince)

@@ -92,8 +92,8 @@ func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	return at
 }
 
-// Lacks returns the file systems of servers that have less room than the version needs, as far as
-// both are known. It counts no more than an update takes for certain.
+// Lacks returns the file systems of servers that have less room than the version needs, as far as both are
+// known. It counts only the room that an update takes for certain.
 func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	n := s.Needs
 	if n == nil || version == "" || !release.Same(n.Version, version) {
@@ -177,8 +177,8 @@ func (u roomUse) addRelease(p release.Package, size int64) {
 	u.add(record.RoomDownloads, -size)
 }
 
-// addFile follows a component: its file is downloaded and unpacked. What was installed before goes
-// then, and the download does.
+// addFile adds the room for a component's file: for the download and for the unpacked file. The component's
+// former file and the download are removed then.
 func (u roomUse) addFile(f record.NeededFile, installed string) {
 	if installed == f.Sum {
 		return

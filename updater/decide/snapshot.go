@@ -124,8 +124,8 @@ func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	return s, fill.err
 }
 
-// peekLiveness reads what workers say of themselves, and which servers' workers were
-// never seen. No commit is conditional on it.
+// peekLiveness reads the workers' records about themselves, and which servers' workers were never seen. It
+// makes no commit conditional on them.
 func (r *snapshotReader) peekLiveness(s *Snapshot) {
 	if r.err == nil {
 		s.Inventories, r.err = updater.PeekServers[record.Inventory](r.view, keys.Inventories)

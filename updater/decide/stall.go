@@ -44,8 +44,8 @@ func (s Snapshot) recordedGate() record.Gate {
 	return record.Gate{At: s.Current.AttemptAt}
 }
 
-// isStageRecorded reports whether nothing has moved since a leader wrote the gate, so that
-// the wait in it is still about what there is.
+// isStageRecorded reports whether no server has moved since a leader wrote the gate, so that the wait in
+// the gate is still about the present state.
 func (s Snapshot) isStageRecorded() bool {
 	return s.recordedGate().Progress == s.Current.Progress(s.Workers)
 }

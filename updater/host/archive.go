@@ -24,7 +24,8 @@ func releasesDir(f release.File) string { return f.To + ".releases" }
 
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-// unpackBeside leaves alone what was unpacked before, unless that has lost one of the entries.
+// unpackBeside unpacks the archive beside other releases of it. It keeps the folder of an earlier call,
+// unless that has lost one of the entries.
 func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
@@ -39,8 +40,8 @@ func unpackBeside(ctx context.Context, archive string, f release.File, entries [
 	return osutil.SyncDir(releasesDir(f))
 }
 
-// unpackAs unpacks into a draft, which becomes the folder once it is whole and on the disk. It takes the
-// place of a folder that is there already at once.
+// unpackAs unpacks the archive into a draft, and renames that to the folder once it is whole and on the
+// disk. It replaces a folder that is there in one step.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err

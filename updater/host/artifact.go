@@ -113,8 +113,8 @@ func (h *Host) removeDownloads(files []release.File) {
 	}
 }
 
-// RemoveOldDownloads removes downloads for other releases than the manifest's, and what updates that
-// were cut short have left.
+// RemoveOldDownloads removes downloads for other releases than the manifest's, and the remains of updates
+// that were cut short.
 func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	wanted := map[string]bool{}
 	for _, c := range m.Components {

@@ -180,8 +180,8 @@ func setLineMode(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }
 
-// typeLine types the line again if the program has thrown away what was typed before it
-// asked, as getpass(3) does.
+// typeLine types the line, and types it again if the program has thrown away its input before it asked, as
+// getpass(3) does.
 func (t *terminal) typeLine() {
 	_, err := t.controller.Write(t.line)
 	for said := make([]byte, 512); err == nil; {

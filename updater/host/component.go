@@ -79,7 +79,7 @@ func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, erro
 	return h.inputsChanged(ctx, c, was)
 }
 
-// Prepare downloads what an update needs. Nothing that runs is touched.
+// Prepare downloads the files that an update needs. It touches nothing that runs.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
 	needed, err := h.NeedsUpdate(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {

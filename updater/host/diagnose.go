@@ -221,7 +221,7 @@ func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	return h.probe(ctx, c)
 }
 
-// IsRunning reports whether the component's services run, whatever its health check says.
+// IsRunning reports whether the component's services run. It does not ask the health check.
 func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
 	return h.checkActive(ctx, c.Services) == nil
 }

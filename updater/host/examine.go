@@ -67,7 +67,7 @@ func checkArchive(f release.File, unpacked []string) error {
 	return nil
 }
 
-// lostEntries describes what a folder has lost of the entries that held files; "" if nothing, or if it cannot
+// lostEntries describes which of the entries that held files a folder has lost; "" if none, or if it cannot
 // be read.
 func lostEntries(dir string, filled []string) string {
 	all, err := os.ReadDir(dir)

@@ -72,8 +72,7 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Configure applies the configuration to whatever is begun from now on. It may be called
-// at any time.
+// Configure applies the configuration to all work that begins from now on. It may be called at any time.
 func (h *Host) Configure(c record.Config) error {
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)

@@ -90,8 +90,8 @@ func checkComplete(dir string) error {
 	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
 }
 
-// checkVersion refuses a manifest of another version than the release's: its program
-// would be told again and again to install what it is already.
+// checkVersion refuses a manifest whose version differs from the release's: the installed program would be
+// told again and again to install its own release.
 func checkVersion(manifest, version string) error {
 	var says string
 	data, err := os.ReadFile(manifest)

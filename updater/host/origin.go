@@ -22,8 +22,8 @@ const maxOrigins = 2
 
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
-// keepOrigin records the release from which a program comes. It is called before the program is used.
-// Whatever is killed after that, a running program finds its own origin in the record.
+// keepOrigin records the release from which a program comes. It is called before the program is used, so
+// that a running program finds its own origin in the record even after a crash.
 func (h *Host) keepOrigin(p Package, program string) error {
 	all := []origin{{Version: p.Version, Sums: p.Sums}}
 	var before []origin

@@ -80,7 +80,7 @@ func BootServer(lrn int) string { return BootServers + strconv.Itoa(lrn) }
 // Worker is status/bootserver/<LRN>: Status, how far the server's worker is.
 func Worker(lrn int) string { return Workers + strconv.Itoa(lrn) }
 
-// Contents is contents/<name>: Contents, the result of what one server did for all.
+// Contents is contents/<name>: Contents, the result of the work that one server does for all.
 func Contents(name string) string { return AllContents + name }
 
 // Config is config/<key>: a JSON string, the value of one configuration key.
@@ -96,7 +96,7 @@ func Turn(component string) string { return Turns + component }
 // they sort.
 func History(n int) string { return fmt.Sprintf("%s%010d", AllHistory, n) }
 
-// Audit is audit/<n>: Audit, the n-th of what operators did, from 1.
+// Audit is audit/<n>: Audit, the n-th action of an operator, from 1.
 func Audit(n int) string { return fmt.Sprintf("%s%010d", Audits, n) }
 
 // Alert is outbox/<id>: Alert, one that is not sent yet.
@@ -117,5 +117,5 @@ func Claim(lrn int) string { return Claims + strconv.Itoa(lrn) }
 // reason why it waits.
 func Activity(lrn int) string { return Activities + strconv.Itoa(lrn) }
 
-// Twin is twins/<LRN>: Twin, a host that goes by the server's LRN while another one works for that.
+// Twin is twins/<LRN>: Twin, a host that has the server's LRN while a different host works for that.
 func Twin(lrn int) string { return Twins + strconv.Itoa(lrn) }

@@ -122,9 +122,8 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Obse
 	return l.actInTransaction(ctx, m)
 }
 
-// tryOpenGate opens the gate that was decided on, if the request is still the one that was decided on, and this
-// updater still leads. It needs no more conditions: servers that have come to a step have
-// come.
+// tryOpenGate opens the gate of the decision, if the decision's request is still the present one, and this
+// updater still leads. It needs no more conditions: servers that have come to a step do not go back.
 func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Action) (opened bool, err error) {
 	if a.Verb != decide.Open {
 		return false, nil

@@ -79,7 +79,8 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	return failed
 }
 
-// removeAlert goes on when this process is told to end: the next leader would send the alert again.
+// removeAlert removes a sent alert. It goes on when this process is told to end, since the next leader
+// would send the alert again.
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -89,8 +90,8 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	})
 }
 
-// withGrace returns a context that ends ShutdownTimeout after ctx does: for what is not
-// to be done twice.
+// withGrace returns a context that ends ShutdownTimeout after ctx does, for work that must not be done
+// twice.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(updater.ShutdownTimeout, cancel) })
@@ -121,10 +122,9 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 	return config, alerts, err
 }
 
-// sendAlert reports whether all receivers have got the alert now. A receiver that has
-// failed is skipped for the rest of the round, so that one that hangs keeps nothing from
-// the others. Where none is configured the log is all there is. A delivery is finished
-// when this process is told to end.
+// sendAlert sends the alert, and reports whether all receivers have it now. It skips a receiver that has
+// failed for the rest of the round, so that one that hangs does not delay the others. Without receivers the
+// log is enough. It finishes a delivery when this process is told to end.
 func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()

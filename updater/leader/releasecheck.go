@@ -235,7 +235,7 @@ type checkResult struct {
 	withdrawn *record.Withdrawn // that servers have; nil: none
 }
 
-// refuse takes the release for one that cannot be installed if that is what the error says.
+// refuse notes that the release cannot be installed, if the error is a RefusedError.
 func (f *checkResult) refuse(version string, err error) bool {
 	refused, ok := errors.AsType[release.RefusedError](err)
 	if !ok {
@@ -335,9 +335,9 @@ func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
 	return &w
 }
 
-// chooseNewest takes the newest release that can be installed. It looks at those only that are
-// newer than what servers have. Of one that cannot be had now nobody knows, so that no older one is
-// taken in its place: failed says why.
+// chooseNewest takes the newest release that can be installed. It looks only at releases that are newer
+// than the servers' version. If one cannot be fetched now, it takes no older one in its place, since the
+// newer one may be fine: failed says why.
 func (c *releaseChecker) chooseNewest(
 	ctx context.Context,
 	s decide.Snapshot,

@@ -43,7 +43,7 @@ func Shorten(text string, limit int) string {
 	return text
 }
 
-// shortenAt keeps room for the words that say what is left out.
+// shortenAt shortens the text to the limit, with words that say how much is left out.
 func shortenAt(text string, limit int) string {
 	const room = len(" (and 1000000000 bytes more)")
 	cost := 0

@@ -70,7 +70,7 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value to store, or an error that says what is wrong with the value.
+// Check returns the value to store, or an error that explains what the setting wants.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)

@@ -47,8 +47,7 @@ func (r Request) Ended() bool { return r.EndedAt != nil }
 // Succeeded reports whether all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 
-// IsCurrent reports whether that attempt at the request still runs: now is what the store
-// holds for the request.
+// IsCurrent reports whether that attempt at the request still runs: now is the stored request.
 func IsCurrent(now *Request, r Request) bool {
 	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt &&
 		!now.Stop && !now.Ended()

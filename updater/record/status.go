@@ -53,8 +53,7 @@ func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverS
 // IsFor reports whether the record is about the request.
 func (s Status) IsFor(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
 
-// AcceptsStatus reports whether a worker may write the record: now is what the store holds
-// for the request.
+// AcceptsStatus reports whether a worker may write the record: now is the stored request.
 func AcceptsStatus(now *Request, s Status) bool {
 	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }

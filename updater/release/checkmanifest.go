@@ -112,7 +112,7 @@ func checkEtcd(c Component) error {
 	return nil
 }
 
-// checkName accepts what can be a part of keys, of file names and of tables.
+// checkName refuses a name that cannot be a part of keys, file names and tables.
 func checkName(name string) error {
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`).MatchString(name) {
 		return fmt.Errorf("cannot call a component %q: names are of lower case letters, digits and hyphens", name)
@@ -182,7 +182,7 @@ func checkFile(f File) error {
 	return checkSum(f.URL, f.SHA256)
 }
 
-// checkReleaseFile accepts what can be a file of a release beside those that each release has.
+// checkReleaseFile refuses a file that no release can have beside the files that each release has.
 func checkReleaseFile(f File) error {
 	if f.URL != "" {
 		return fmt.Errorf("a file is one of url and file; here are both, %q and %q", f.URL, f.Name)

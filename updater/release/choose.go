@@ -184,8 +184,8 @@ func compareDecimals(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Newer reports whether version a is newer than version b. What cannot be read is no
-// version: nothing is older, and it is newer than nothing.
+// Newer reports whether version a is newer than version b. A text that is no version is newer than nothing,
+// and nothing is older.
 func Newer(a, b string) bool { return parseOrZero(a).Compare(parseOrZero(b)) > 0 }
 
 // Same reports whether a and b are the same version, or the same text.

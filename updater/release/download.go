@@ -212,7 +212,7 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 	return errors.Join(err, synced)
 }
 
-// syncPartial syncs a file that is all there. Who has written it may have been killed before that.
+// syncPartial syncs a file that is complete. The process that wrote it may have been killed before it did.
 func (d Download) syncPartial() error {
 	f, err := os.Open(d.Path + partialSuffix)
 	if err != nil {
@@ -222,8 +222,8 @@ func (d Download) syncPartial() error {
 	return d.syncOrRemove(f)
 }
 
-// syncOrRemove removes a file that cannot be synced. What the sync was for is lost, although it can still
-// be read, and the next sync would not say so.
+// syncOrRemove syncs a file, and removes it if that fails. The failed sync has lost data, although the file
+// can still be read, and the next sync would not tell.
 func (d Download) syncOrRemove(f *os.File) error {
 	err := f.Sync()
 	if err == nil {

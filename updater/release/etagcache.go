@@ -53,7 +53,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revive keeps what the 304 says of the rate limit.
+// revive turns a 304 into the cached answer, with the rate limit of the 304.
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()

@@ -151,7 +151,8 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-// kindOfAsset returns what of a release has a plan in it; "" if that has none, as files of components.
+// kindOfAsset returns which kind of file with a plan the asset is; "" for assets without one, as files of
+// components.
 func kindOfAsset(name string) string {
 	switch {
 	case name == ManifestFile:

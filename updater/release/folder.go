@@ -109,7 +109,7 @@ func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	return parseIndex(data)
 }
 
-// explainAnswer says what can be done about the answer, where that is known.
+// explainAnswer adds advice to the answer's error, where there is some.
 func (f *folder) explainAnswer(e SourceError) error {
 	isFile := f.at.Scheme == "file"
 	switch {

@@ -95,7 +95,7 @@ func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	return one
 }
 
-// classifyGitHub says of what kind an answer of the API's is.
+// classifyGitHub returns a SourceError with the kind of the API's answer.
 func classifyGitHub(err error) error {
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return SourceError{Kind: Limited, NotBefore: limit.Rate.Reset.Time, Err: err}

@@ -69,7 +69,7 @@ type Inspected struct {
 }
 
 // Inspect checks that servers can install a release, and returns its digests and needs. It downloads the
-// package for this machine. It returns a RefusedError if the release cannot be installed as it is:
+// package for this machine. It returns a RefusedError if the present release cannot be installed:
 //
 // * it is not signed,
 // * it lacks a package, or a file of its plan,
@@ -182,7 +182,7 @@ func (s *Source) inspectPackage(
 	return found, err
 }
 
-// isWhole reports whether the disk still returns what was downloaded.
+// isWhole reports whether the disk still returns the downloaded bytes.
 func isWhole(file string, want [sha256.Size]byte) bool {
 	sum, _, err := osutil.DigestFile(file)
 	return err == nil && sum == hex.EncodeToString(want[:])

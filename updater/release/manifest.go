@@ -72,7 +72,7 @@ type Artifact struct {
 	Deb     *File  `yaml:"deb,omitempty"`
 }
 
-// Files returns what every server downloads for the artifact, which may be nil.
+// Files returns the files that every server downloads for the artifact, which may be nil.
 func (a *Artifact) Files() (all []File) {
 	if a == nil {
 		return nil
@@ -198,7 +198,7 @@ type Contents struct {
 	Ignitions []Ignition `yaml:"ignitions,omitempty"`
 }
 
-// Files returns what one server downloads for the contents, which may be nil.
+// Files returns the files that one server downloads for the contents, which may be nil.
 func (c *Contents) Files() (all []File) {
 	if c == nil {
 		return nil

@@ -66,8 +66,8 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 	return m, err
 }
 
-// VersionIn returns the version of a manifest, whatever else is in it: it may be of a
-// later kind than this program knows.
+// VersionIn returns the version of a manifest. It reads nothing else, since the manifest may be of a later
+// kind than this program knows.
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
 	err := yaml.Unmarshal(data, &m)
@@ -162,7 +162,7 @@ func (m Manifest) Steps() []Step {
 	return steps
 }
 
-// orderComponents keeps the manifest's order, but for components that must come after others.
+// orderComponents keeps the manifest's order, but moves components behind those that they must follow.
 func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
 	for i := range all {

@@ -55,8 +55,8 @@ const (
 	silenceTimeout = 30 * time.Second
 )
 
-// NewSource returns the source that the configuration names. It returns ErrNoRepository
-// if there is none, and a [SourceError] if it cannot be used as it is configured.
+// NewSource returns the source that the configuration names. It returns ErrNoRepository if there is none,
+// and a [SourceError] if the configuration of the source is invalid.
 func NewSource(c record.Config) (*Source, error) {
 	switch {
 	case c.SourceFault != "":

@@ -54,7 +54,7 @@ func kindOfStatus(code int) Kind {
 	return Faulty
 }
 
-// answerError returns the error of an answer that is not what was asked for.
+// answerError returns the error for an unexpected answer.
 func answerError(resp *http.Response) SourceError {
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date counts as not said
 	return SourceError{

@@ -49,7 +49,7 @@ func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	return h, nil
 }
 
-// begin forgets what was before another update.
+// begin forgets the components' health during a former update.
 func (h *healthMemory) begin(request int) {
 	if h.request != request {
 		h.request = request
@@ -61,9 +61,9 @@ func (h *healthMemory) begin(request int) {
 // it counts as ill.
 const minIllLooks = 2
 
-// note takes in what a look has found, and adds it to the inventory if it counts. A component that was
-// well, and does not run or has lost its files, is ill at the second look. Else it may be about to be
-// well, and is ill after the time that its manifest gives it.
+// note takes in the result of a look, and adds it to the inventory if it counts. A component that was well,
+// and does not run or has lost its files, is ill at the second look. Otherwise it may still be starting,
+// and is ill after the time that its manifest gives it.
 func (h *healthMemory) note(i *record.Inventory, c release.Component, ill error, runs bool) {
 	m := h.components[c.Name]
 	if m == nil {

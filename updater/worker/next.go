@@ -81,8 +81,8 @@ func (s Snapshot) takesPart() bool {
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
-// isInstalled reports whether this worker is of the request's version, and was installed
-// from its bytes. Where it is not known what it was installed from, its plan decides.
+// isInstalled reports whether this worker has the request's version, and was installed from its bytes. If
+// those are unknown, its plan decides.
 func (s Snapshot) isInstalled() bool {
 	if s.Digests.Sums == "" && s.planDiffers() && !(s.isJournaled(0) && s.Journal.Phase == Done) {
 		return false

@@ -143,8 +143,8 @@ func (w *worker) checkOthers(
 	return ill
 }
 
-// moveTurn takes or gives back the turn, if that is still right. It returns errStale if
-// the turn would be taken for a request that does not run any more.
+// moveTurn takes the turn or gives it back, if that is still right. It returns errStale if it would take
+// the turn for a request that no longer runs.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := keys.Turn(component)
 
@@ -240,8 +240,8 @@ func NextRolling(m RollingSnapshot) Move {
 	return MoveGo
 }
 
-// ConfirmMove reports whether the move is still right for the turn as it is now. It returns errStale for a
-// turn to be taken for a request that no longer runs.
+// ConfirmMove reports whether the move is still right for the present turn. It returns errStale for a turn
+// to be taken for a request that no longer runs.
 func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)

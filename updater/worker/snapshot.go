@@ -110,8 +110,8 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 // maxSample is how many records are read before all.
 const maxSample = 3
 
-// sampleServers returns a server that was late before, as long as it is in the request,
-// or else the next few in the list, which are others for each worker.
+// sampleServers returns a server that was late before, as long as it is in the request, or else the next
+// few of the list. Each worker takes different ones.
 func (w *worker) sampleServers() []int {
 	all := w.snapshot.Current.Servers
 	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {

@@ -98,8 +98,8 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	return nil
 }
 
-// handOver first records that another version is to take over, so that it is missed if it
-// does not start.
+// handOver returns ErrHandOver. It first records that a different version will take over, so that the
+// leader notices if that does not start.
 func (w *worker) handOver(ctx context.Context) error {
 	if s := w.snapshot.HandOverRecord(); s != nil {
 		if err := w.writeStatus(ctx, *s); err != nil {

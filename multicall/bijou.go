@@ -127,7 +127,7 @@ func complete(c applet.Call) int {
 
 type versionCmd struct{}
 
-// Run prints the version, and what the binary was built with and for.
+// Run prints the version, and how and for which platform the binary was built.
 func (versionCmd) Run(s console.Streams) error {
 	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\nearly client: %s\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		map[bool]string{true: "yes", false: "no"}[early.Entered()])

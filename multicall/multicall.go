@@ -166,7 +166,7 @@ func hookToolNames() []string {
 	return names
 }
 
-// runHookTool answers what needs no hook, or speaks to the agent that the arguments name
+// runHookTool answers a call that needs no hook, or sends it to the agent that the arguments name
 // (--socket, --client-id).
 func runHookTool(c applet.Call) int {
 	argv := append([]string{c.Name}, c.Args...)

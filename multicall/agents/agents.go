@@ -87,7 +87,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 	})
 }
 
-// agentOptions returns what the agents of a machine and of one unit alone have in common.
+// agentOptions returns the options that the agents of a machine and of one unit share.
 func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State, dir string) (agent.Options, error) {
 	claimant, err := daemon.NewClaimant(dir)
 	return agent.Options{

@@ -57,7 +57,8 @@ func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) 
 	return errors.Join(err, content.Close())
 }
 
-// recordTools removes older tools, too, but for those that this process runs.
+// recordTools records the binary that agents run. It removes older binaries, but none that this process
+// runs.
 func (h *handover) recordTools(name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {

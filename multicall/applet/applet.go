@@ -56,8 +56,8 @@ func (c Call) StateOfAgents(opened *state.State, machine string) *state.State {
 // commandGCPercent lets most commands end before their first collection.
 const commandGCPercent = 400
 
-// BeginCommand prepares a command that an operator waits for. Its context is done once the
-// process is told to end.
+// BeginCommand prepares a command that an operator waits for. Its context is done once a signal ends the
+// process.
 func BeginCommand(c Call) (ctx context.Context, stop func()) {
 	SetLogOutput(c.Streams.Err)
 	// From the first collection on memory is kept as tight as elsewhere.
@@ -115,7 +115,7 @@ func FindOther(name string) (path string, first bool) {
 	return "", false
 }
 
-// IsBijouName reports whether a file of that name is taken for this program, of whatever version.
+// IsBijouName reports whether a file of that name counts as this program, of any version.
 func IsBijouName(name string) bool {
 	return strings.HasPrefix(name, "bijou")
 }

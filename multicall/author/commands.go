@@ -72,7 +72,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 	return all
 }
 
-// outputOf runs a program as the script would, and returns what it prints on both streams.
+// outputOf runs a program as the script would, and returns its output on both streams.
 func outputOf(s *script.State, program string, args ...string) (string, error) {
 	return outputWithin(s.Context(), s, program, args...)
 }

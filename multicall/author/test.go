@@ -182,7 +182,7 @@ func (c *testCmd) findScripts() ([]string, error) {
 	return all, err
 }
 
-// startScript runs this binary again, for one script, and returns what it prints.
+// startScript runs this binary again, for one script, and returns its output.
 func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "charm-test-")
 	if err != nil {

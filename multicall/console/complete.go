@@ -90,7 +90,7 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 	return found
 }
 
-// values returns what the value may be: words of its own, or names.
+// values returns the candidates for the value: words of its own, or names.
 func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (found []candidate) {
 	flags := map[string]string{}
 	for _, p := range trace.Path {

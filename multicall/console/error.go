@@ -98,8 +98,8 @@ func ownHint(err error) string {
 	return osutil.Hint(err)
 }
 
-// Caller returns the user who calls, for records: USER@HOST. For root it is the user who became root by
-// sudo, but SUDO_USER counts for nobody else.
+// Caller returns the calling user for records, as USER@HOST. For root it is the user who became root by
+// sudo; for anybody else SUDO_USER does not count.
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""

@@ -155,7 +155,7 @@ type Listed struct {
 	Help    string // one line
 }
 
-// Answers reports whether the command goes by that name.
+// Answers reports whether the command has that name or alias.
 func (l Listed) Answers(name string) bool { return name == l.Name || slices.Contains(l.Aliases, name) }
 
 // List returns the commands in their order.
@@ -193,8 +193,8 @@ func OrHelp(args []string) []string {
 	return args
 }
 
-// checkText refuses what is not UTF-8: kong would put replacement characters in its place,
-// and a value other than the given one be stored.
+// checkText refuses an argument that is not UTF-8: kong would put replacement characters into it, and the
+// command would store a value other than the given one.
 func checkText(args []string) error {
 	for _, a := range args {
 		if !utf8.ValidString(a) {
@@ -283,7 +283,7 @@ func awaitUnread(fd, end int, orphan func() bool) {
 	}
 }
 
-// IsUnread reports whether an error means that nobody reads what is written.
+// IsUnread reports whether an error means that nobody reads the output.
 func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // parseWords makes kong parse the args. Kong does not go on with a list of words after an option, as in

@@ -213,7 +213,7 @@ func (t *Table) naturalWidths() (widths []int, sum int) {
 	return widths, sum
 }
 
-// columnWidths has none for a last column that is to stand below its rows.
+// columnWidths returns the columns' widths, without one for a last column that must stand below its rows.
 func (t *Table) columnWidths(fit int) []int {
 	widths, sum := t.naturalWidths()
 	last := len(widths) - 1

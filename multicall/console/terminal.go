@@ -52,8 +52,8 @@ func Confirm(s Streams, question string) bool {
 	return word == "y" || word == "yes"
 }
 
-// CanRedraw reports whether what is written there can be redrawn in place: it is a
-// terminal that moves its cursor.
+// CanRedraw reports whether the stream can redraw its lines in place: it is a terminal that moves its
+// cursor.
 func CanRedraw(stream any) bool { return os.Getenv("TERM") != "dumb" && IsTerminal(stream) }
 
 // Size is a terminal's, in characters.
@@ -118,8 +118,8 @@ const (
 	Bold   Colour = "1"
 )
 
-// CanColour reports whether what is written there may have colours: it is a terminal, and
-// NO_COLOR (no-color.org) is not set.
+// CanColour reports whether output to w may have colours: w is a terminal, and NO_COLOR (no-color.org) is
+// not set.
 func CanColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && CanRedraw(w) }
 
 // Paint wraps a text in a colour.
@@ -146,12 +146,10 @@ type Progress struct {
 	barShown bool // a bar stands on the terminal
 }
 
-// NewProgress returns a progress that is shown on that stream, usually stderr.
-// Its clock is time.Now, but for tests.
+// NewProgress returns a progress for that stream, usually stderr. Its clock is time.Now, but for tests.
 func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
 
-// At reports that done of total steps of what is called so are done. Once all are, the bar
-// is removed.
+// At reports that done of total steps of the named work are done. Once all are, it removes the bar.
 func (p *Progress) At(what string, done, total int) {
 	now := p.now()
 	if p.what != what || p.begun.IsZero() {
@@ -174,7 +172,7 @@ func (p *Progress) At(what string, done, total int) {
 	}
 }
 
-// End removes the bar: the work is over, or something else is to be printed.
+// End removes the bar: the work is over, or other output follows.
 func (p *Progress) End() {
 	if p.barShown {
 		io.WriteString(p.w, "\r\x1b[K")
@@ -207,8 +205,8 @@ type Screen struct {
 // NewScreen returns a screen on that stream.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Show shows the text, unless it is what was shown last. Elsewhere than on a terminal the
-// separator comes between two texts.
+// Show shows the text, unless it was shown last. Elsewhere than on a terminal it writes the separator
+// between two texts.
 func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
 		return nil

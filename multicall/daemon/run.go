@@ -91,8 +91,7 @@ type Reexec interface {
 	Exec() error
 }
 
-// isFinished reports whether the error means that the daemon has nothing to do any more,
-// however often it is started.
+// isFinished reports whether the error means that the daemon has no more work, even if it is started again.
 func isFinished(err error) bool {
 	return err == nil || errors.Is(err, home.ErrRemoving) || errors.Is(err, home.ErrNoEnvironment) ||
 		errors.Is(err, state.ErrNotFound)
@@ -101,8 +100,8 @@ func isFinished(err error) bool {
 // Role is one part of a process; it returns when ctx is done, or its work is.
 type Role func(ctx context.Context) error
 
-// RunRoles runs a process's roles until all have ended. It cancels the other roles when one
-// ends, for whatever reason. A store that is gone ends all, and is returned as one error.
+// RunRoles runs a process's roles until all have ended. It cancels the other roles when one ends for any
+// reason. A store that is gone ends all, and RunRoles returns that as one error.
 func RunRoles(ctx context.Context, roles []Role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

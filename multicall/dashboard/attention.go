@@ -31,7 +31,7 @@ func importances() map[string]int {
 	return map[string]int{"error": 0, "failed": 1, "down": 2, "lost": 3, "blocked": 4}
 }
 
-// putAttention shows what is wrong, with the reason and the commands that help.
+// putAttention shows the troubles, each with its reason and the commands that help.
 func (e *liveEnvironment) putAttention() {
 	all := slices.Concat(e.unitsInTrouble(), e.relationsInTrouble(), e.machinesInTrouble())
 	slices.SortFunc(all, func(a, b trouble) int {

@@ -77,7 +77,7 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readRun reads what a hook has written, too.
+// readRun reads a run of a hook, with the hook's output.
 func readRun(v *state.View, unit, seq string) (detail, error) {
 	runs, err := v.HookRuns(unit)
 	i := slices.IndexFunc(runs, func(r state.HookRun) bool { return strconv.FormatInt(r.Seq, 10) == seq })
@@ -151,7 +151,7 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 	}, err
 }
 
-// newEntries returns what YAML prints of a value, with secrets hidden as in logs.
+// newEntries returns the lines of a value's YAML, with secrets hidden as in logs.
 func newEntries(value any) []entry {
 	var n yaml.Node
 	if err := n.Encode(value); err != nil {

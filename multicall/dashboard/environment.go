@@ -150,8 +150,8 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	return err
 }
 
-// refresh reads what changes concern, and returns the units among that; all is true where everything must be
-// drawn again.
+// refresh reads the records that changes concern, and returns the units among them; all is true where
+// everything must be drawn again.
 func (e *liveEnvironment) refresh(
 	v *state.View,
 	options status.Options,

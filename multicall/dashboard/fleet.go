@@ -109,7 +109,7 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 	return all
 }
 
-// classOf returns the style of what neco prints in a colour.
+// classOf returns the style for a colour of neco's output.
 func classOf(colour console.Colour) string {
 	return map[console.Colour]string{
 		console.Red:    "error",

@@ -128,5 +128,5 @@ func setHeaders(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// equal takes the same time whatever differs.
+// equal compares two texts in a time that does not depend on where they differ.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

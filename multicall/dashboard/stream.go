@@ -145,7 +145,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	}
 }
 
-// differences returns what makes the one of the other.
+// differences returns the rows that turn old into now.
 func differences(old, now rows) []row {
 	changed := []row{}
 	for id, r := range now {

@@ -123,7 +123,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
 }
 
-// Current names the environment in use; "" if there is none (any more).
+// Current returns the name of the environment in use; "" if there is none.
 func (h Home) Current() string {
 	data, err := os.ReadFile(filepath.Join(h.Dir, currentFile))
 	if err != nil {

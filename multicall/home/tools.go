@@ -131,7 +131,7 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// Symlink makes the link, replacing what has its name in one rename.
+// Symlink makes the link. It replaces a file of that name in one rename.
 func Symlink(target, link string) error {
 	if err := osutil.Symlink(target, link); err != nil {
 		return fmt.Errorf("cannot link %q: %w", link, err)

@@ -46,7 +46,7 @@ func newActionDoc(a state.Action, out state.Output) actionDoc {
 	return doc
 }
 
-// encodeOutput returns what is not UTF-8 in base64, and says so as Juju does: JSON has no bytes.
+// encodeOutput returns output that is not UTF-8 in base64, and says so as Juju does: JSON has no bytes.
 func encodeOutput(output []byte) (encoded, form string) {
 	if utf8.Valid(output) {
 		return string(output), ""

@@ -205,7 +205,7 @@ func (w *actionWaiter) cancelRemaining(left []state.Action) error {
 	return nil
 }
 
-// awaitActions lets what has not ended in time go on.
+// awaitActions waits for actions, and lets those go on that have not ended in time.
 func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, actions)
 	w.progress = func(a state.Action, line state.ActionLine) {

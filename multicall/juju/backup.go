@@ -131,8 +131,8 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	return nil
 }
 
-// addSecretKeys takes along what opens the secrets, which are in the backup as they are in
-// the store.
+// addSecretKeys adds the keys that open the secrets. The backup holds the secrets sealed, as the store
+// does.
 func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	switch {

@@ -240,8 +240,8 @@ func (b *bootstrap) run() error {
 	return nil
 }
 
-// clearFolder removes what an interrupted bootstrap has left. With restore --replace
-// units' folders may be there, and stay.
+// clearFolder removes the remains of an interrupted bootstrap. With restore --replace it keeps units'
+// folders.
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
 		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)

@@ -25,7 +25,7 @@ func joinErrors(errs []error) error {
 	return errors.New(strings.Join(lines, "\nerror: "))
 }
 
-// cancelQueued cancels what was queued before a failure, be that an interrupt.
+// cancelQueued cancels the actions that were queued before a failure or an interrupt.
 func (o *operator) cancelQueued(s *state.State, actions []state.Action) error {
 	ctx, cancel := o.cleanupContext()
 	defer cancel()

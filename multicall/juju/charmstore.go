@@ -170,7 +170,7 @@ func (r *storeRelease) mark(resources []state.Resource) {
 	}
 }
 
-// baseOfSeries returns what a store knows a series as; without a name if it has no version.
+// baseOfSeries returns a store's base for a series; without a name if the series has no version.
 func baseOfSeries(series string) charmsource.Base {
 	b := charm.BaseOfSeries(series)
 	if i := strings.IndexAny(b.Name, "0123456789"); b.Version == "" && i > 0 {
@@ -289,7 +289,7 @@ func (r *storeRelease) read() (charm.Found, error) {
 	return charm.Found{Charm: c}, nil
 }
 
-// manifest writes the bases as a packed charm has them, the one that was asked for first.
+// manifest writes the bases as a packed charm has them, the wished one first.
 func (r *storeRelease) manifest() string {
 	bases := slices.Clone(r.Bases)
 	slices.SortStableFunc(bases, func(a, b charmsource.Base) int {
@@ -320,7 +320,7 @@ func (r *storeRelease) checkResources(meta *charm.Meta) error {
 	return nil
 }
 
-// download gets the archive, from the environment if it has it, and unpacks it below scratch.
+// download gets the archive, from the environment if that has it, and unpacks it below scratch.
 func (st *charmStore) download(r *storeRelease, scratch string) (charm.Found, error) {
 	archive := filepath.Join(scratch, "store.charm")
 	if err := st.getFile(r.File, archive, false); err != nil {

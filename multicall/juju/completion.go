@@ -16,8 +16,8 @@ import (
 // completionTimeout is shorter than the patience of who has pressed a key.
 const completionTimeout = time.Second
 
-// completeNames returns the names that a value may be, of environments or of what an
-// environment has; none if they cannot be read.
+// completeNames returns the names that a value may be, of environments or of an environment's parts; none
+// if they cannot be read.
 func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
 	h, err := home.Find()
 	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
@@ -44,7 +44,8 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 	return names
 }
 
-// nameKinds says what values name, by the option or word, where need be with its command before it.
+// nameKinds returns the kinds of names that values hold, by the option or word, where need be with its
+// command before it.
 func nameKinds() map[string]string {
 	return map[string]string{
 		"environment": "environments", "model": "environments", "switch name": "environments",

@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// setOptions changes options of a service and notes who has.
+// setOptions changes options of a service, and notes the caller.
 func setOptions(tx *state.Tx, service string, changes map[string]any) (changed []string, err error) {
 	changed, err = tx.SetConfig(service, changes)
 	if err != nil || len(changed) == 0 {
@@ -25,7 +25,7 @@ func noteOptions(tx *state.Tx, service string, options []string) error {
 	return tx.NoteConfigChange(service, state.ConfigChange{At: time.Now(), By: callerName(), Options: options})
 }
 
-// callerName is USER@HOST, for people: nothing checks it. Behind sudo it is who has called that.
+// callerName returns USER@HOST, for people: nothing checks it. Behind sudo it is the user who called that.
 func callerName() string {
 	uid := "uid " + strconv.Itoa(os.Getuid())
 	name := cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), uid)

@@ -72,8 +72,8 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 	}
 }
 
-// Run prints the lines by time and, while it follows, goes on until interrupted, or until
-// nobody reads any more.
+// Run prints the lines by time. While it follows, it goes on until it is interrupted or nobody reads the
+// output.
 func (c debugLogCmd) Run(o *operator) error {
 	c.Follow = c.follows(console.IsTerminal(o.streams.Out))
 	if c.maxLines() < 0 {
@@ -113,7 +113,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows goes by the options, and else by whether somebody looks on.
+// follows obeys the options, and without one follows on a terminal.
 func (c debugLogCmd) follows(terminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:

@@ -178,7 +178,7 @@ func (c deployCmd) prepare(
 	return d, nil
 }
 
-// checkJujuVersion refuses what charm libraries cannot parse as a version.
+// checkJujuVersion refuses a version that charm libraries cannot parse.
 func (c deployCmd) checkJujuVersion() error {
 	if c.JujuVersion == "" || regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}$`).MatchString(c.JujuVersion) {
 		return nil
@@ -297,7 +297,7 @@ func (o *operator) checkSeries(env state.Environment, series string, force bool)
 	return nil
 }
 
-// liftedBy returns what --force and --force-series lift, of deploy, of bundles and of refresh.
+// liftedBy returns the checks that --force and --force-series lift, in deploy, of bundles and in refresh.
 func liftedBy(force, forceSeries bool) bundle.Force {
 	return bundle.Force{Series: force || forceSeries, Missing: force}
 }

@@ -131,7 +131,7 @@ func (f *storeFinder) downloadFound(scratch string) (charm.Found, error) {
 	return found, nil
 }
 
-// rehearse deploys without files, to find out what is refused.
+// rehearse deploys without files, to find the errors of a deployment.
 func (d *deployment) rehearse(s *state.State) error {
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
@@ -241,7 +241,7 @@ func keptRelease(c state.Charm) *storeRelease {
 	}}
 }
 
-// describe reads what is said of the charm before it is downloaded, and the resources that it has.
+// describe reads the store's description of the charm before it is downloaded, and the charm's resources.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
 		f.found, err = f.download(f.release, scratch)

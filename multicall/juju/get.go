@@ -37,7 +37,7 @@ type setting struct {
 	Source      string `yaml:"-" json:"source"`            // the same, in Juju 3's words: default or user
 }
 
-// Run prints every option, or the value of one, or does what set and unset do.
+// Run prints every option or the value of one, or does the work of set and unset.
 func (c configCmd) Run(o *operator) error {
 	if c.History {
 		return c.showHistory(o)
@@ -114,7 +114,8 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
-// hintKubectl returns what juju has for kubectl's get of a kind, or its config; "" if it is neither.
+// hintKubectl returns juju's command for kubectl's get of a kind, or for its config; "" if the word is
+// neither.
 func hintKubectl(word string, rest []string) string {
 	switch word {
 	case "view", "get-contexts", "current-context", "get-clusters":

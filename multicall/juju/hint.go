@@ -43,7 +43,8 @@ func withHint(err error) error {
 
 const noEnvironmentHint = "juju bootstrap makes one; juju environments lists those there are"
 
-// withHint also tells an operator who has no environment at all where controllers of Canonical's are.
+// withHint adds hints to an error. It also tells an operator who has no environment at all where
+// controllers of Canonical's are.
 func (o *operator) withHint(err error) error {
 	if !errors.Is(err, home.ErrNoEnvironment) {
 		return withHint(err)

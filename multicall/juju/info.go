@@ -95,7 +95,7 @@ type infoText struct {
 	Config      map[string]infoOption        `yaml:"config,omitempty"`
 }
 
-// Run shows what the store says.
+// Run shows the store's information about a charm.
 func (c infoCmd) Run(o *operator) error {
 	channel := ""
 	if c.Channel != "" {

@@ -16,7 +16,7 @@ type interruptCmd struct {
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
 }
 
-// Run asks for the end of what runs, and waits for it.
+// Run asks for the end of the hook that runs, and waits for it.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op

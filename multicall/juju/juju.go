@@ -94,7 +94,7 @@ func ownCommand() console.Command {
 	}
 }
 
-// isCommand reports whether juju has a command that goes by that name.
+// isCommand reports whether juju has a command with that name or alias.
 func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }

@@ -8,7 +8,7 @@ import (
 // maxListed is how many names a hint lists.
 const maxListed = 12
 
-// listHint names what there is, for somebody who has named something else.
+// listHint names the things that there are, for somebody who has named a different one.
 func listHint(what string, names []string) string {
 	switch {
 	case len(names) == 0 && what == "storage":

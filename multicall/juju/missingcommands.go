@@ -272,7 +272,7 @@ func refuseMissing(args []string) error {
 	return console.Hint(console.Usage(err), cmp.Or(hint, m.advise(names)))
 }
 
-// advise returns the hint that says what to type, with the names that the user gave.
+// advise returns the hint with the command to type, with the names that the user gave.
 func (m missing) advise(names givenNames) string {
 	var all []string
 	lead, _, _ := strings.Cut(m.instead[0], ": ")
@@ -302,7 +302,8 @@ type givenNames struct {
 	current                      string // the one that the command would be of; "" if there is none
 }
 
-// readNames sorts words by what they can name. It leaves out options, KEY=VALUE, and kubectl's kinds.
+// readNames sorts words by the kinds of things that they can name. It leaves out options, KEY=VALUE, and
+// kubectl's kinds.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]

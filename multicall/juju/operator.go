@@ -78,8 +78,8 @@ func (o *operator) printTable(format string, data any, table *console.Table) err
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// openChosen opens the chosen environment's state for f, and warns if no agent is there to
-// act on what f changes.
+// openChosen opens the chosen environment's state for f. It warns if no agent is there to carry out f's
+// changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *operator) openChosen(f func(s *state.State) error) error {
 // openTimeout is short, since somebody sits there.
 const openTimeout = 5 * time.Second
 
-// openState refuses an environment whose folder is a copy.
+// openState opens the environment's state for f. It refuses an environment whose folder is a copy.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
 	return o.openUnchecked(e, func(s *state.State) error {
 		if err := o.refuseCopy(e, s); err != nil {
@@ -125,7 +125,7 @@ func (o *operator) reportSteps(s state.Steps) {
 	}
 }
 
-// silenced returns an operator that prints nothing, for what is only rehearsed.
+// silenced returns an operator that prints nothing, for rehearsals.
 func (o *operator) silenced() *operator {
 	silent := *o
 	silent.streams.Out = io.Discard
@@ -141,7 +141,7 @@ func (o *operator) view(f func(v *state.View) error) error {
 	return o.openChosen(func(s *state.State) error { return s.View(o.ctx, f) })
 }
 
-// readChosen returns what read finds in one view of the chosen environment.
+// readChosen returns the result of read, in one view of the chosen environment.
 func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found T, err error) {
 	err = o.openChosen(func(s *state.State) (err error) {
 		found, err = state.Read(o.ctx, s, read)
@@ -160,8 +160,8 @@ func (o *operator) warnIfDown(e home.Environment) {
 	}
 }
 
-// warnOfStore prints what an operator must know of the faults of etcd's servers. It never fails: others report a
-// store that cannot be opened.
+// warnOfStore prints the faults of etcd's servers that an operator must know. It never fails: others report
+// a store that cannot be opened.
 func (o *operator) warnOfStore(url string) {
 	if !strings.HasPrefix(url, "etcd") {
 		return

@@ -99,7 +99,7 @@ func (r *optionReader) readFile(path string) (map[string]any, error) {
 	return given, nil
 }
 
-// readInput is bounded, as the operator may name what never ends.
+// readInput reads at most maxSize bytes, as the operator may name a file without an end.
 func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 	if path != "-" {
 		return readFile(path, maxSize)

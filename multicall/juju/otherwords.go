@@ -147,7 +147,7 @@ func logWords(words []string) []string {
 	return own[1:]
 }
 
-// logOptions are those of compose's and kubectl's logs that say what debug-log does by itself.
+// logOptions returns the options of compose's and kubectl's logs for things that debug-log does by itself.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",

@@ -23,7 +23,7 @@ func (f outputFlag) outputFile() string { return f.Output }
 // outputting is a command whose stdout may go to a file.
 type outputting interface{ outputFile() string }
 
-// runInto runs the command, and writes what it prints to the file that it names, once it has ended.
+// runInto runs the command, and writes its output to the file that it names, once it has ended.
 func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	c, may := command.(outputting)
 	if !may || c.outputFile() == "" {

@@ -6,7 +6,8 @@ import (
 	"bijou/multicall/home"
 )
 
-// noteReboot says if the environment comes back by itself after a reboot, and else what makes it.
+// noteReboot notes whether the environment comes back by itself after a reboot, and otherwise the command
+// that brings it back.
 func (o *operator) noteReboot(e home.Environment) {
 	sudo := "sudo "
 	if os.Geteuid() == 0 {

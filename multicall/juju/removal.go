@@ -53,7 +53,7 @@ func (p promptFlags) asking(o *operator, k removalKind) removalKind {
 	return k
 }
 
-// confirm asks if what is refused by nobody is to be done.
+// confirm asks whether to carry out a removal that nothing refuses.
 func (k removalKind) confirm(o *operator, names []string) error {
 	for _, name := range names {
 		o.note("%s %s %s", k.name, name, k.outcome)
@@ -142,8 +142,8 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	return nil
 }
 
-// removeUnits is removeAll for units, and for services with all of theirs. It says what becomes of
-// their storage, and of their machines.
+// removeUnits does what removeAll does, for units, and for services with all of theirs. It says what
+// happens to their storage and machines.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	all, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {

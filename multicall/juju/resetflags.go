@@ -7,7 +7,7 @@ type resetFlags struct {
 	Reset []string `placeholder:"KEY,..." help:"Put these back to their defaults."`
 }
 
-// asks reports whether nothing is to be changed.
+// asks reports whether the call changes nothing.
 func (f resetFlags) asks(words []string) bool {
 	return len(f.Reset) == 0 && (len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "="))
 }

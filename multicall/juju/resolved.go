@@ -103,7 +103,7 @@ func (c resolvedCmd) subjects() (all []errorOf, err error) {
 	return all, nil
 }
 
-// findErrors leaves out what an operator has answered already.
+// findErrors returns the errors that no operator has answered yet.
 func findErrors(v *state.View) (all []errorOf, err error) {
 	units, err := v.Units("")
 	if err != nil {
@@ -204,7 +204,7 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error
 	return one, err
 }
 
-// refuseSkipped returns an error if an earlier answer has skipped what is to be retried: nothing would run.
+// refuseSkipped returns an error if an earlier answer has skipped the hook of a retry: nothing would run.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := tx.SkippedHook(of.unit, of.relation)
 	if err != nil || !ok {
@@ -282,8 +282,8 @@ func (c resolvedCmd) describeEffect(one resolution) string {
 const noteErrorsTimeout = 2 * time.Second
 
 // noteErrors notes the units in error, of these services and of related ones, that block the command's
-// effect, and what their hooks wait for. blocks reports whether a unit's error blocks it; relation is empty
-// for an error of the unit itself. noteErrors ignores its own errors, since the command has done its work.
+// effect, with the hooks that wait. blocks reports whether a unit's error blocks it; relation is empty for
+// an error of the unit itself. noteErrors ignores its own errors, since the command has done its work.
 func (o *operator) noteErrors(
 	s *state.State,
 	services []string,

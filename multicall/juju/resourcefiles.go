@@ -13,7 +13,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// parseResourceFiles checks what can be checked before anything is stored.
+// parseResourceFiles makes all checks of resource files that are possible before anything is stored.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {
@@ -92,7 +92,7 @@ func putResources(tx *state.Tx, service string, resources []state.Resource) erro
 	return nil
 }
 
-// charmOf returns the charm that a service is to run.
+// charmOf returns the charm of a service.
 func charmOf(v *state.View, service string) (state.Charm, error) {
 	s, err := v.Service(service)
 	if err != nil {

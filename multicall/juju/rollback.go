@@ -13,8 +13,8 @@ type rollbackCmd struct {
 	waitFlags
 }
 
-// Run has the service go back to the charm that it ran before this one and that a unit was active with.
-// Units in error go, too, and what has failed runs again, of that charm.
+// Run takes the service back to the charm that it ran before this one and that a unit was active with.
+// Units in error go, too, and their failed hooks run again, of that charm.
 func (c rollbackCmd) Run(o *operator) error {
 	kept, err := readChosen(o, func(v *state.View) ([]state.KeptCharm, error) { return v.KeptCharms(c.Service) })
 	if err != nil {

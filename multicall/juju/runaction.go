@@ -148,8 +148,8 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	return params, nil
 }
 
-// setParam sets the value at the path. It copies dictionaries on the way, since units
-// share the file's, and replaces what is none.
+// setParam sets the value at the path. It copies dictionaries on the way, since units share the file's, and
+// replaces a value that is no dictionary.
 func setParam(into map[string]any, path []string, value any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, into)

@@ -48,7 +48,7 @@ func (c showActionOutputCmd) Run(o *operator) error {
 	})
 }
 
-// showSchema prints what a charm says about one of its actions.
+// showSchema prints a charm's declaration of one of its actions.
 func (c showActionOutputCmd) showSchema(o *operator, service, name string) error {
 	action, err := readChosen(o, func(v *state.View) (charm.Action, error) {
 		ch, err := charmOf(v, service)

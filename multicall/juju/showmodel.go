@@ -8,7 +8,7 @@ type showModelCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints what environment.yaml says of it.
+// Run prints the content of environment.yaml.
 func (c showModelCmd) Run(o *operator) error {
 	e, err := o.home.Choose(cmp.Or(environmentName(c.Name), o.name))
 	if err != nil {

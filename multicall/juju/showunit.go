@@ -115,7 +115,7 @@ func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) 
 	return encode(c.Format, details)
 }
 
-// narrow leaves in relations what is asked for; an error says that it is not there.
+// narrow leaves only the wished relations. It returns an error if there is none of them.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string

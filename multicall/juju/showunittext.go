@@ -29,8 +29,8 @@ type unitRest struct {
 	Relations    []status.RelationDetail       `yaml:"relation-info,omitempty"`
 }
 
-// renderText answers first how each unit is and since when, why, and what can be done; then come the last
-// lines, and the rest.
+// renderText renders each unit's state first, with its time, reason and advice; then come the last lines,
+// and the rest.
 func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte, error) {
 	var b bytes.Buffer
 	for i, name := range slices.SortedFunc(maps.Keys(all), charm.CompareUnits) {

@@ -40,7 +40,8 @@ func (c sshCmd) Run(o *operator) error {
 	return o.runForeground(to.Run(to.dir, line, interactive))
 }
 
-// cutOptions takes options of the program ssh off the command, where Juju has them, and names them.
+// cutOptions takes options of the program ssh off the command, and notes them. It refuses those that
+// forward ports.
 func (c sshCmd) cutOptions(o *operator) (command []string, err error) {
 	options, command := cutOptions(trimDashes(c.Command), "bcDEeFIiJLlmOopQRSWw")
 	forwards := slices.ContainsFunc(options, func(option string) bool {

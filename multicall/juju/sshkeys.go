@@ -77,7 +77,7 @@ func (k sshKey) fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// sameSSHKey reports whether two lines have the same key, whatever their comments.
+// sameSSHKey reports whether two lines have the same key. It ignores their comments.
 func sameSSHKey(a, b string) bool {
 	one, errOne := parseSSHKey(a)
 	other, errOther := parseSSHKey(b)

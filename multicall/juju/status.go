@@ -87,7 +87,7 @@ func (c statusCmd) outputFile() string {
 	return c.Output
 }
 
-// noteDamage says what is missing of the state.
+// noteDamage notes the records that the state lacks.
 func (o *operator) noteDamage(damage []string) {
 	for _, line := range damageLines(damage) {
 		o.note("%s", line)
@@ -122,7 +122,7 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	return s, err
 }
 
-// readSelected reads no more than names need; a machine or a word of units' status needs all.
+// readSelected reads only as much as the names need. A machine or a word of units' status needs all.
 func (c statusCmd) readSelected(v *state.View) (status.Status, error) {
 	o := status.Options{Now: time.Now(), Globs: c.Selectors, Secrets: c.Secrets}
 	if !slices.ContainsFunc(c.Selectors, selectsByMore) {

@@ -49,8 +49,8 @@ func unitWord(u status.Unit) string {
 	return said
 }
 
-// applicationWord returns what the application's leader says, else the word of its units that needs an
-// operator's eye most.
+// applicationWord returns the status that the application's leader has set, or else the word of its units
+// that needs an operator's eye most.
 func applicationWord(s status.Service) string {
 	if s.Status != nil {
 		return s.StatusInfo().Current

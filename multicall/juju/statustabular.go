@@ -76,7 +76,7 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 	return slices.Compact(notes)
 }
 
-// parts are those of the screen, from what somebody looks for first.
+// parts returns the parts of the screen. Those that an operator looks for first come first.
 func (t statusTables) parts() (parts []statusPart) {
 	heading := console.NewTable("MODEL", "VERSION", "TIME", "STORE")
 	if t.heading != nil {
@@ -262,10 +262,10 @@ func (r reason) seeAlso() string {
 	return "; see: " + r.see
 }
 
-// String returns the reason with what to see.
+// String returns the reason with the command that shows more.
 func (r reason) String() string { return r.text + r.seeAlso() }
 
-// failureReason ends a failure's reason in what the hook has said last.
+// failureReason returns a failure's reason, which ends in the hook's last line.
 func failureReason(shown, said, see string) reason {
 	if see != "" && said != "" {
 		shown += ": " + said

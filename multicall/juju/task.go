@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// taskError begins an error with what programs that know Juju look for in it.
+// taskError returns an error that begins with the words that programs which know Juju look for.
 func taskError(err error, timedOut bool) error {
 	switch {
 	case err == nil:

@@ -63,14 +63,15 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 	})
 }
 
-// sweepCharms follows an upgrade, which leaves revisions behind that nobody runs any more.
+// sweepCharms removes the revisions that an upgrade leaves behind, and that no unit runs.
 func (o *operator) sweepCharms(s *state.State) {
 	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
 		o.note("warning: revisions that nobody runs any more are left for later: %v", err)
 	}
 }
 
-// settle upgrades until nobody else has meanwhile. What is written goes to s, which is base or its rehearsal.
+// settle upgrades, and repeats it while others upgrade meanwhile. It writes to s, which is base or its
+// rehearsal.
 func (c upgradeCharmCmd) settle(o *operator, base *state.State, s state.Writer) error {
 	err := c.upgrade(o, base, s)
 	for errors.Is(err, errServiceMoved) {
@@ -386,7 +387,7 @@ func (u *upgrade) writeRevision() {
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
 }
 
-// printPlan says what was rehearsed.
+// printPlan prints the result of the rehearsal.
 func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
 	follows := u.target.origin.Channel != u.service.Origin.Channel

@@ -60,7 +60,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	})
 }
 
-// printPlan says what would be done.
+// printPlan prints the changes that the command would make.
 func (c upgradeJujuCmd) printPlan(o *operator, e home.Environment) error {
 	tools, err := home.ToolsName(o.parts.Version)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"bijou/state/charmsource"
 )
 
-// storeName returns the name of the store's charm that the service is to run, if it is one of the store's.
+// storeName returns the name of the store's charm that the service will run, if it is one of the store's.
 func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	if u.cmd.Switch != "" {
 		verb := "upgrade-charm " + u.service.Name + " --switch"
@@ -83,7 +83,7 @@ func followedChannel(asked, effective string) string {
 	return track + "/" + asked
 }
 
-// channel returns the channel that the service is to follow.
+// channel returns the channel that the service will follow.
 func (u *upgrade) channel() (string, error) {
 	followed := u.service.Origin.Channel
 	if u.cmd.Switch != "" {
@@ -116,8 +116,8 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget gets the charm, once it was rehearsed that nothing refuses it. A rehearsal needs no more than
-// its description.
+// downloadTarget downloads the charm, once a rehearsal has shown that nothing refuses it. A rehearsal
+// itself needs only the charm's description.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err

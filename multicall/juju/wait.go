@@ -27,7 +27,8 @@ func (w waitFlags) flags() waitFlags { return w }
 // awaiting is a command that may wait.
 type awaiting interface{ flags() waitFlags }
 
-// noteAffected notes the services or units that the command has changed, and what they become.
+// noteAffected notes the services or units that the command has changed, and the state that they will
+// reach.
 func (o *operator) noteAffected(until string, names ...string) {
 	o.until, o.affected = until, append(o.affected, names...)
 }
@@ -160,7 +161,7 @@ func (w *settleWaiter) wait() error {
 		fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note stops the wait once there is nothing to wait for any more.
+// note stops the wait once nothing is pending.
 func (w *settleWaiter) note(now settlement, stop func()) error {
 	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed, w.noted = time.Now(), false

@@ -67,8 +67,8 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	return nil
 }
 
-// hasLeftovers reports whether a removal of many servers was interrupted before it came to what
-// the dead worker of this one has left.
+// hasLeftovers reports whether a removal of many servers was interrupted before it came to the records of
+// this server's dead worker.
 func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	if _, alive := s.Present[lrn]; alive {
 		return false, nil

@@ -36,7 +36,8 @@ func keyHelp() string {
 	return b.String()
 }
 
-// noteFirstUpdate goes by this program's plan, which may not be the release's.
+// noteFirstUpdate notes when the first update begins, and which services it stops. It knows only this
+// program's plan, which may not be the release's.
 func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 	var all []string
 	for _, component := range o.parts.Manifest.Components {
@@ -121,8 +122,8 @@ func changesSetting(before record.Config, key string, value *string) bool {
 	return err != nil || is[key] != to
 }
 
-// readSettings leaves out values that cannot be read, and notes their keys. Of a key that this
-// version does not know, whatever a newer one has stored is the value.
+// readSettings returns the stored settings. It leaves out values that cannot be read, and notes their keys.
+// It accepts any value of a key that a newer version has stored.
 func (o *operator) readSettings() (map[string]string, error) {
 	return read(o, func(v *keyspace.View) (map[string]string, error) {
 		stored := map[string]string{}

@@ -13,8 +13,8 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Run clears a stopped update away. Its workers' records go in batches, since they have no
-// bound and count for nothing any more.
+// Run clears a stopped update away. It removes its workers' records in batches, since they have no bound
+// and no longer count.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Recover(s, now, o.audit.Who)

@@ -291,7 +291,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	return all
 }
 
-// addHealth adds what is known of the server, and when it was.
+// addHealth adds the known state of the server, and its time.
 func (d *serverDoc) addHealth(s decide.Snapshot, now time.Time) {
 	i := s.Inventories[d.LRN]
 	switch {

@@ -179,7 +179,7 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	}
 }
 
-// serverTable returns the table of servers, with a column of what was seen if the fleet is degraded.
+// serverTable returns the table of servers, with a column of findings if the fleet is degraded.
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
 	if d.doc.State == decide.Degraded {

@@ -118,9 +118,9 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	return err
 }
 
-// newRepairer returns a function that repairs what an earlier worker has left behind. It removes downloads
-// of other releases than the manifest's. If releases come as packages, it finishes an installation that a
-// loss of power has interrupted.
+// newRepairer returns a function that mends the remains of an earlier worker. It removes downloads of other
+// releases than the manifest's. If releases come as packages, it finishes an installation that a loss of
+// power has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		// What lies about keeps no installation from being finished.

@@ -106,7 +106,8 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 	}}
 }
 
-// accessContainer refuses all but root, who alone can enter.
+// accessContainer returns the way into a container. It refuses all users but root, since no others can
+// enter.
 func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	if os.Geteuid() != 0 {
 		return juju.Access{}, console.Hint(
@@ -243,8 +244,8 @@ func stopConcurrently(ctx context.Context, p provider.Provider, instances []prov
 	return errors.Join(errs...)
 }
 
-// readWanted returns what is known of the provider's process. A provider outside of the
-// binary is not started unless the state has its checksum.
+// readWanted returns how the provider's process must look. It does not start a provider outside of the
+// binary unless the state has its checksum.
 func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()

@@ -76,7 +76,7 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// publish has the release listed once its files are there.
+// publish lists the release once its files are there.
 func (r *releaseServer) publish(version string) error {
 	plan := makeManifest(version)
 	tarball, err := packTarball(plan)

@@ -32,7 +32,7 @@ type Quickstart struct {
 	Keep bool `help:"Leave everything running at the end, and say how to go on."`
 }
 
-// Run shows the tour and removes what it made, interrupted or not.
+// Run shows the tour and removes its files at the end, even when it was interrupted.
 func (q Quickstart) Run(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()

@@ -280,6 +280,9 @@ func formatValue(value *string) string {
 		return "unset"
 	case len(*value) > maxLoggedValue:
 		shown := text.HideSecrets(*value) // nothing tells that half a URL holds a password
+		if len(shown) <= maxLoggedValue {
+			return fmt.Sprintf("%q", shown)
+		}
 		return fmt.Sprintf("%q... (%d bytes)",
 			strings.ToValidUTF8(shown[:min(len(shown), maxLoggedValue)], ""), len(*value))
 	}

@@ -49,7 +49,8 @@ func TestANodeIsReadOnce(t *testing.T) {
 func TestCommitSaysWhatChanged(t *testing.T) {
 	st, id, c := pair(t)
 	own := hookapi.Node{Relation: id, Unit: "wordpress/0"}
-	err := c.SetSettings(t.Context(), own, map[string]*string{"new": ptr("2"), "old": nil, "db-Password": ptr("s3cret"), "long": ptr(strings.Repeat("x", 300))})
+	err := c.SetSettings(t.Context(), own, map[string]*string{"new": ptr("2"), "old": nil, "db-Password": ptr("s3cret"), "long": ptr(strings.Repeat("x", 300)),
+		"url": ptr("mysql://me:" + strings.Repeat("p", 300) + "@db/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +68,7 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 		`setting changed: "long"="` + strings.Repeat("x", 200) + `"... (300 bytes) (was unset)`,
 		`setting changed: "new"="2" (was unset)`,
 		`setting removed: "old" (was "1")`,
+		`setting changed: "url"="mysql://me:(hidden)@db/" (was unset)`, // nothing was cut off
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -133,11 +133,12 @@ func (c *conn) close() {
 // finds all in use waits for one, since another would cost more, and SQLite keeps each file that
 // it has opened.
 type connPool struct {
-	sql          *sql.DB
-	idle         chan *conn
-	misses, puts atomic.Int64 // how often none was idle; how often one was given back
+	sql  *sql.DB
+	idle chan *conn
+	puts atomic.Int64 // how often one was given back
 
 	mu     sync.Mutex
+	open   int // idle or in use
 	closed bool
 }
 
@@ -154,20 +155,42 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	default:
 	}
 
-	waits := p.misses.Add(1) > maxIdleConns
-	for waits {
+	for stalled := false; !p.reserve(stalled || ctx.Err() != nil); {
 		before := p.puts.Load()
 		select {
 		case c := <-p.idle:
 			return c, nil
 		case <-time.After(maxStall):
-			waits = p.puts.Load() > before
+			stalled = p.puts.Load() == before
 		case <-ctx.Done():
-			waits = false
 		}
 	}
 
-	return newConn(ctx, p.sql)
+	c, err := newConn(ctx, p.sql)
+	if err != nil {
+		p.release()
+	}
+	return c, err
+}
+
+// reserve counts a connection that is about to be opened. It returns false if there are enough, unless
+// one more is needed all the same.
+func (p *connPool) reserve(needed bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open >= maxIdleConns && !needed {
+		return false
+	}
+
+	p.open++
+	return true
+}
+
+// release counts one that is open no more.
+func (p *connPool) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
 }
 
 func (p *connPool) put(c *conn) {
@@ -176,9 +199,16 @@ func (p *connPool) put(c *conn) {
 	p.puts.Add(1)
 	if p.closed || len(p.idle) == maxIdleConns {
 		c.close()
+		p.open--
 		return
 	}
 	p.idle <- c
+}
+
+// discard closes a connection that cannot be used again.
+func (p *connPool) discard(c *conn) {
+	c.close()
+	p.release()
 }
 
 func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
@@ -195,6 +225,7 @@ func (p *connPool) close() {
 	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
 		(<-p.idle).close()
+		p.open--
 	}
 	p.closed = true
 	p.sql.Close()

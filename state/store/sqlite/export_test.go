@@ -46,6 +46,20 @@ func LimitPages(s store.Store, pages string) error {
 	return err
 }
 
+// OpenReaders returns how many connections for reading count as open.
+func OpenReaders(s store.Store) int {
+	p := s.(*db).readers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
+// BreakSnapshot makes the connection of a snapshot one that cannot be used again.
+func BreakSnapshot(s store.Snapshot) error {
+	_, err := s.(*snapshot).conn.exec("ROLLBACK")
+	return err
+}
+
 // QueryPlan is SQLite's plan for the query that reads the log.
 func QueryPlan(s store.Store) (plan string, err error) {
 	err = s.(*db).readers.withConn(context.Background(), func(c *conn) error {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"bijou/state/store"
 	"bijou/state/store/sqlite"
@@ -36,6 +37,40 @@ func TestReadersThatHold(t *testing.T) {
 		snap := read(t, s, 1)
 		defer snap.Close()
 	}
+}
+
+// TestReadersThatAreClosed holds that connections which were closed count no more: others are opened in their
+// place at once.
+func TestReadersThatAreClosed(t *testing.T) {
+	s := newStore(t)
+	for range 20 {
+		snap := read(t, s, 1)
+		check(t, sqlite.BreakSnapshot(snap))
+		snap.Close()
+	}
+
+	var held []store.Snapshot
+	for range 10 {
+		held = append(held, read(t, s, 1))
+	}
+	awaitOpen(t, s, 10)
+
+	for _, snap := range held {
+		snap.Close()
+	}
+	awaitOpen(t, s, 8)
+}
+
+// awaitOpen waits until so many connections count as open: the store itself reads now and then.
+func awaitOpen(t *testing.T, s store.Store, want int) {
+	t.Helper()
+	for range 500 {
+		if sqlite.OpenReaders(s) == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d connections count as open, want %d", sqlite.OpenReaders(s), want)
 }
 
 func newStore(t *testing.T) store.Store {

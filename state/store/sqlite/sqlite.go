@@ -283,7 +283,7 @@ func (s *snapshot) Close() {
 	}
 
 	if _, err := s.conn.exec("ROLLBACK"); err != nil {
-		s.conn.close()
+		s.d.readers.discard(s.conn)
 	} else {
 		s.d.readers.put(s.conn)
 	}

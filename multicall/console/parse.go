@@ -114,6 +114,7 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 
+	c.hideOption(parser, args)
 	c.addHelp(parser.Model.Node, "")
 	if err := c.addUnneeded(parser); err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
@@ -146,6 +147,24 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	}
 
 	return all
+}
+
+// hideOption hides the option of the command line that has no meaning for the command that is called, as the
+// command's tag without:"OPTION" names it. It is accepted all the same.
+func (c Command) hideOption(parser *kong.Kong, args []string) {
+	if c.Commands == nil || len(args) == 0 {
+		return
+	}
+
+	i := slices.IndexFunc(c.List(), func(l Listed) bool { return l.Answers(args[0]) })
+	if i < 0 {
+		return
+	}
+
+	tag := reflect.TypeOf(c.Commands).Elem().Field(i).Tag.Get("without")
+	for _, f := range parser.Model.Flags {
+		f.Hidden = f.Hidden || tag != "" && f.Name == tag
+	}
 }
 
 // Listed is one of a command line's commands.

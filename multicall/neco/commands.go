@@ -9,8 +9,8 @@ type commands struct {
 	Bootserver bootserverCmd `cmd:"" help:"Register boot servers, unregister them, list them."`
 	Config     configCmd     `cmd:"" help:"Set, get, list and unset the configuration."`
 	Plan       planCmd       `cmd:"" help:"Show the steps of an update."`
-	Release    releaseCmd    `cmd:"" help:"Make a release of your own components."`
-	Key        keyCmd        `cmd:"" help:"Make a key that signs releases."`
+	Release    releaseCmd    `cmd:"" without:"state" help:"Make a release of your own components."`
+	Key        keyCmd        `cmd:"" without:"state" help:"Make a key that signs releases."`
 	Update     updateCmd     `cmd:"" help:"Look for releases at once, or update to a version of your choice."`
 	Status     statusCmd     `cmd:"" help:"Show how far servers are. Exit code: 0 up to date, 3 updating, 4 stopped, 5 degraded."`
 	Stop       stopCmd       `cmd:"" help:"Stop the update that runs."`
@@ -24,6 +24,6 @@ type commands struct {
 	Dashboard  dashboardCmd  `cmd:"" help:"Show it all on a page in a browser, live."`
 	Backup     backupCmd     `cmd:"" help:"Write neco's keys to one file, while the daemons work."`
 	Restore    restoreCmd    `cmd:"" help:"Make neco's keys those of a backup."`
-	Demo       demoCmd       `cmd:"" help:"Show it all on this machine, in half a minute."`
+	Demo       demoCmd       `cmd:"" without:"state" help:"Show it all on this machine, in half a minute."`
 	Notify     notifyCmd     `cmd:"" help:"Test where alerts go."`
 }

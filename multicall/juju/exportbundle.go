@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/multicall/console"
@@ -50,6 +51,11 @@ func (c exportBundleCmd) Run(o *operator) error {
 		b, unsaid := bundle.Export(env)
 		for _, text := range unsaid {
 			o.note("warning: the bundle does not say this: %s", text)
+		}
+
+		if secrets := b.SecretOptions(); len(secrets) > 0 {
+			o.note("warning: the bundle has options as they are that are secret by their name or value: %s",
+				strings.Join(secrets, ", "))
 		}
 
 		if c.Charms == "" {

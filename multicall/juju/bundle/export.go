@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"bijou/state"
 	"bijou/state/number"
+	"bijou/state/text"
 )
 
 // Export returns a bundle that describes the environment, and lists what a bundle cannot express. Charms
@@ -60,6 +62,23 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 	}
 
 	return b, unsaid
+}
+
+// SecretOptions returns the options whose values the bundle has as they are, although their names or the values
+// say that they are secret, as APPLICATION OPTION. An id of a secret is none.
+func (b *Bundle) SecretOptions() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
+		options := b.Applications[name].Options
+		for _, option := range slices.Sorted(maps.Keys(options)) {
+			value := options[option].Value
+			isSecret := text.IsSecret(option) || text.HideSecrets(value) != value
+			if isSecret && value != "" && !strings.HasPrefix(value, "secret:") {
+				all = append(all, name+" "+option)
+			}
+		}
+	}
+
+	return all
 }
 
 // exportApplication returns a service as an application of a bundle. numbers are the machines' numbers in

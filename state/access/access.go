@@ -79,7 +79,8 @@ func (r *Refusal) Unwrap() error { return ErrRefused }
 // Of a Get, old is the value that is there; nil if the key is absent. To be told that is allowed for every
 // key that has a row. Of a Put, Lease and Delete, old is the value before and new the one after. Neither is
 // used of a List and a Watch, which are about whole prefixes and are to be filtered: a list and a watch show the
-// keys that the identity may Get, and that a key was deleted.
+// keys that the identity may Get. A watch also tells that a key was deleted, as long as it is allowed itself: what
+// was allowed as it began may not be any more.
 func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	if id.operator {
 		return nil

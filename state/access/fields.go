@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // changes returns the members of two JSON objects that differ, whether this binary knows them or not; ok is
@@ -100,17 +102,44 @@ func (a *ask) loses(name string) bool {
 	return true
 }
 
-// grows reports whether a counter grows by one to maxGrowth.
-func (a *ask) grows() bool {
-	var before, after int64
-	if a.old != nil && json.Unmarshal(a.old, &before) != nil || json.Unmarshal(a.new, &after) != nil {
-		return false
+// gives is for a counter that grows with what gets its numbers: each number is that of a key with the prefix which the
+// same commit puts.
+func gives(prefix string) rule {
+	return func(a *ask) bool {
+		before, after, ok := counts(a.old, a.new)
+		if !ok || after <= before || after > before+len(a.writes) {
+			return false
+		}
+
+		given := map[string]bool{}
+		for _, w := range a.writes {
+			if rest, ok := strings.CutPrefix(w.Key, prefix); ok && !w.Delete {
+				given[rest[strings.LastIndexByte(rest, '/')+1:]] = true
+			}
+		}
+		for n := before; n < after; n++ {
+			if !given[strconv.Itoa(n)] {
+				return false
+			}
+		}
+		return true
 	}
-	return before < after && after <= before+maxGrowth
 }
 
-// maxGrowth is how many numbers one commit can give: each thing that gets one takes some of its 512 operations.
-const maxGrowth = 128
+// isNext reports whether the counter gives that number in the same commit.
+func (a *ask) isNext(counter, number string) bool {
+	before, after, ok := counts(a.get(counter), a.after(counter))
+	n, err := strconv.Atoi(number)
+	return ok && err == nil && before <= n && n < after
+}
+
+// counts reads a counter before and after; one that is absent is 0.
+func counts(old, new []byte) (before, after int, ok bool) {
+	if old != nil && json.Unmarshal(old, &before) != nil || new != nil && json.Unmarshal(new, &after) != nil {
+		return 0, 0, false
+	}
+	return before, after, true
+}
 
 // added returns what the second list has and the first has not.
 func added(before, after []string) (all []string) {

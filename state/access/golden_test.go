@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bijou/state/secret"
 )
 
 var update = flag.Bool("update", false, "write testdata/attacker.txt anew")
@@ -45,7 +47,7 @@ func attackerTable() string {
 	b.WriteString("\n== Prefixes: which can be listed and watched; they show what can be read ==\n")
 	writePrefixes(&b, w)
 	b.WriteString("\n== Keys that are not there yet ==\n")
-	writeValues(&b, w, newKeys())
+	writeValues(&b, w.with(world{"secrets/" + secret.CredentialID: ""}), newKeys())
 	b.WriteString("\n== Values: what a put may make of what is there ==\n")
 	writeValues(&b, w, newValues(w))
 	b.WriteString("\n== Commits: several writes at once ==\n")
@@ -96,7 +98,7 @@ func writeKeys(b *strings.Builder, w world) {
 }
 
 func abbreviate(key string) string {
-	return strings.NewReplacer(sumBegun, "BEGUN", sumDone, "COMPLETE", sumAbsent, "ABSENT").Replace(key)
+	return strings.NewReplacer(idMine, "MINE", sumBegun, "BEGUN", sumDone, "COMPLETE", sumAbsent, "ABSENT").Replace(key)
 }
 
 func mark(err error, word string) string {
@@ -167,6 +169,9 @@ func verdict(err error) string {
 	return err.Error()
 }
 
+// idMine is the id of a secret that machine 1 makes.
+const idMine = "mine0000000000000000"
+
 func newKeys() []attempt {
 	return []attempt{
 		{"units/wordpress/2", "a unit on machine 1 that nobody has added", `{"machine":"1","life":"alive"}`},
@@ -181,16 +186,18 @@ func newKeys() []attempt {
 		{"relations/2/settings/wordpress/0", "settings in its peer relation", `{"version":1}`},
 		{"relations/0/members/blog/0", "membership by a unit of a service that is no part of it", `{"version":1}`},
 		{"actions/3", "an action of its charm", `{"unit":"wordpress/0","name":"backup","status":"pending"}`},
-		{"actions/3", "a command for its own unit", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`},
+		{"actions/3", "a command for its own unit, without taking a number", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`},
 		{"actions/3", "a command for another machine's unit", `{"unit":"mysql/0","command":["ls"],"status":"pending"}`},
-		{"storage/data/4", "storage of its unit", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`},
+		{"storage/data/4", "storage of its unit, without taking a number", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`},
 		{"storage/data/4", "storage on another machine", `{"machine":"2","unit":"wordpress/0","life":"alive","state":"pending"}`},
 		{"storage/data/4", "storage of another's unit", `{"machine":"1","unit":"mysql/0","life":"alive","state":"pending"}`},
-		{"secrets/mine", "a secret of its unit", `{"owner":{"unit":"wordpress/0"}}`},
-		{"secrets/mine", "a secret of its service, which it leads", `{"owner":{"service":"wordpress"}}`},
-		{"secrets/mine", "a secret of a service that it does not lead", `{"owner":{"service":"logging"}}`},
-		{"secrets/mine", "a secret of another's unit", `{"owner":{"unit":"mysql/0"}}`},
-		{"secrets/mine", "a secret of the operators", `{"owner":{}}`},
+		{"secrets/" + idMine, "a secret of its unit", `{"owner":{"unit":"wordpress/0"}}`},
+		{"secrets/" + idMine, "a secret of its service, which it leads", `{"owner":{"service":"wordpress"}}`},
+		{"secrets/" + idMine, "a secret of a service that it does not lead", `{"owner":{"service":"logging"}}`},
+		{"secrets/" + idMine, "a secret of another's unit", `{"owner":{"unit":"mysql/0"}}`},
+		{"secrets/" + idMine, "a secret of the operators", `{"owner":{}}`},
+		{"secrets/mine", "a secret whose id is no secret's", `{"owner":{"unit":"wordpress/0"}}`},
+		{"secrets/" + secret.CredentialID, "the operators' credential, where there is none", `{"owner":{"unit":"wordpress/0"}}`},
 		{"secret-contents/granted/3", "content of another's secret", `{"key":"k"}`},
 		{"leaders/services/blog", "its unit leads", `{"session":"S1","unit":"blog/0"}`},
 		{"leaders/services/vault", "its unit leads another service", `{"session":"S1","unit":"wordpress/0"}`},
@@ -201,6 +208,9 @@ func newKeys() []attempt {
 		{"log/wordpress/0/0000000009", "a batch of its log out of turn", `{}`},
 		{"log/wordpress/0/3", "a batch of its log by another name", `{}`},
 		{"requests/blog/0/remove", "its unit asks for its removal", `{"kind":"remove"}`},
+		{"requests/wordpress/0/end-0", "its unit asks for the end of its relation", `{"kind":"end"}`},
+		{"requests/wordpress/0/end-3", "its unit asks for the end of others' relation", `{"kind":"end"}`},
+		{"requests/wordpress/0/else-0", "its unit asks for what there is not", `{}`},
 		{"requests/vault/0/remove", "another's unit asks for its removal", `{"kind":"remove"}`},
 		{"blob-heads/" + sumAbsent, "a blob begun", `{"size":3}`},
 		{"blob-heads/short", "a blob whose name is no sum", `{"size":3}`},
@@ -304,6 +314,8 @@ func newValues(w world) (all []attempt) {
 	change("counters/storage", "fewer", `4`, `1`)
 	change("counters/storage", "thousands more", `4`, `9999`)
 	change("counters/actions", "one more", `3`, `4`)
+	change("logs/wordpress/0", "the next batch", `2`, `3`)
+	change("logs/wordpress/0", "a batch out of turn", `2`, `9`)
 	change("counters/machines", "one more", `4`, `5`)
 	change("blob-heads/"+sumBegun, "completed", `"size":3`, `"size":3,"complete":true`)
 	change("blob-heads/"+sumBegun, "another size", `"size":3`, `"size":4`)
@@ -327,16 +339,24 @@ func writeCommits(b *strings.Builder, w world) {
 			put("storage/data/4", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`), put("counters/storage", `5`),
 			change("machines/1/storage", `"data/0"`, `"data/0","data/4"`), change("units/wordpress/0/storage", `"data/0"`, `"data/0","data/4"`),
 		}},
+		{"a command that a program asks its unit for, with the next number", []Write{
+			put("actions/3", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`), put("counters/actions", `4`),
+			change("units/wordpress/0/actions", `0`, `0,3`),
+		}},
+		{"a command with a number that is none of those that come next", []Write{
+			put("actions/9", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`), put("counters/actions", `4`),
+		}},
+		{"a number taken for nothing", []Write{put("counters/actions", `4`)}},
 		{"a secret that a hook makes, with its content and the list of its unit", []Write{
-			put("secrets/mine", `{"owner":{"unit":"wordpress/0"}}`), put("secret-contents/mine/1", `{}`),
-			change("units/wordpress/0/secrets", `"own"`, `"own","mine"`),
+			put("secrets/"+idMine, `{"owner":{"unit":"wordpress/0"}}`), put("secret-contents/"+idMine+"/1", `{}`),
+			change("units/wordpress/0/secrets", `"own"`, `"own","`+idMine+`"`),
 		}},
 		{"a secret that a leader makes, with its content and the list of its service", []Write{
-			put("secrets/mine", `{"owner":{"service":"wordpress"}}`), put("secret-contents/mine/1", `{}`),
-			change("services/wordpress/secrets", `"ours"`, `"ours","mine"`),
+			put("secrets/"+idMine, `{"owner":{"service":"wordpress"}}`), put("secret-contents/"+idMine+"/1", `{}`),
+			change("services/wordpress/secrets", `"ours"`, `"ours","`+idMine+`"`),
 		}},
 		{"a secret of its unit in the list of its service", []Write{
-			put("secrets/mine", `{"owner":{"unit":"wordpress/0"}}`), change("services/wordpress/secrets", `"ours"`, `"ours","mine"`),
+			put("secrets/"+idMine, `{"owner":{"unit":"wordpress/0"}}`), change("services/wordpress/secrets", `"ours"`, `"ours","`+idMine+`"`),
 		}},
 		{"its own secret removed, also from the list of a reader", []Write{
 			{Key: "secrets/own", Delete: true}, {Key: "secret-contents/own/2", Delete: true},

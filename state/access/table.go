@@ -127,18 +127,18 @@ func table() []*row {
 		{pattern: "history/{unit}/", list: unitOrGone("unit"), why: "a unit's agent knows what hooks it has run"},
 		{pattern: "history/{unit}/{slot}", max: record, get: unit("unit"), put: notesHook, why: "a unit's agent notes its last hooks, in as many places as there are"},
 
-		{pattern: "logs/machine-{machine}", max: small, get: ownMachine, put: ownMachine, why: "a machine logs for itself and its units"},
-		{pattern: "logs/{unit}", max: small, get: unit("unit"), put: unit("unit"), why: "a machine logs for itself and its units"},
+		{pattern: "logs/machine-{machine}", max: small, get: ownMachine, put: logsHead, why: "a machine logs for itself and its units"},
+		{pattern: "logs/{unit}", max: small, get: unit("unit"), put: logsHead, why: "a machine logs for itself and its units"},
 		{pattern: "log/machine-{machine}/{seq}", max: large, get: ownMachine, put: logsNext, del: ownMachine, why: "a log grows at its end"},
 		{pattern: "log/{unit}/{seq}", max: large, get: unit("unit"), put: logsNext, del: unit("unit"), why: "a log grows at its end"},
 
 		{pattern: keys.MachineCounter, why: "operators add machines"},
 		{pattern: keys.RelationCounter, why: "operators relate services"},
-		{pattern: keys.ActionCounter, max: small, get: anybody, put: (*ask).grows, why: "a program of a machine asks its unit for a command, which takes the next number"},
-		{pattern: keys.StorageCounter, max: small, get: anybody, put: (*ask).grows, why: "a hook adds storage, which takes the next number"},
+		{pattern: keys.ActionCounter, max: small, get: anybody, put: gives(keys.Actions), why: "a program of a machine asks its unit for a command, which takes the next number"},
+		{pattern: keys.StorageCounter, max: small, get: anybody, put: gives(keys.Storages), why: "a hook adds storage, which takes the next number"},
 		{pattern: "counters/units/{service}", why: "operators and the provisioner add units"},
 
-		{pattern: "requests/{unit}/{what}", max: small, get: unit("unit"), put: unit("unit"),
+		{pattern: "requests/{unit}/{what}", max: small, get: unit("unit"), put: requests,
 			why: "a unit's agent asks the provisioner for what is not its own; the provisioner takes the request away"},
 
 		{pattern: "blob-heads/{sum}", max: small, get: anybody, put: headsBlob,
@@ -304,7 +304,7 @@ func runsAction(a *ask) bool {
 		return false
 	}
 	if a.old == nil { // a command, and none of the charm's actions: those are operators' to ask for
-		return a.hosts(is.Unit) && is.Name == "" && is.Status == pending
+		return a.hosts(is.Unit) && is.Name == "" && is.Status == pending && a.isNext(keys.ActionCounter, a.vars["n"])
 	}
 
 	was, _ := decode[actionRecord](a.old)
@@ -335,7 +335,7 @@ func changesSecret(a *ask) bool {
 		return false
 	}
 	if a.old == nil {
-		return a.makes(is)
+		return isSecretID(id) && a.makes(is)
 	}
 
 	was, ok := loadSecret(a.old, id)
@@ -348,6 +348,13 @@ func changesSecret(a *ask) bool {
 
 	return a.reads(was) && a.keeps("consumers", "revisions") &&
 		a.notesReaders(was, is) && isPruned(was, is)
+}
+
+// isSecretID reports whether a secret of an agent's can have that id. The operators' credential has one that everybody
+// knows, and services that are trusted read whatever is there.
+func isSecretID(id string) bool {
+	parsed, err := secret.ParseID(id)
+	return err == nil && parsed == id && id != secret.CredentialID
 }
 
 // isKept reports whether the members stay as they are.
@@ -442,7 +449,8 @@ func changesStorage(a *ask) bool {
 		return false
 	}
 	if a.old == nil {
-		return a.hosts(is.Unit) && is.Life == alive && is.State == pending
+		_, n, _ := strings.Cut(a.vars["storage"], "/")
+		return a.hosts(is.Unit) && is.Life == alive && is.State == pending && a.isNext(keys.StorageCounter, n)
 	}
 
 	was, _ := decode[storageRecord](a.old)
@@ -553,21 +561,55 @@ func notesHook(a *ask) bool {
 	return slot < maxSlots && a.hosts(a.vars["unit"])
 }
 
+// logSource returns whose log the key is of; ok is false if it is another machine's.
+func (a *ask) logSource() (source string, ok bool) {
+	if unit := a.vars["unit"]; unit != "" {
+		return unit, a.hosts(unit)
+	}
+	return "machine-" + a.vars["machine"], ownMachine(a)
+}
+
+// maxLogBatches is how many batches of a log there are.
+const maxLogBatches = 64
+
+// logsHead has a log grow by a batch at most, and lose the oldest where it has as many as there may be.
+func logsHead(a *ask) bool {
+	source, own := a.logSource()
+	before, _ := decode[logHead](a.old)
+	after, ok := decode[logHead](a.new)
+	if !own || !ok || after.Batch < before.Batch || after.Batch > before.Batch+1 {
+		return false
+	}
+	return after.Batch <= maxLogBatches || a.after(keys.LogBatch(source, after.Batch-maxLogBatches)) == nil
+}
+
 // logsNext takes the newest batch of a log, and the one after it.
 func logsNext(a *ask) bool {
-	source := a.vars["unit"]
-	if source == "" {
-		source = "machine-" + a.vars["machine"]
-		if !ownMachine(a) {
-			return false
-		}
-	} else if !a.hosts(source) {
+	source, own := a.logSource()
+	if !own {
 		return false
 	}
 
 	head, _ := load[logHead](a.Placement, keys.LogHead(source))
 	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
 	return err == nil && fmt.Sprintf("%010d", seq) == a.vars["seq"] && (seq == head.Batch || seq == head.Batch+1)
+}
+
+// requests takes no more of them than there can be: one for the unit, and two for each of its relations.
+func requests(a *ask) bool {
+	name := a.vars["unit"]
+	kind, relation, _ := strings.Cut(a.vars["what"], "-")
+	switch {
+	case !a.hosts(name):
+		return false
+	case kind == "remove":
+		return relation == ""
+	case kind != "end" && kind != "subordinate" || !isNumber(relation):
+		return false
+	}
+
+	r, _ := a.relation(relation)
+	return r.has(serviceOf(name))
 }
 
 // headsBlob lets a blob be begun, completed and touched.

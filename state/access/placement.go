@@ -29,11 +29,12 @@ type (
 		Life string `json:"life"`
 	}
 	relationRecord struct {
-		Life      string `json:"life"`
-		Scope     string `json:"scope"`
-		Endpoints []struct {
-			Service string `json:"service"`
-		} `json:"endpoints"`
+		Life      string     `json:"life"`
+		Scope     string     `json:"scope"`
+		Endpoints []endpoint `json:"endpoints"`
+	}
+	endpoint struct {
+		Service string `json:"service"`
 	}
 	relationIndex struct {
 		Other string `json:"other"` // SERVICE:NAME
@@ -184,12 +185,7 @@ func (a *ask) leader(service string) string {
 }
 
 func (r relationRecord) has(service string) bool {
-	for _, e := range r.Endpoints {
-		if e.Service == service {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.Endpoints, endpoint{service})
 }
 
 func (r relationRecord) isPeer() bool { return len(r.Endpoints) == 1 }
@@ -201,11 +197,7 @@ func (a *ask) relation(id string) (relationRecord, bool) {
 // isIn reports whether a service of the machine that asks is at an end of the relation.
 func (a *ask) isIn(id string) bool {
 	r, _ := a.relation(id)
-	return slices.ContainsFunc(r.Endpoints, func(e struct {
-		Service string `json:"service"`
-	}) bool {
-		return a.hasService(e.Service)
-	})
+	return slices.ContainsFunc(r.Endpoints, func(e endpoint) bool { return a.hasService(e.Service) })
 }
 
 func (a *ask) isRelationGone(id string) bool { return a.get(keys.Relations+id) == nil }
@@ -306,7 +298,8 @@ func (a *ask) reads(r secret.Record) bool {
 }
 
 func (a *ask) unitReads(r secret.Record, unit string) bool {
-	if r.Owner.Unit == unit || r.Owner.Service != "" && r.Owner.Service == serviceOf(unit) && a.isServices(r.Owner.Service, r.ID) {
+	o := r.Owner
+	if o.Unit == unit || o.Service != "" && o.Service == serviceOf(unit) && a.isServices(o.Service, r.ID) {
 		return true
 	}
 

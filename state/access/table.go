@@ -48,39 +48,50 @@ func table() []*row {
 			why: "a machine says that its units' agents live, under its lease; units of its services may know of one another"},
 		{pattern: "claims/machine-{machine}", max: record, get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine is claimed from itself, with an epoch that grows"},
-		{pattern: keys.Leader("provisioner"), get: anybody, why: "provisioners have the store itself; agents ask if one is there"},
+		{pattern: keys.Leader("provisioner"), get: anybody,
+			why: "provisioners have the store itself; agents ask if one is there"},
 		{pattern: "leaders/services/{service}", max: record, get: seesLeader, watch: service, del: resigns, lease: takesLead,
 			why: "a service is led by a unit of it, of the machine that asks, once no other leads it"},
 		{pattern: "leaders/{rest}", why: "no agent leads anything but its services"},
 
-		{pattern: "charms/{charm}", get: charm, why: "a machine sees the charms of its services; operators add them"},
+		{pattern: "charms/{charm}", get: charm,
+			why: "a machine sees the charms of its services; operators add them"},
 		{pattern: "tools/{name}", get: anybody, why: "agents fetch the binary that operators have added"},
 
 		{pattern: "services/{service}", get: seesService, watch: service,
 			why: "services are the operators'; units see theirs and those related to it"},
 		{pattern: "services/{service}/", watch: service, why: "a unit hears of its own service"},
-		{pattern: "services/{service}/config", get: service, why: "operators configure a service, for its units"},
-		{pattern: "services/{service}/status", max: record, get: service, put: leads, why: "its leader sets a service's status"},
+		{pattern: "services/{service}/config", get: service,
+			why: "operators configure a service, for its units"},
+		{pattern: "services/{service}/status", max: record, get: service, put: leads,
+			why: "its leader sets a service's status"},
 		{pattern: "services/{service}/upgrade", get: service, why: "operators upgrade a service"},
 		{pattern: "services/{service}/leader-settings", max: large, get: service, put: leads,
 			why: "its leader tells a service's units"},
-		{pattern: "services/{service}/relations/", list: seesRelations, why: "a unit sees the relations of its service"},
-		{pattern: "services/{service}/relations/{relation}", get: seesRelations, why: "operators relate services"},
+		{pattern: "services/{service}/relations/", list: seesRelations,
+			why: "a unit sees the relations of its service"},
+		{pattern: "services/{service}/relations/{relation}", get: seesRelations,
+			why: "operators relate services"},
 		{pattern: "services/{service}/secrets", max: record, get: service, put: listsServiceSecrets,
 			why: "its leader lists the secrets that it makes for a service; operators grant theirs"},
 
 		{pattern: "units/{unit}", max: record, get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
 			why: "of its units' records a machine changes charm, status and workload, clears what operators have resolved, and ends a unit that is dying or a subordinate that nothing holds"},
-		{pattern: "units/{service}/", list: seesUnits, why: "units see those of their services, and of services related to them"},
+		{pattern: "units/{service}/", list: seesUnits,
+			why: "units see those of their services, and of services related to them"},
 		{pattern: "units/{unit}/", watch: unitOrGone("unit"), why: "a unit hears of itself"},
-		{pattern: "units/{unit}/ports", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit opens its own ports"},
-		{pattern: "units/{unit}/actions", max: small, get: unit("unit"), put: unit("unit"), why: "a unit's agent takes what waits for it"},
-		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"), why: "operators debug; a session that is over is ended by the unit's agent"},
+		{pattern: "units/{unit}/ports", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit opens its own ports"},
+		{pattern: "units/{unit}/actions", max: small, get: unit("unit"), put: unit("unit"),
+			why: "a unit's agent takes what waits for it"},
+		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"),
+			why: "operators debug; a session that is over is ended by the unit's agent"},
 		{pattern: "units/{unit}/secrets", max: record, get: seesSecrets, put: listsSecrets,
 			why: "a unit lists the secrets that it makes and reads; the owner of a secret takes it from the lists of those who have read it, as it removes it"},
 		{pattern: "units/{unit}/storage", max: small, get: unit("unit"), put: listsStorage, del: unit("unit"),
 			why: "a unit lists the storage that it has"},
-		{pattern: "units/{unit}/state", max: large, get: unit("unit"), put: unit("unit"), why: "a unit's own notes"},
+		{pattern: "units/{unit}/state", max: large, get: unit("unit"), put: unit("unit"),
+			why: "a unit's own notes"},
 		{pattern: "units/{unit}/restored", max: record, get: unit("unit"), put: replaces("unit"), del: unit("unit"),
 			why: "a restored unit's agent says how its folder differs"},
 
@@ -103,13 +114,19 @@ func table() []*row {
 		{pattern: "machines/{machine}/storage", max: record, get: ownMachine, put: listsMachineStorage, del: ownMachine,
 			why: "a machine lists the storage on it"},
 		{pattern: "machines/{machine}/units/", list: ownMachine, why: "a machine sees its units"},
-		{pattern: "machines/{machine}/units/{unit}", get: ownMachine, why: "where units go is the operators' and the provisioner's word"},
-		{pattern: "spares/{machine}", why: "which machines are unused is the operators' and the provisioner's word"},
-		{pattern: "first-units/{machine}", why: "which machines are unused is the operators' and the provisioner's word"},
+		{pattern: "machines/{machine}/units/{unit}", get: ownMachine,
+			why: "where units go is the operators' and the provisioner's word"},
+		{pattern: "spares/{machine}",
+			why: "which machines are unused is the operators' and the provisioner's word"},
+		{pattern: "first-units/{machine}",
+			why: "which machines are unused is the operators' and the provisioner's word"},
 
-		{pattern: "relations/{relation}", get: seesRelation, why: "operators relate services, and the provisioner ends relations"},
-		{pattern: "relations/{relation}/members/", list: relationOrGone, why: "units see who is in their relations"},
-		{pattern: "relations/{relation}/members/{service}/", list: relationOrGone, watch: relationOrGone, why: "units see who is in their relations"},
+		{pattern: "relations/{relation}", get: seesRelation,
+			why: "operators relate services, and the provisioner ends relations"},
+		{pattern: "relations/{relation}/members/", list: relationOrGone,
+			why: "units see who is in their relations"},
+		{pattern: "relations/{relation}/members/{service}/", list: relationOrGone, watch: relationOrGone,
+			why: "units see who is in their relations"},
 		{pattern: "relations/{relation}/members/{member}", max: small, get: seesRelation, put: entersRelation, del: unit("member"),
 			why: "a unit enters and leaves the relations of its service"},
 		{pattern: "relations/{relation}/settings/{member}", max: large, get: readsSettings, put: writesSettings,
@@ -118,24 +135,37 @@ func table() []*row {
 			why: "a service's leader writes its settings; the other end reads them, and in a peer relation all"},
 
 		{pattern: "uniters/{unit}/", list: unitOrGone("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/op", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/workflow", max: record, get: unit("unit"), put: unit("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/relations/{relation}", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"), why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/op", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/workflow", max: record, get: unit("unit"), put: unit("unit"),
+			why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/relations/{relation}", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit's agent has its own records"},
 
-		{pattern: "history/{unit}/", list: unitOrGone("unit"), why: "a unit's agent knows what hooks it has run"},
-		{pattern: "history/{unit}/{slot}", max: record, get: unit("unit"), put: notesHook, why: "a unit's agent notes its last hooks, in as many places as there are"},
+		{pattern: "history/{unit}/", list: unitOrGone("unit"),
+			why: "a unit's agent knows what hooks it has run"},
+		{pattern: "history/{unit}/{slot}", max: record, get: unit("unit"), put: notesHook,
+			why: "a unit's agent notes its last hooks, in as many places as there are"},
 
-		{pattern: "logs/machine-{machine}", max: small, get: ownMachine, put: logsHead, why: "a machine logs for itself and its units"},
-		{pattern: "logs/{unit}", max: small, get: unit("unit"), put: logsHead, why: "a machine logs for itself and its units"},
-		{pattern: "log/machine-{machine}/{seq}", max: large, get: ownMachine, put: logsNext, del: ownMachine, why: "a log grows at its end"},
-		{pattern: "log/{unit}/{seq}", max: large, get: unit("unit"), put: logsNext, del: unit("unit"), why: "a log grows at its end"},
+		{pattern: "logs/machine-{machine}", max: small, get: ownMachine, put: logsHead,
+			why: "a machine logs for itself and its units"},
+		{pattern: "logs/{unit}", max: small, get: unit("unit"), put: logsHead,
+			why: "a machine logs for itself and its units"},
+		{pattern: "log/machine-{machine}/{seq}", max: large, get: ownMachine, put: logsNext, del: ownMachine,
+			why: "a log grows at its end"},
+		{pattern: "log/{unit}/{seq}", max: large, get: unit("unit"), put: logsNext, del: unit("unit"),
+			why: "a log grows at its end"},
 
 		{pattern: keys.MachineCounter, why: "operators add machines"},
 		{pattern: keys.RelationCounter, why: "operators relate services"},
-		{pattern: keys.ActionCounter, max: small, get: anybody, put: gives(keys.Actions), why: "a program of a machine asks its unit for a command, which takes the next number"},
-		{pattern: keys.StorageCounter, max: small, get: anybody, put: gives(keys.Storages), why: "a hook adds storage, which takes the next number"},
+		{pattern: keys.ActionCounter, max: small, get: anybody, put: gives(keys.Actions),
+			why: "a program of a machine asks its unit for a command, which takes the next number"},
+		{pattern: keys.StorageCounter, max: small, get: anybody, put: gives(keys.Storages),
+			why: "a hook adds storage, which takes the next number"},
 		{pattern: "counters/units/{service}", why: "operators and the provisioner add units"},
 
 		{pattern: "requests/{unit}/{what}", max: small, get: unit("unit"), put: requests,
@@ -235,7 +265,8 @@ func changesUnit(a *ask) bool {
 	name := a.vars["unit"]
 	u, _ := decode[unitRecord](a.new)
 
-	return a.hosts(name) && a.keeps("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
+	return a.hosts(name) &&
+		a.keeps("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
 		a.isKeptOrCleared("resolved") && a.loses("resolved-relations") &&
 		a.isKeptOr("charm", func(before, after string) bool {
 			same := before != "" && withoutRevision(before) == withoutRevision(after)
@@ -259,7 +290,8 @@ func listsSecrets(a *ask) bool {
 
 	if !a.hosts(name) {
 		taken := added(after.Consumed, before.Consumed)
-		return slices.Equal(before.Owned, after.Owned) && len(added(before.Consumed, after.Consumed)) == 0 && len(taken) > 0 &&
+		return slices.Equal(before.Owned, after.Owned) &&
+			len(added(before.Consumed, after.Consumed)) == 0 && len(taken) > 0 &&
 			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
 	}
 
@@ -537,15 +569,8 @@ func writesSettings(a *ask) bool {
 func readsApp(a *ask) bool {
 	s := a.vars["service"]
 	r, there := a.relation(a.vars["relation"])
-	if !there {
-		return false
-	}
-
-	return r.isPeer() && a.hasService(s) || a.leads(s) || slices.ContainsFunc(r.Endpoints, func(e struct {
-		Service string `json:"service"`
-	}) bool {
-		return e.Service != s && a.hasService(e.Service)
-	})
+	isOther := func(e endpoint) bool { return e.Service != s && a.hasService(e.Service) }
+	return there && (r.isPeer() && a.hasService(s) || a.leads(s) || slices.ContainsFunc(r.Endpoints, isOther))
 }
 
 func writesApp(a *ask) bool {

@@ -86,18 +86,26 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 		return charm.Found{}, state.Origin{}, err
 	}
 
-	dir, err := filepath.Abs(c.repository)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", c.repository, err)
-	}
-
 	ref.Series = cmp.Or(ref.Series, c.series)
-	found, err := charm.Repository{Dir: dir}.Find(ref)
+	found, origin, err := findInRepository(c.repository, ref)
 	if err != nil {
 		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find charm %q: %w", c.name, err)
 	}
+	return found, origin, nil
+}
 
-	found.Series = cmp.Or(ref.Series, found.Series) // of one for several, the wanted
+// findInRepository reads the charm from a folder of charms. One for several series is taken for the wanted one.
+func findInRepository(repository string, ref charm.Ref) (charm.Found, state.Origin, error) {
+	dir, err := filepath.Abs(repository)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
+	}
+	found, err := charm.Repository{Dir: dir}.Find(ref)
+	if err != nil {
+		return charm.Found{}, state.Origin{}, err
+	}
+
+	found.Series = cmp.Or(ref.Series, found.Series)
 	return found, state.Origin{
 		Repository: dir,
 		Path:       found.Path,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -479,17 +478,11 @@ func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
 		repository = origin.Repository
 	}
 
-	dir, err := filepath.Abs(repository)
-	if err != nil {
-		return charm.Found{}, state.Origin{}, fmt.Errorf("cannot find the repository %q: %w", repository, err)
-	}
-
 	ref := charm.Ref{Series: cmp.Or(origin.Series, u.lookupSeries()), Name: u.current.Meta.Name, Revision: -1}
 	if c.Revision != nil {
 		ref.Revision = *c.Revision
 	}
-	found, err := charm.Repository{Dir: dir}.Find(ref)
-	return found, state.Origin{Repository: dir, Path: found.Path, Series: found.Series, Name: ref.Name}, err
+	return findInRepository(repository, ref)
 }
 
 // lookupSeries returns "" for any.

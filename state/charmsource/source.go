@@ -4,6 +4,9 @@
 //
 // It knows no environment and decides nothing: a caller says what it wishes, and judges
 // what there is. Only operators' commands ask a store, never an agent.
+//
+// A folder of charms (local:) is not a Source. An environment assigns its charms' revisions, and an archive holds its
+// own: until then there are no bytes whose sum a release could have.
 package charmsource
 
 import (

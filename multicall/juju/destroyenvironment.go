@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/charm"
 	"bijou/state/storeurl"
 )
 
@@ -44,12 +47,42 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	if !lock.Bootstrapped() { // another process was quicker
 		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
 	}
+	folders := findHostFolders(o, e)
 	if err := c.destroy(o, e, lock); err != nil {
 		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
 	}
 
+	for _, f := range folders {
+		o.note("what units have stored stays: %s", f)
+	}
 	o.note("environment %q is gone", e.Name)
 	return nil
+}
+
+// findHostFolders returns the folders that operators have named for storage, with whose they are: nothing removes
+// what is in them. A state that cannot be read names none.
+func findHostFolders(o *operator, e home.Environment) (folders []string) {
+	var all []state.Storage
+	err := o.openUnchecked(e, func(s *state.State) (err error) {
+		all, err = state.Read(o.ctx, s, (*state.View).Storages)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+
+	ids := map[string][]string{}
+	for _, s := range all {
+		if folder, is := strings.CutPrefix(s.Pool, charm.PoolHost+":"); is {
+			where := folder + " of machine " + s.Machine
+			ids[where] = append(ids[where], s.ID)
+		}
+	}
+
+	for _, where := range slices.Sorted(maps.Keys(ids)) {
+		folders = append(folders, fmt.Sprintf("%s (%s)", where, strings.Join(ids[where], ", ")))
+	}
+	return folders
 }
 
 // destroy destroys the environment under the lock. It reads the record again, since the store may have

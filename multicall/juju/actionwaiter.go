@@ -75,6 +75,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 				*w.actions[i] = a
 			}
 
+			w.showBar()
 			if w.allSettled() {
 				stop()
 			}
@@ -82,11 +83,30 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 		}, err
 	}
 
-	if err := f.follow(waiting); err != nil || w.allSettled() {
+	err := f.follow(waiting)
+	w.o.reportSteps(state.Steps{What: actionsEnded, Done: len(w.actions), Total: len(w.actions)}) // or else the bar would stay
+	if err != nil || w.allSettled() {
 		return err
 	}
 
 	return ctx.Err()
+}
+
+const actionsEnded = "actions ended"
+
+// showBar shows how many have ended, if there are several.
+func (w *actionWaiter) showBar() {
+	if len(w.actions) == 1 {
+		return
+	}
+
+	settled := 0
+	for _, a := range w.actions {
+		if a.isSettled() {
+			settled++
+		}
+	}
+	w.o.reportSteps(state.Steps{What: actionsEnded, Done: settled, Total: len(w.actions)})
 }
 
 func (w *actionWaiter) allSettled() bool {

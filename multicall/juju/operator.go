@@ -37,8 +37,11 @@ func formatCount(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// note prints to stderr: stdout is for data.
+// note prints to stderr: stdout is for data. A bar that stands there is removed first.
 func (o *operator) note(format string, args ...any) {
+	if o.bar != nil {
+		o.bar.End()
+	}
 	fmt.Fprintf(o.streams.Err, format+"\n", args...)
 }
 

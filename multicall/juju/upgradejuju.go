@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,6 +126,8 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
 	seen := map[string]bool{}
+	const goneOver = "machines gone over"
+	defer func() { o.reportSteps(state.Steps{What: goneOver, Done: 1, Total: 1}) }() // or else the bar would stay
 
 	for {
 		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
@@ -134,6 +137,8 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 			return err
 		}
 
+		maps.DeleteFunc(seen, func(_ string, was bool) bool { return !was })
+		o.reportSteps(state.Steps{What: goneOver, Done: len(seen) - len(late), Total: len(seen)})
 		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"bijou/multicall/console"
@@ -16,15 +17,16 @@ import (
 )
 
 type downloadCmd struct {
-	Name       string `arg:"" help:"A charm or bundle of the store."`
-	Pipe       string `arg:"" optional:"" name:"stdout" help:"-: write it to stdout."`
-	Channel    string `placeholder:"CHANNEL" help:"The channel to take; default: stable of the charm's default track."`
-	Revision   int    `placeholder:"N" help:"Take a revision."`
-	Base       string `aliases:"series" placeholder:"BASE" help:"The base that it is for (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
-	Arch       string `placeholder:"ARCH" help:"The architecture that it is for; default: this host's."`
-	Filepath   string `placeholder:"FILE" help:"Where to put it; default: NAME_rREVISION.charm here."`
-	Resources  bool   `help:"Download the resources of the release, too, beside it."`
-	NoProgress bool   `help:"Show no progress."`
+	Name       string   `arg:"" help:"A charm or bundle of the store."`
+	Pipe       string   `arg:"" optional:"" name:"stdout" help:"-: write it to stdout."`
+	Channel    string   `placeholder:"CHANNEL" help:"The channel to take; default: stable of the charm's default track."`
+	Revision   int      `placeholder:"N" help:"Take a revision."`
+	Base       string   `aliases:"series" placeholder:"BASE" help:"The base that it is for (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
+	Arch       string   `placeholder:"ARCH" help:"The architecture that it is for; default: this host's."`
+	Filepath   string   `placeholder:"FILE" help:"Where to put it; default: NAME_rREVISION.charm here."`
+	Resources  bool     `help:"Download the resources of the release, too, beside it."`
+	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take that revision of a resource; may be repeated."`
+	NoProgress bool     `help:"Show no progress."`
 }
 
 // Run downloads a release, with its resources if the flags ask for them.
@@ -86,10 +88,30 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 
 	w = charmsource.Wish{Name: name, Channel: channel, Revision: c.Revision}
 	w.Arch = cmp.Or(c.Arch, constraints.HostArch())
+	if w.Resources, err = c.resourceRevisions(); err != nil {
+		return w, console.Usage(err)
+	}
 	if c.Base != "" {
 		w.Base = parseBase(c.Base)
 	}
 	return w, nil
+}
+
+func (c downloadCmd) resourceRevisions() (map[string]int, error) {
+	wanted := map[string]int{}
+	for _, word := range c.Resource {
+		name, number, _ := strings.Cut(word, "=")
+		revision, err := strconv.Atoi(number)
+		if err != nil || revision < 0 || name == "" {
+			return nil, fmt.Errorf("invalid --resource %q: want NAME=N, the number of a revision", word)
+		}
+		wanted[name] = revision
+	}
+	if len(wanted) > 0 && !c.Resources {
+		return nil, errors.New("--resource needs --resources")
+	}
+
+	return wanted, nil
 }
 
 // pipe writes nothing before all of it was verified.

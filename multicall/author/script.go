@@ -149,11 +149,15 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 		engine.Cmds[name] = script.Program(name, func(cmd *exec.Cmd) error { return cmd.Process.Kill() }, time.Second)
 	}
 	maps.Copy(engine.Cmds, r.commands())
+	folders, err := decodeFolders(r.Fetched)
+	if err != nil {
+		return err
+	}
+	engine.Cmds["juju"] = storeJuju{Cmd: engine.Cmds["juju"], folders: folders}
 
 	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
 	ctx, stop := context.WithTimeout(r.ctx, r.Timeout)
 	defer stop()
-	var err error
 	if r.state, err = script.NewState(ctx, r.work, r.environ); err != nil {
 		return err
 	}

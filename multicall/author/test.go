@@ -32,11 +32,14 @@ type testCmd struct {
 	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that has not ended after that long; default 5m."`
 	Shell   bool          `help:"Open a shell where the script ends; for one script."`
 
+	Repin bool `help:"Fetch anew what scripts deploy by name from the store, and pin that."`
+
 	Coverage bool `help:"Print which hooks, actions, options and relations no test has touched."`
 
 	Script   string `hidden:"" help:"Run this script in this process."`
 	Folder   string `hidden:"" help:"In that folder."`
 	Isolated bool   `hidden:"" help:"In which this process is kept from the host already."`
+	Fetched  string `hidden:"" help:"Where the charms of the store are, by name, as JSON."`
 }
 
 // probe is no script: it only finds out if there can be isolation.
@@ -63,6 +66,14 @@ func (c testCmd) Run(a *author) error {
 		return err
 	}
 	if err := c.takeDefault(); err != nil {
+		return err
+	}
+
+	folders, err := c.fetchCharms(a, scripts)
+	if err != nil {
+		return err
+	}
+	if c.Fetched, err = encodeFolders(folders); err != nil {
 		return err
 	}
 
@@ -194,7 +205,7 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force)}
+		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force), "--fetched=" + c.Fetched}
 
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.Shell && script != probe {

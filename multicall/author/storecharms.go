@@ -1,0 +1,363 @@
+package author
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/tools/txtar"
+	"rsc.io/script"
+
+	"bijou/multicall/console"
+	"bijou/state/charm"
+	"bijou/state/osutil"
+)
+
+// pinsFile has, in the charm's tests, which charms of the store the scripts deploy.
+const pinsFile = "store-charms.json"
+
+// pin is the release of a charm of the store that scripts deploy.
+type pin struct {
+	Revision  int            `json:"revision"`
+	SHA256    string         `json:"sha256"`
+	Resources map[string]int `json:"resources,omitempty"` // their revisions
+}
+
+// is reports whether it is the same release.
+func (p pin) is(o pin) bool {
+	return p.Revision == o.Revision && p.SHA256 == o.SHA256 && maps.Equal(p.Resources, o.Resources)
+}
+
+// storeWish is a charm of the store as a script asks for it.
+type storeWish struct{ name, channel, revision string }
+
+// String returns the wish as a script writes it. It is the key of its pin.
+func (w storeWish) String() string {
+	text := w.name
+	if w.channel != "" {
+		text += " --channel " + w.channel
+	}
+	if w.revision != "" {
+		text += " --revision " + w.revision
+	}
+	return text
+}
+
+// deploySwitches are the options of deploy that take no value.
+var deploySwitches = []string{"--force", "--force-series", "--force-base", "--trust", "--dry-run", "--allow-outside", "--wait"}
+
+// findWish returns which charm of the store the words after `juju deploy` ask for, and at which of them its name
+// is; ok is false if they ask for another charm.
+func findWish(words []string) (w storeWish, at int, ok bool) {
+	at = -1
+	for i := 0; i < len(words); i++ {
+		option, value, hasValue := strings.Cut(words[i], "=")
+		switch {
+		case !strings.HasPrefix(option, "-"):
+			if at < 0 {
+				at = i
+			}
+			continue
+		case slices.Contains(deploySwitches, option):
+			continue
+		case !hasValue && i+1 < len(words):
+			i++
+			value = words[i]
+		}
+
+		switch option {
+		case "--channel":
+			w.channel = value
+		case "--revision":
+			w.revision = value
+		case "--repository":
+			return w, -1, false
+		}
+	}
+
+	if at < 0 {
+		return w, -1, false
+	}
+	w.name = strings.TrimPrefix(words[at], "ch:")
+	return w, at, charm.CheckName(w.name) == nil
+}
+
+// findWishes returns all that a script's lines deploy by name. What is to fail is none.
+func findWishes(lines string) (all []storeWish) {
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		for len(words) > 0 && (words[0] == "?" || strings.HasPrefix(words[0], "[")) {
+			words = words[1:]
+		}
+		if len(words) < 3 || words[0] != "juju" || words[1] != "deploy" {
+			continue
+		}
+		if w, _, ok := findWish(words[2:]); ok {
+			all = append(all, w)
+		}
+	}
+
+	return all
+}
+
+// fetchCharms brings the charms of the store that scripts deploy by name, since scripts have no network, and pins
+// them: the next run has the same. It returns the folders that they are in, by wish.
+func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, error) {
+	wishes := map[string]storeWish{}
+	for _, file := range scripts {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range findWishes(string(archive.Comment)) {
+			wishes[w.String()] = w
+		}
+	}
+	if len(wishes) == 0 {
+		return nil, nil
+	}
+
+	path := filepath.Join(c.Dir, "tests", pinsFile)
+	pins, err := readPins(path)
+	if err != nil {
+		return nil, err
+	}
+
+	folders := map[string]string{}
+	before := maps.Clone(pins)
+	for _, key := range slices.Sorted(maps.Keys(wishes)) {
+		was, isPinned := pins[key]
+		if c.Repin {
+			isPinned = false
+		}
+		now, folder, err := a.fetchCharm(wishes[key], was, isPinned)
+		if err != nil {
+			return nil, err
+		}
+		if !now.is(was) {
+			fmt.Fprintf(a.streams.Err, "%s is revision %d, as %s says from now on\n", key, now.Revision, path)
+		}
+		pins[key] = now
+		folders[key] = folder
+	}
+
+	if maps.EqualFunc(before, pins, pin.is) {
+		return folders, nil
+	}
+	data, err := json.MarshalIndent(pins, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return folders, osutil.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+func readPins(path string) (map[string]pin, error) {
+	pins := map[string]pin{}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pins, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &pins); err != nil {
+		return nil, console.Hint(fmt.Errorf("cannot read %s: %w", path, err), "remove it: charm test pins anew")
+	}
+
+	return pins, nil
+}
+
+// encodeFolders and decodeFolders hand the folders to a script's process.
+func encodeFolders(folders map[string]string) (string, error) {
+	if len(folders) == 0 {
+		return "", nil
+	}
+	data, err := json.Marshal(folders)
+	return string(data), err
+}
+
+func decodeFolders(text string) (folders map[string]string, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &folders)
+	}
+	return folders, err
+}
+
+// fetchCharm returns what the charm is pinned to, and the folder that has it, with its resources. It asks the store
+// only for what is not on this host.
+func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folder string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return now, "", err
+	}
+	cache = filepath.Join(cache, "bijou", "charm-test")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return now, "", err
+	}
+
+	if !isPinned {
+		was = pin{}
+	}
+	folderOf := func(p pin) string {
+		return filepath.Join(cache, fmt.Sprintf("%s_r%d_%s", w.name, p.Revision, p.SHA256[:min(len(p.SHA256), 16)]))
+	}
+	if isPinned {
+		if _, sum, err := findArchive(folderOf(was)); err == nil && sum == was.SHA256 {
+			return was, folderOf(was), nil
+		}
+	}
+
+	draft, err := os.MkdirTemp(cache, "draft-")
+	if err != nil {
+		return now, "", err
+	}
+	defer os.RemoveAll(draft)
+	if isPinned {
+		w = storeWish{name: w.name, revision: strconv.Itoa(was.Revision)}
+	}
+	if err := a.download(w, was.Resources, draft); err != nil {
+		return now, "", err
+	}
+
+	archive, sum, err := findArchive(draft)
+	if err != nil {
+		return now, "", fmt.Errorf("cannot use %q in a test: %w", w.name, err)
+	}
+	now = pin{Revision: revisionOf(archive), SHA256: sum, Resources: resourcesOf(draft)}
+	if isPinned && now.SHA256 != was.SHA256 {
+		return now, "", console.Hint(fmt.Errorf("charm %s, revision %d, is not the one that was pinned: its sum is %s, not %s",
+			w.name, was.Revision, now.SHA256, was.SHA256), "charm test --repin takes it")
+	}
+
+	folder = folderOf(now)
+	if err := os.RemoveAll(folder); err != nil {
+		return now, "", err
+	}
+	return now, folder, os.Rename(draft, folder)
+}
+
+// download has juju put the charm and its resources, in those revisions if they are pinned, into the folder. What
+// that prints of a failure is shown.
+func (a *author) download(w storeWish, resources map[string]int, folder string) error {
+	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
+	cmd.Args = []string{"juju", "download", w.name, "--resources", "--no-progress"}
+	if w.channel != "" {
+		cmd.Args = append(cmd.Args, "--channel", w.channel)
+	}
+	if w.revision != "" {
+		cmd.Args = append(cmd.Args, "--revision", w.revision)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		cmd.Args = append(cmd.Args, "--resource", fmt.Sprintf("%s=%d", name, resources[name]))
+	}
+
+	cmd.Dir = folder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		a.streams.Err.Write(out)
+		return console.Exit(console.ExitFailure, nil)
+	}
+	return nil
+}
+
+var (
+	archiveName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`_r(\d+)\.charm$`) })
+	resourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^resource_(.+?)_r(\d+)(?:_|$)`) })
+)
+
+// findArchive returns the charm of a folder that juju download has filled, and its sum.
+func findArchive(folder string) (path, sum string, err error) {
+	all, _ := filepath.Glob(filepath.Join(folder, "*.charm"))
+	if len(all) != 1 {
+		return "", "", errors.New("it is no charm")
+	}
+	sum, _, err = osutil.DigestFile(all[0])
+	return all[0], sum, err
+}
+
+func revisionOf(archive string) int {
+	m := archiveName().FindStringSubmatch(archive)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1]) // digits
+	return n
+}
+
+// resourcesOf returns the revisions of the resources that juju download has put into a folder, by name.
+func resourcesOf(folder string) map[string]int {
+	found := map[string]int{}
+	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
+	for _, file := range files {
+		if m := resourceName().FindStringSubmatch(filepath.Base(file)); m != nil {
+			found[m[1]], _ = strconv.Atoi(m[2]) // digits
+		}
+	}
+	return found
+}
+
+// storeJuju is the command juju of scripts, which deploys from its folder what was fetched of the store.
+type storeJuju struct {
+	script.Cmd
+	folders map[string]string // by wish
+}
+
+// Run runs juju.
+func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error) {
+	return j.Cmd.Run(s, j.replace(args)...)
+}
+
+// replace names the charm's file in the place of the store's name, and the files of resources that are not given.
+func (j storeJuju) replace(args []string) []string {
+	if len(args) < 2 || args[0] != "deploy" {
+		return args
+	}
+
+	w, at, ok := findWish(args[1:])
+	folder := j.folders[w.String()]
+	if !ok || folder == "" {
+		return args
+	}
+	archive, _, err := findArchive(folder)
+	if err != nil {
+		return args
+	}
+
+	words := []string{"deploy", archive, w.name}
+	rest := args[1:]
+	for i := 0; i < len(rest); i++ {
+		option, _, hasValue := strings.Cut(rest[i], "=")
+		switch {
+		case i == at:
+		case option == "--channel" || option == "--revision":
+			if !hasValue {
+				i++
+			}
+		case i == at+1 && !strings.HasPrefix(option, "-"):
+			words[2] = rest[i] // the service has a name of its own
+		default:
+			words = append(words, rest[i])
+		}
+	}
+
+	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
+	for _, file := range files {
+		m := resourceName().FindStringSubmatch(filepath.Base(file))
+		if m != nil && !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, cmp.Or(m[1], "?")+"=") }) {
+			words = append(words, "--resource", m[1]+"="+file)
+		}
+	}
+	return words
+}

@@ -1,0 +1,73 @@
+package author
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFindWishes holds which lines of a script deploy a charm of the store, and which one.
+func TestFindWishes(t *testing.T) {
+	for line, want := range map[string]string{
+		"juju deploy postgresql":                             "postgresql",
+		"juju deploy ch:postgresql db":                       "postgresql",
+		"juju deploy postgresql --channel 14/stable db -n 2": "postgresql --channel 14/stable",
+		"juju deploy -n 2 --channel=edge postgresql":         "postgresql --channel edge",
+		"juju deploy --force postgresql --revision 7":        "postgresql --revision 7",
+		"[isolated] juju deploy postgresql":                  "postgresql",
+		"? juju deploy postgresql":                           "postgresql",
+		"juju deploy --config a=b --trust postgresql":        "postgresql",
+		"juju deploy .":                                      "",
+		"juju deploy . blog":                                 "",
+		"juju deploy ./postgresql":                           "",
+		"juju deploy local:precise/db":                       "",
+		"juju deploy bundle.yaml":                            "",
+		"juju deploy --repository charms postgresql":         "",
+		"! juju deploy postgresql":                           "",
+		"# juju deploy postgresql":                           "",
+		"stdout 'juju deploy postgresql'":                    "",
+		"juju deploy":                                        "",
+	} {
+		t.Run(line, func(t *testing.T) {
+			got := ""
+			for _, w := range findWishes(line + "\n") {
+				got += w.String()
+			}
+			if got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestReplaceByFile holds how juju is called with what was fetched.
+func TestReplaceByFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"db_r7.charm", "resource_site_r1_site.bin", "resource_my-file_r2"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	file := filepath.Join(dir, "db_r7.charm")
+	site := "site=" + filepath.Join(dir, "resource_site_r1_site.bin")
+	mine := "my-file=" + filepath.Join(dir, "resource_my-file_r2")
+	j := storeJuju{folders: map[string]string{"db --channel edge": dir, "db": dir}}
+
+	for what, tt := range map[string]struct{ args, want []string }{
+		"by name":         {[]string{"deploy", "db"}, []string{"deploy", file, "db", "--resource", mine, "--resource", site}},
+		"with a name":     {[]string{"deploy", "-n", "2", "db", "own", "--channel", "edge"}, []string{"deploy", file, "own", "-n", "2", "--resource", mine, "--resource", site}},
+		"with a resource": {[]string{"deploy", "ch:db", "--resource", "site=x"}, []string{"deploy", file, "db", "--resource", "site=x", "--resource", mine}},
+		"another channel": {[]string{"deploy", "db", "--channel=beta"}, []string{"deploy", "db", "--channel=beta"}},
+		"a folder":        {[]string{"deploy", "."}, []string{"deploy", "."}},
+		"another command": {[]string{"status", "db"}, []string{"status", "db"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, j.replace(tt.args)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

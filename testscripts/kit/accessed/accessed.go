@@ -103,6 +103,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 		}
 		if refusal == nil {
 			shown = append(shown, kv)
+			s.a.judge(s.placed, access.Get, kv.Key, nil)
 		}
 	}
 

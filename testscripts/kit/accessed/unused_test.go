@@ -35,5 +35,24 @@ func TestUnusedRights(t *testing.T) {
 
 // unusedRights are those that stay for what scripts do not do, with the reason.
 func unusedRights() map[string]string {
-	return map[string]string{}
+	opens := "a process opens the environment with it, which the store that asks is put over later"
+	outages := "a machine logs what its agent cannot do, as when a store is away: testscripts/hosts/outage"
+	requests := "agents ask the provisioner for what is not their own to end"
+
+	return map[string]string{
+		"get format":    opens,
+		"get migration": opens,
+
+		"get logs/machine-{machine}":         outages,
+		"put logs/machine-{machine}":         outages,
+		"get log/machine-{machine}/{seq}":    outages,
+		"put log/machine-{machine}/{seq}":    outages,
+		"delete log/machine-{machine}/{seq}": outages,
+		"delete log/{unit}/{seq}":            "a log loses its oldest batch after half a megabyte: TestSoak",
+		"delete actions/{n}":                 "the fifty-first action has the oldest forgotten: TestActions",
+
+		"get leaders/provisioner":    requests,
+		"get requests/{unit}/{what}": requests,
+		"put requests/{unit}/{what}": requests,
+	}
 }

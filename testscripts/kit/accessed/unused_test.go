@@ -49,7 +49,7 @@ func unusedRights() map[string]string {
 		"put log/machine-{machine}/{seq}":    outages,
 		"delete log/machine-{machine}/{seq}": outages,
 		"delete log/{unit}/{seq}":            "a log loses its oldest batch after half a megabyte: TestSoak",
-		"delete actions/{n}":                 "the fifty-first action has the oldest forgotten: TestActions",
+		"delete actions/{n}":                 "the fifty-first action has the oldest forgotten: TestOldActionsAreForgotten",
 
 		"get leaders/provisioner":    requests,
 		"get requests/{unit}/{what}": requests,

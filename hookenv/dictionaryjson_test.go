@@ -23,14 +23,16 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 		`{"a":[]}`:                      "[]",
 		`{a: yaml still}`:               "yaml still",
 	} {
-		got, err := ParseDictionary([]byte(file))
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if diff := cmp.Diff(map[string]*string{"a": &want}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		t.Run(file, func(t *testing.T) {
+			got, err := ParseDictionary([]byte(file))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if diff := cmp.Diff(map[string]*string{"a": &want}, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
 	}
 	if got, err := ParseDictionary([]byte(`{"a":null,"b":""}`)); err != nil || len(got) != 2 || got["a"] != nil || got["b"] != nil {
 		t.Errorf("null and an empty string became %v, %v; want both deleted", got, err)
@@ -51,9 +53,11 @@ func TestFaultsAreOfTheLanguageThatWasWritten(t *testing.T) {
 		"a: {b: 1}\n":              `yaml: line 1: the value of "a" is not text`,
 		"\"a\": 1\n\"b\": [1\n":    "yaml: line 1: did not find expected ',' or ']'",
 	} {
-		if _, err := ParseDictionary([]byte(file)); err == nil || err.Error() != want {
-			t.Errorf("%q: got %v, want %s", file, err, want)
-		}
+		t.Run(file, func(t *testing.T) {
+			if _, err := ParseDictionary([]byte(file)); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 

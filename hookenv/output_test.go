@@ -46,12 +46,14 @@ func TestRender(t *testing.T) {
 			"shell": "VAR_='z'\nVAR___reboot_='x'\nVAR_1st='y'\nVAR_PATH='/evil'\nVAR_a_b='c'\n",
 		}},
 	} {
-		for format, want := range tt.want {
-			got, err := renderValue(format, tt.value)
-			if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
-				t.Errorf("%s as %s: %v (-want +got):\n%s", tt.name, format, err, diff)
+		t.Run(tt.name, func(t *testing.T) {
+			for format, want := range tt.want {
+				got, err := renderValue(format, tt.value)
+				if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+					t.Errorf("%s as %s: %v (-want +got):\n%s", tt.name, format, err, diff)
+				}
 			}
-		}
+		})
 	}
 }
 

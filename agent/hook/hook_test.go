@@ -72,9 +72,11 @@ func TestDoneDropsWhatWasSeen(t *testing.T) {
 		{"a departed stays", state.MemberState{State: In, Pending: Departed, Place: 4, Version: 5}, 5,
 			state.MemberState{State: In, Pending: Departed, Place: 4, Version: 5, Seen: 5}},
 	} {
-		if diff := cmp.Diff(tc.want, Done(tc.m, tc.seen)); diff != "" {
-			t.Errorf("%s: %s", tc.name, diff)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Done(tc.m, tc.seen)); diff != "" {
+				t.Errorf("%s", diff)
+			}
+		})
 	}
 }
 
@@ -139,12 +141,14 @@ func TestArrivals(t *testing.T) {
 				{Member: "a/2", Forget: true},
 			}},
 	} {
-		for i, a := range tc.want {
-			_, tc.want[i].Known = tc.recorded[a.Member]
-		}
-		if diff := cmp.Diff(tc.want, Arrivals(0, tc.recorded, tc.present, tc.leaving, tail)); diff != "" {
-			t.Errorf("%s: %s", tc.name, diff)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			for i, a := range tc.want {
+				_, tc.want[i].Known = tc.recorded[a.Member]
+			}
+			if diff := cmp.Diff(tc.want, Arrivals(0, tc.recorded, tc.present, tc.leaving, tail)); diff != "" {
+				t.Errorf("%s", diff)
+			}
+		})
 	}
 }
 
@@ -163,12 +167,14 @@ func TestPick(t *testing.T) {
 		{"peers last", []Entry{entry(db, "a/0", In, Changed, 5, 1), entry(peer, "b/1", "", Joined, 4, 0)}, "a/0 db-relation-changed"},
 		{"an owed changed before all", []Entry{entry(db, "a/0", "", Joined, 2, 0), entry(peer, "b/1", In, Changed, 4, 0)}, "b/1 ring-relation-changed"},
 	} {
-		got := ""
-		if e, ok := Pick(slices.Values(tc.entries)); ok {
-			got = e.Member + " " + e.Hook().Name
-		}
-		if got != tc.want {
-			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			if e, ok := Pick(slices.Values(tc.entries)); ok {
+				got = e.Member + " " + e.Hook().Name
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -25,9 +25,11 @@ func TestIsTool(t *testing.T) {
 		"/":                           false,
 		os.Args[0]:                    false,
 	} {
-		if got := client.IsTool(argv0); got != want {
-			t.Errorf("IsTool(%q) = %v", argv0, got)
-		}
+		t.Run(argv0, func(t *testing.T) {
+			if got := client.IsTool(argv0); got != want {
+				t.Errorf("IsTool(%q) = %v", argv0, got)
+			}
+		})
 	}
 }
 

@@ -17,10 +17,12 @@ func TestListenModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
-		info, err := os.Stat(name)
-		if err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: mode %v (%v), want %v", name, info.Mode().Perm(), err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			info, err := os.Stat(name)
+			if err != nil || info.Mode().Perm() != want {
+				t.Errorf("mode %v (%v), want %v", info.Mode().Perm(), err, want)
+			}
+		})
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -46,9 +48,11 @@ func TestListenRefusals(t *testing.T) {
 		file:                                            "no socket",
 		start(t).Path():                                 "another process serves it",
 	} {
-		if _, err := server.Listen(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Listen(%q): got %v, want an error with %q", path, err, want)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := server.Listen(path); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Listen(%q): got %v, want an error with %q", path, err, want)
+			}
+		})
 	}
 }
 

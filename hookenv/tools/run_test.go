@@ -83,17 +83,19 @@ func TestLog(t *testing.T) {
 func TestStdinBesideArguments(t *testing.T) {
 	text := "k: v"
 	for argv, unread := range map[string]bool{"a=1": true, "key": true, "a=1 -": false, "a=@-": false, "-": false, "": false} {
-		for kind, stdin := range map[string]*string{wire.StdinFIFO: &text, wire.StdinNone: nil} {
-			m := hookapitest.NewMemory(t, hookapitest.Standard())
-			h := m.Start(hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Dialect: hookapi.Classic, Relation: hookapi.NoRelation})
-			r := tools.Run(t.Context(), h, hookenv.Call{
-				Argv: append([]string{"relation-set", "-r", "db"}, strings.Fields(argv)...), Stdin: kind, Files: here{stdin}, Now: fixedNow,
-			})
-			said := strings.Contains(strings.Join(m.Lines(), "\n"), "DEBUG relation-set: stdin is not read beside KEY=VALUE; say - ")
-			if r.Exit != 0 || said != (unread && stdin != nil) {
-				t.Errorf("relation-set %s, stdin %s: got %+v and %q", argv, kind, r, m.Lines())
+		t.Run(argv, func(t *testing.T) {
+			for kind, stdin := range map[string]*string{wire.StdinFIFO: &text, wire.StdinNone: nil} {
+				m := hookapitest.NewMemory(t, hookapitest.Standard())
+				h := m.Start(hookapi.Facts{Unit: "wordpress/0", Service: "wordpress", Dialect: hookapi.Classic, Relation: hookapi.NoRelation})
+				r := tools.Run(t.Context(), h, hookenv.Call{
+					Argv: append([]string{"relation-set", "-r", "db"}, strings.Fields(argv)...), Stdin: kind, Files: here{stdin}, Now: fixedNow,
+				})
+				said := strings.Contains(strings.Join(m.Lines(), "\n"), "DEBUG relation-set: stdin is not read beside KEY=VALUE; say - ")
+				if r.Exit != 0 || said != (unread && stdin != nil) {
+					t.Errorf("relation-set %s, stdin %s: got %+v and %q", argv, kind, r, m.Lines())
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -48,21 +48,23 @@ func TestComplete(t *testing.T) {
 		"secret --h":                 "--help",
 		"fetch u --from there 1 --d": "--deep",
 	} {
-		c := Command{Name: "x", Grammar: &completeGrammar{}, Names: func(w Wanted) []string {
-			return []string{w.Command + ":" + w.Value + ":" + w.Flags["from"]}
-		}}
-		var out strings.Builder
-		if _, err := Parse(Streams{Out: &out}, c, append([]string{CompleteOption}, strings.Split(line, " ")...)); !errors.Is(err, ErrHelped) {
-			t.Fatal(err)
-		}
-		var words []string
-		for printed := range strings.Lines(out.String()) {
-			word, _, _ := strings.Cut(printed, "\t")
-			words = append(words, word)
-		}
-		if got := strings.Join(words, " "); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
+		t.Run(line, func(t *testing.T) {
+			c := Command{Name: "x", Grammar: &completeGrammar{}, Names: func(w Wanted) []string {
+				return []string{w.Command + ":" + w.Value + ":" + w.Flags["from"]}
+			}}
+			var out strings.Builder
+			if _, err := Parse(Streams{Out: &out}, c, append([]string{CompleteOption}, strings.Split(line, " ")...)); !errors.Is(err, ErrHelped) {
+				t.Fatal(err)
+			}
+			var words []string
+			for printed := range strings.Lines(out.String()) {
+				word, _, _ := strings.Cut(printed, "\t")
+				words = append(words, word)
+			}
+			if got := strings.Join(words, " "); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 	var out strings.Builder
 	_, err := Parse(Streams{Out: &out}, Command{Name: "x", Grammar: &completeGrammar{}}, []string{CompleteOption})

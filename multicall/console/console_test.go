@@ -31,10 +31,12 @@ func TestReport(t *testing.T) {
 		{"wrapped", Hint(fmt.Errorf("here: %w", Hint(plain, "inner")), "outer"), 1, "error: here: cannot do it\nhint: outer\nhint: inner\n"},
 	}
 	for _, tt := range tests {
-		var out bytes.Buffer
-		if code := Report(&out, tt.err); code != tt.code || out.String() != tt.text {
-			t.Errorf("%s: exit %d, %q", tt.name, code, out.String())
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if code := Report(&out, tt.err); code != tt.code || out.String() != tt.text {
+				t.Errorf("exit %d, %q", code, out.String())
+			}
+		})
 	}
 	if Hint(nil, "try") != nil {
 		t.Error("a hint without an error is an error")

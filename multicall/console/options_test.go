@@ -47,22 +47,24 @@ func TestParseWords(t *testing.T) {
 		"do --unit u cmd --wait -e":     "do u [cmd --wait -e]",
 		"--env x do cmd a --unit other": "do [cmd a --unit other] x",
 	} {
-		var g grammar
-		parser, err := kong.New(&g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got string
-		switch parsed, err := parseWords(parser, strings.Fields(args)); {
-		case err != nil:
-			got = err.Error()
-		case strings.HasPrefix(parsed.Command(), "run"):
-			got = fmt.Sprintf("run %v%s %s %s", g.Run.Words, map[bool]string{true: " wait"}[g.Run.Wait], g.Run.Format, g.Env)
-		default:
-			got = fmt.Sprintf("do %s %v %s", g.Do.Unit, g.Do.Command, g.Env)
-		}
-		if got = strings.Join(strings.Fields(got), " "); got != want {
-			t.Errorf("%q: %q, want %q", args, got, want)
-		}
+		t.Run(args, func(t *testing.T) {
+			var g grammar
+			parser, err := kong.New(&g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			switch parsed, err := parseWords(parser, strings.Fields(args)); {
+			case err != nil:
+				got = err.Error()
+			case strings.HasPrefix(parsed.Command(), "run"):
+				got = fmt.Sprintf("run %v%s %s %s", g.Run.Words, map[bool]string{true: " wait"}[g.Run.Wait], g.Run.Format, g.Env)
+			default:
+				got = fmt.Sprintf("do %s %v %s", g.Do.Unit, g.Do.Command, g.Env)
+			}
+			if got = strings.Join(strings.Fields(got), " "); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

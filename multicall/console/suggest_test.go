@@ -15,9 +15,11 @@ func TestNearest(t *testing.T) {
 		{"kubectl", ""},
 	}
 	for _, tt := range tests {
-		if got := NearestWord(tt.name, words); got != tt.want {
-			t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := NearestWord(tt.name, words); got != tt.want {
+				t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)
+			}
+		})
 	}
 }
 

@@ -81,9 +81,11 @@ func TestSatisfies(t *testing.T) {
 
 func TestAsks(t *testing.T) {
 	for text, want := range map[string]bool{"": false, "mem= tags= arch=": false, "mem=1": true, "tags=a": true, "tags=^a": true, "container=lxc": true} {
-		if got := parse(t, text).AsksAnything(); got != want {
-			t.Errorf("%q asks: %t", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := parse(t, text).AsksAnything(); got != want {
+				t.Errorf("%q asks: %t", text, got)
+			}
+		})
 	}
 }
 

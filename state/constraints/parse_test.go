@@ -88,12 +88,14 @@ func TestParseRefuses(t *testing.T) {
 		"cpu-power=1 instance-type=x":  `ambiguous constraints: "instance-type" overlaps with "cpu-power"`,
 		"cores=1 instance-type=x":      `ambiguous constraints: "instance-type" overlaps with "cpu-cores"`,
 	} {
-		got, err := Parse(text)
-		if err == nil || err.Error() != want {
-			t.Errorf("%q: error %v, want %s", text, err, want)
-		}
-		if got != (Value{}) {
-			t.Errorf("%q is refused, and is %v", text, got)
-		}
+		t.Run(text, func(t *testing.T) {
+			got, err := Parse(text)
+			if err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+			if got != (Value{}) {
+				t.Errorf("%q is refused, and is %v", text, got)
+			}
+		})
 	}
 }

@@ -32,24 +32,30 @@ func TestContent(t *testing.T) {
 		"abc": true, "a1b": true, "a-b-c": true, "ab": false, "": false, "Abc": false, "1bc": false, "-abc": false, "abc-": false,
 		"a--bc": false, "a_b": false, "a.b": false, "a-b": false,
 	} {
-		if isKey(key) != ok {
-			t.Errorf("isKey(%q): want %v", key, ok)
-		}
+		t.Run(key, func(t *testing.T) {
+			if isKey(key) != ok {
+				t.Errorf("isKey(%q): want %v", key, ok)
+			}
+		})
 	}
 	c := Content{}
 	read := func(path string) ([]byte, error) { return []byte("of " + path), nil }
 	for key, value := range map[string]string{"text": "a=b", "bytes#base64": "AP8=", "lines#file": "x"} {
-		if err := c.Add(key, value, read); err != nil {
-			t.Error(err)
-		}
+		t.Run(key, func(t *testing.T) {
+			if err := c.Add(key, value, read); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	if want := (Content{"text": []byte("a=b"), "bytes": {0, 255}, "lines": []byte("of x")}); !c.Equal(want) || c.Check() != nil {
 		t.Errorf("got %q", c)
 	}
 	for key, value := range map[string]string{"bytes#base64": "s3cr3t!", "text#zip": "s3cr3t", "No": "s3cr3t"} {
-		if err := c.Add(key, value, read); err == nil || strings.Contains(err.Error(), "s3cr3t") {
-			t.Errorf("%s: %v", key, err)
-		}
+		t.Run(key, func(t *testing.T) {
+			if err := c.Add(key, value, read); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+				t.Error(err)
+			}
+		})
 	}
 	if (Content{}).Check() == nil || (Content{"big": make([]byte, MaxContent)}).Check() == nil {
 		t.Error("no content, or too much, is none")
@@ -62,19 +68,23 @@ func TestPolicies(t *testing.T) {
 		"weekly": "2026-02-07T12:00:00Z", "monthly": "2026-03-03T12:00:00Z", "quarterly": "2026-05-01T12:00:00Z", "yearly": "2027-01-31T12:00:00Z",
 		"sometimes": "",
 	} {
-		got, err := NextRotation(policy, noon)
-		if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
-			t.Errorf("%q: %s, %v, want %s", policy, got, err, want)
-		}
+		t.Run(policy, func(t *testing.T) {
+			got, err := NextRotation(policy, noon)
+			if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
+				t.Errorf("%s, %v, want %s", got, err, want)
+			}
+		})
 	}
 	for text, want := range map[string]string{
 		"90m": "2026-01-31T13:30:00Z", "2026-02-01": "2026-02-01T00:00:00Z", "2026-02-01T10:00:00+02:00": "2026-02-01T08:00:00Z",
 		"0s": "", "-1h": "", "soon": "", "": "",
 	} {
-		got, err := ParseExpiry(text, noon)
-		if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
-			t.Errorf("%q: %s, %v", text, got, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			got, err := ParseExpiry(text, noon)
+			if (err == nil) != (want != "") || err == nil && got.Format(time.RFC3339) != want {
+				t.Errorf("%s, %v", got, err)
+			}
+		})
 	}
 }
 

@@ -41,8 +41,10 @@ func TestLongLinesKeepCharactersWhole(t *testing.T) {
 
 func TestEscapeInvalid(t *testing.T) {
 	for text, want := range map[string]string{"": "", "é\ufffd\x00": "é\ufffd\x00", "a\xffb\xc3": `a\xffb\xc3`} {
-		if got := EscapeInvalid(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := EscapeInvalid(text); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }

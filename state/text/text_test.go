@@ -23,9 +23,11 @@ func TestEscape(t *testing.T) {
 		"a\u200eb\u200fc\u061cd":     `a\u200eb\u200fc\u061cd`,
 		"it's \"quoted\" \\ and 'so": "it's \"quoted\" \\ and 'so",
 	} {
-		if got := Escape(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := Escape(text); got != want {
+				t.Errorf("%q is %q, want %q", text, got, want)
+			}
+		})
 	}
 }
 
@@ -163,9 +165,11 @@ func TestHideSecrets(t *testing.T) {
 		`password=123/abc x`:                                                   `password=(hidden) x`,
 		`https://h/x?user=u&password=x&sslmode=y`:                              `https://h/x?user=u&password=(hidden)&sslmode=y`,
 	} {
-		if got := HideSecrets(text); got != want {
-			t.Errorf("%q is shown as %q, want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := HideSecrets(text); got != want {
+				t.Errorf("%q is shown as %q, want %q", text, got, want)
+			}
+		})
 	}
 }
 

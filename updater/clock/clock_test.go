@@ -14,9 +14,11 @@ func TestClock(t *testing.T) {
 		"of before":     {c.wallStart.Add(-hour), c.wallStart},
 		"of the future": {c.wallStart.Add(hour), time.Time{}},
 	} {
-		got := c.Clamp(tt.at)
-		if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
-			t.Error(what, fmt.Sprint(got))
-		}
+		t.Run(what, func(t *testing.T) {
+			got := c.Clamp(tt.at)
+			if tt.want.IsZero() && got.After(time.Now()) || !tt.want.IsZero() && !got.Equal(tt.want) {
+				t.Error(what, fmt.Sprint(got))
+			}
+		})
 	}
 }

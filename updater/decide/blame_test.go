@@ -53,15 +53,17 @@ func TestBlame(t *testing.T) {
 		{"they wait for one another", stuck(map[int]record.Activity{1: doing("turn", "", 2), 2: doing("turn", "", 1), 10: doing("turn", "", 2)}, at(2), at(2), at(2)), time.Hour + StallGrace, []int{1, 2, 10}, ""},
 	}
 	for _, tt := range tests {
-		a := Next(tt.s, t0().Add(tt.after))
-		if a.Verb != Stop || !strings.Contains(a.Why, tt.why) {
-			t.Errorf("%s: %s %q, want %q", tt.what, a.Verb, a.Why, tt.why)
-			continue
-		}
-		alert, h := last(a.Changes).Value.(record.Alert), a.Changes[1].Value.(record.History)
-		if diff := cmp.Diff(tt.want, alert.Servers); diff != "" || !cmp.Equal(tt.want, h.AtFault) || !strings.Contains(alert.Message, tt.why) {
-			t.Errorf("%s: %s the history blames %v", tt.what, diff, h.AtFault)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			a := Next(tt.s, t0().Add(tt.after))
+			if a.Verb != Stop || !strings.Contains(a.Why, tt.why) {
+				t.Errorf("%s %q, want %q", a.Verb, a.Why, tt.why)
+				return
+			}
+			alert, h := last(a.Changes).Value.(record.Alert), a.Changes[1].Value.(record.History)
+			if diff := cmp.Diff(tt.want, alert.Servers); diff != "" || !cmp.Equal(tt.want, h.AtFault) || !strings.Contains(alert.Message, tt.why) {
+				t.Errorf("%s the history blames %v", diff, h.AtFault)
+			}
+		})
 	}
 }
 

@@ -106,9 +106,11 @@ func TestAtStart(t *testing.T) {
 		{"nothing", base(func(s *Snapshot) { s.Current = nil }), false},
 	}
 	for _, tt := range tests {
-		if got := AtStart(tt.s, t0()); (got != nil) != tt.recovers {
-			t.Errorf("%s: %v", tt.what, got)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			if got := AtStart(tt.s, t0()); (got != nil) != tt.recovers {
+				t.Errorf("%v", got)
+			}
+		})
 	}
 }
 

@@ -86,21 +86,23 @@ func TestFindings(t *testing.T) {
 			present(s, record.Presence{Version: "1.0"})
 		}, "", "none"},
 	} {
-		s := withFindings(tt.change)
-		var words []string
-		for _, f := range s.Degraded.Findings {
-			words = append(words, f.String())
-		}
-		if got := strings.Join(words, "|"); got != tt.want {
-			t.Errorf("%s: %q, want %q", what, got, tt.want)
-		}
-		repair := "none"
-		if s.canRepair() {
-			repair = fmt.Sprint(s.repairComponents(t0()))
-		}
-		if repair != tt.repair {
-			t.Errorf("%s: a repair of %s, want %s", what, repair, tt.repair)
-		}
+		t.Run(what, func(t *testing.T) {
+			s := withFindings(tt.change)
+			var words []string
+			for _, f := range s.Degraded.Findings {
+				words = append(words, f.String())
+			}
+			if got := strings.Join(words, "|"); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+			repair := "none"
+			if s.canRepair() {
+				repair = fmt.Sprint(s.repairComponents(t0()))
+			}
+			if repair != tt.repair {
+				t.Errorf("a repair of %s, want %s", repair, tt.repair)
+			}
+		})
 	}
 }
 
@@ -143,16 +145,18 @@ func TestNextIdle(t *testing.T) {
 		"one was about something else":             {other, Start, "(repair: auto)", 0},
 		"a server is dead":                         {withFindings(func(s *Snapshot) { auto(s); delete(s.Present, 10) }), Wait, "up to date", 0},
 	} {
-		a := Next(tt.s, t0())
-		alerts := 0
-		for _, c := range a.Changes {
-			if alert, ok := c.Value.(record.Alert); ok && alert.Kind == record.AlertDegraded {
-				alerts++
+		t.Run(what, func(t *testing.T) {
+			a := Next(tt.s, t0())
+			alerts := 0
+			for _, c := range a.Changes {
+				if alert, ok := c.Value.(record.Alert); ok && alert.Kind == record.AlertDegraded {
+					alerts++
+				}
 			}
-		}
-		if a.Verb != tt.verb || !strings.Contains(a.Why, tt.why) || alerts != tt.alerts {
-			t.Errorf("%s: %s: %q, %d alerts; want %s: %q, %d", what, a.Verb, a.Why, alerts, tt.verb, tt.why, tt.alerts)
-		}
+			if a.Verb != tt.verb || !strings.Contains(a.Why, tt.why) || alerts != tt.alerts {
+				t.Errorf("%s: %q, %d alerts; want %s: %q, %d", a.Verb, a.Why, alerts, tt.verb, tt.why, tt.alerts)
+			}
+		})
 	}
 	if a := Next(withFindings(func(s *Snapshot) { s.Absent = map[int]time.Time{2: t0().Add(-time.Second)} }), t0()); !a.Until.Equal(t0().Add(absenceTimeout - time.Second)) {
 		t.Errorf("it looks at one that has just gone at %s", a.Until)

@@ -54,10 +54,12 @@ func TestDigests(t *testing.T) {
 		"nobody knew digests":            {both(published("1.1", "new"), func(s *Snapshot) { s.Current.Digests = record.Digests{} }), Wait, "up to date"},
 		"nobody knew digests, one added": {both(both(published("1.1", "new"), added), func(s *Snapshot) { s.Current.Digests = record.Digests{} }), Start, "(servers)"},
 	} {
-		a := Next(base(tt.change), t0())
-		if a.Verb != tt.verb || !strings.Contains(a.Why, tt.why) {
-			t.Errorf("%s: %s: %q; want %s: %q", what, a.Verb, a.Why, tt.verb, tt.why)
-		}
+		t.Run(what, func(t *testing.T) {
+			a := Next(base(tt.change), t0())
+			if a.Verb != tt.verb || !strings.Contains(a.Why, tt.why) {
+				t.Errorf("%s: %q; want %s: %q", a.Verb, a.Why, tt.verb, tt.why)
+			}
+		})
 	}
 	a := Next(base(both(published("1.2", "new"), newer)), t0())
 	if r := a.Changes[0].Value.(record.Request); r.Sums != "new" || r.Plan != "plan" {
@@ -85,8 +87,10 @@ func TestOtherPlans(t *testing.T) {
 		"not yet at any step":  {[]record.Status{plan(came(1), "p"), plan(at(0), "q")}, nil},
 		"further, in the same": {[]record.Status{came(2), came(3), came(4)}, nil},
 	} {
-		if got := others(tt.workers...); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: others are %v, want %v", what, got, tt.want)
-		}
+		t.Run(what, func(t *testing.T) {
+			if got := others(tt.workers...); !slices.Equal(got, tt.want) {
+				t.Errorf("others are %v, want %v", got, tt.want)
+			}
+		})
 	}
 }

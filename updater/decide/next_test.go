@@ -167,13 +167,15 @@ func TestNext(t *testing.T) {
 		{"stopped, and nobody told", with(running(), func(s *Snapshot) { s.Current.Stop = true }), 0, Stop, time.Time{}, "stopped by hand"},
 	}
 	for _, tt := range tests {
-		a := Next(tt.s, t0().Add(tt.after))
-		if a.Verb != tt.verb || !a.Until.Equal(tt.until) || !strings.Contains(a.Why, tt.why) {
-			t.Errorf("%s: %s until %s: %q; want %s until %s: %q", tt.what, a.Verb, a.Until, a.Why, tt.verb, tt.until, tt.why)
-		}
-		if (a.Verb == Wait) != (len(a.Changes) == 0) {
-			t.Errorf("%s: %s writes %v", tt.what, a.Verb, a.Changes)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			a := Next(tt.s, t0().Add(tt.after))
+			if a.Verb != tt.verb || !a.Until.Equal(tt.until) || !strings.Contains(a.Why, tt.why) {
+				t.Errorf("%s until %s: %q; want %s until %s: %q", a.Verb, a.Until, a.Why, tt.verb, tt.until, tt.why)
+			}
+			if (a.Verb == Wait) != (len(a.Changes) == 0) {
+				t.Errorf("%s writes %v", a.Verb, a.Changes)
+			}
+		})
 	}
 }
 

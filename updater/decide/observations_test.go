@@ -57,14 +57,16 @@ func TestLeadersTime(t *testing.T) {
 		{"it has ended", ended(false), false},
 		{"it was stopped", ended(true), false},
 	} {
-		m := &Observations{clock: hourAgo}
-		now := m.Now(tt.r)
-		if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
-			t.Errorf("%s: the leader's time is %s behind", tt.what, off)
-		}
-		if until := m.WallTime(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
-			t.Errorf("%s: a minute from now is %s from now outside", tt.what, time.Until(until))
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			m := &Observations{clock: hourAgo}
+			now := m.Now(tt.r)
+			if off := time.Since(now); (off > 30*time.Minute) != tt.steady {
+				t.Errorf("the leader's time is %s behind", off)
+			}
+			if until := m.WallTime(now.Add(time.Minute)); time.Until(until) > time.Minute || time.Until(until) < 0 {
+				t.Errorf("a minute from now is %s from now outside", time.Until(until))
+			}
+		})
 	}
 	if at := hourAgo.ToWall(time.Time{}); !at.IsZero() {
 		t.Errorf("no time is %s outside", at)

@@ -47,9 +47,11 @@ func TestListSomeServers(t *testing.T) {
 		"1, 2 and 10": {10, 2, 1},
 		"0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 5 more": many,
 	} {
-		if got := ListSomeServers(lrns); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := ListSomeServers(lrns); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 
@@ -64,8 +66,10 @@ func TestJoinReasons(t *testing.T) {
 			{1, "", "a"}, {2, "", "b"}, {3, "", "c"}, {4, "", "d"}, {5, "", "d"}, {6, "", "e"},
 		},
 	} {
-		if got := JoinReasons(all, 1000); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := JoinReasons(all, 1000); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }

@@ -24,8 +24,10 @@ func TestShown(t *testing.T) {
 		{"done", updatertest.Ended(false), record.Gate{}, nil, true},
 		{"recovered", nil, record.Gate{}, &record.Recovery{}, false},
 	} {
-		if got := record.IsProven(tt.r, tt.g, tt.recovery); got != tt.want {
-			t.Errorf("%s: %t", tt.what, got)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			if got := record.IsProven(tt.r, tt.g, tt.recovery); got != tt.want {
+				t.Errorf("%t", got)
+			}
+		})
 	}
 }

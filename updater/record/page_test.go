@@ -17,13 +17,15 @@ func TestAlertsOfPages(t *testing.T) {
 		t.Fatalf("alert.go declares %q only", kinds)
 	}
 	for page, list := range map[string][2]string{"neco.md": {"`kind` (", ")"}, "reference/updater.md": {"Kinds: ", "."}} {
-		_, alerts, _ := strings.Cut(readPage(t, page), list[0])
-		alerts, _, _ = strings.Cut(alerts, list[1])
-		for _, kind := range kinds {
-			if !strings.Contains(alerts, "`"+kind+"`") {
-				t.Errorf("docs/%s does not know alerts of the kind %s", page, kind)
+		t.Run(page, func(t *testing.T) {
+			_, alerts, _ := strings.Cut(readPage(t, page), list[0])
+			alerts, _, _ = strings.Cut(alerts, list[1])
+			for _, kind := range kinds {
+				if !strings.Contains(alerts, "`"+kind+"`") {
+					t.Errorf("docs/%s does not know alerts of the kind %s", page, kind)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -35,9 +35,11 @@ func TestServersAreNumbers(t *testing.T) {
 		t.Error(diff)
 	}
 	for want, list := range map[string][]int{"": nil, "3": {3}, "2 and 10": {10, 2}, "1, 2 and 10": {10, 2, 1}} {
-		if got := ListServers(list); got != want {
-			t.Errorf("%v: %q, want %q", list, got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := ListServers(list); got != want {
+				t.Errorf("%v: %q, want %q", list, got, want)
+			}
+		})
 	}
 }
 

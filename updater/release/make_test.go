@@ -77,17 +77,19 @@ func TestMake(t *testing.T) {
 		t.Error(diff, err)
 	}
 	for env, want := range map[string]string{record.EnvProduction: "1.0-1", record.EnvStaging: "1.0-2"} {
-		source, err := release.NewSource(record.Config{Env: env, ReleaseFolder: r.Dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := source.Releases(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if best, ok := release.Choose(env, "", all); !ok || best.Version.String() != want {
-			t.Errorf("%s takes %+v", env, best)
-		}
+		t.Run(env, func(t *testing.T) {
+			source, err := release.NewSource(record.Config{Env: env, ReleaseFolder: r.Dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := source.Releases(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if best, ok := release.Choose(env, "", all); !ok || best.Version.String() != want {
+				t.Errorf("%s takes %+v", env, best)
+			}
+		})
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5 {
 		t.Errorf("%v, %v", entries, err)

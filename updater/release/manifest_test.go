@@ -117,21 +117,25 @@ func TestArtifactsByArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arch, url := range map[string]string{"amd64": "https://x/1", "arm64": "https://x/2"} {
-		own, err := m.ForArch(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := own.Components[0].Artifact.Archive; f.URL != url || f.To != "/opt/a" || own.Digest != m.Digest {
-			t.Errorf("%s: %+v", arch, f)
-		}
+		t.Run(arch, func(t *testing.T) {
+			own, err := m.ForArch(arch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f := own.Components[0].Artifact.Archive; f.URL != url || f.To != "/opt/a" || own.Digest != m.Digest {
+				t.Errorf("%+v", f)
+			}
+		})
 	}
 	if _, err := m.ForArch("riscv64"); err == nil || !strings.Contains(err.Error(), "no artifact for riscv64") {
 		t.Errorf("riscv64: %v", err)
 	}
 	for what, more := range map[string]string{"a folder": ", to: /opt/b", "no sum": "1"} {
-		if _, err := ReadManifest("manifest.yaml", []byte(text(more))); err == nil {
-			t.Errorf("%s is taken", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			if _, err := ReadManifest("manifest.yaml", []byte(text(more))); err == nil {
+				t.Errorf("%s is taken", what)
+			}
+		})
 	}
 }
 
@@ -171,10 +175,12 @@ func TestManifestRefusals(t *testing.T) {
 		{"keys somewhere", "components: [{name: a, strategy: any, after-start: {command: [x], each-line-of: keys}}]", "is not absolute"},
 	}
 	for _, tt := range tests {
-		m, err := ReadManifest("m.yaml", []byte(tt.text))
-		if err == nil || !strings.Contains(err.Error(), tt.err) {
-			t.Errorf("%s: %v, %v, want %q", tt.what, m, err, tt.err)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			m, err := ReadManifest("m.yaml", []byte(tt.text))
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%v, %v, want %q", m, err, tt.err)
+			}
+		})
 	}
 }
 
@@ -237,12 +243,14 @@ func TestPackagedManifestIsBounded(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for name, data := range map[string][]byte{"bijou": nil, ManifestFile: manifest} {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(data); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -68,9 +68,11 @@ func TestPlansOfAllPackages(t *testing.T) {
 	z := gzip.NewWriter(&packed)
 	w := tar.NewWriter(z)
 	for name, data := range map[string][]byte{"bijou": {}, "manifest.yaml": append(plan, "- {name: more, strategy: any}\n"...)} {
-		if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}), func() error { _, err := w.Write(data); return err }()); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))}), func() error { _, err := w.Write(data); return err }()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		t.Fatal(err)

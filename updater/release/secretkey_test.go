@@ -70,14 +70,16 @@ func TestMinisignKey(t *testing.T) {
 
 	run("pw\npw\n", "-G", "-p", "hidden.pub", "-s", "hidden")
 	for password, want := range map[string]error{"": ErrPassword, "pw": nil} {
-		k, err := ParseSecretKey(read("hidden"), password)
-		if !errors.Is(err, want) {
-			t.Errorf("%q: %v", password, err)
-		}
-		if err == nil {
-			write("sums.minisig", string(k.Sign([]byte("some sums\n"), "bijou 1.0")))
-			run("", "-V", "-p", "hidden.pub", "-m", "sums")
-		}
+		t.Run(password, func(t *testing.T) {
+			k, err := ParseSecretKey(read("hidden"), password)
+			if !errors.Is(err, want) {
+				t.Error(err)
+			}
+			if err == nil {
+				write("sums.minisig", string(k.Sign([]byte("some sums\n"), "bijou 1.0")))
+				run("", "-V", "-p", "hidden.pub", "-m", "sums")
+			}
+		})
 	}
 
 	own, err := NewSecretKey()

@@ -52,24 +52,26 @@ func published(t *testing.T, change func(*record.Config)) (*github.Server, *rele
 // All pages count, in the order of versions; drafts never.
 func TestNewest(t *testing.T) {
 	for env, want := range map[string]string{record.EnvProduction: "release-1.10-1", record.EnvStaging: "test-1.12-1", record.EnvNone: ""} {
-		_, source := published(t, func(c *record.Config) { c.Env = env })
-		all, err := source.Releases(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		candidates, err := source.Candidates(all)
-		tag := ""
-		if len(candidates) > 0 {
-			tag = candidates[0].Release.Tag
-		}
-		if err != nil || tag != want {
-			t.Errorf("%s: %q, %v; want %q", env, tag, err, want)
-		}
-		for i := 1; i < len(candidates); i++ {
-			if candidates[i].Version.Compare(candidates[i-1].Version) >= 0 {
-				t.Errorf("%s: %s comes after %s", env, candidates[i].Version, candidates[i-1].Version)
+		t.Run(env, func(t *testing.T) {
+			_, source := published(t, func(c *record.Config) { c.Env = env })
+			all, err := source.Releases(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			candidates, err := source.Candidates(all)
+			tag := ""
+			if len(candidates) > 0 {
+				tag = candidates[0].Release.Tag
+			}
+			if err != nil || tag != want {
+				t.Errorf("%q, %v; want %q", tag, err, want)
+			}
+			for i := 1; i < len(candidates); i++ {
+				if candidates[i].Version.Compare(candidates[i-1].Version) >= 0 {
+					t.Errorf("%s comes after %s", candidates[i].Version, candidates[i-1].Version)
+				}
+			}
+		})
 	}
 }
 

@@ -166,26 +166,28 @@ func TestTrust(t *testing.T) {
 		{"two sums of one file", nil, string(sums) + fmt.Sprintf("%x  SOURCE\n", sha256.Sum256(pkg)), nil, `line 3: "SOURCE" has two different sums`},
 	}
 	for _, tt := range tests {
-		got, err := Trust(tt.key, []byte(tt.sums), tt.sig)
-		if tt.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%s: %v, want %q", tt.what, err, tt.err)
+		t.Run(tt.what, func(t *testing.T) {
+			got, err := Trust(tt.key, []byte(tt.sums), tt.sig)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%v, want %q", err, tt.err)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", tt.what, err)
-			continue
-		}
-		if err := got.Check("neco_1.2-1_amd64.deb", sha256.Sum256(pkg)); err != nil {
-			t.Errorf("%s: %v", tt.what, err)
-		}
-		if err := got.Check("neco_1.2-1_amd64.deb", sha256.Sum256([]byte("<html>502</html>"))); err == nil {
-			t.Errorf("%s: an error page was trusted", tt.what)
-		}
-		if err := got.Check("unlisted", sha256.Sum256(pkg)); err == nil {
-			t.Errorf("%s: a file that is not listed was trusted", tt.what)
-		}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := got.Check("neco_1.2-1_amd64.deb", sha256.Sum256(pkg)); err != nil {
+				t.Error(err)
+			}
+			if err := got.Check("neco_1.2-1_amd64.deb", sha256.Sum256([]byte("<html>502</html>"))); err == nil {
+				t.Error("an error page was trusted")
+			}
+			if err := got.Check("unlisted", sha256.Sum256(pkg)); err == nil {
+				t.Error("a file that is not listed was trusted")
+			}
+		})
 	}
 }
 

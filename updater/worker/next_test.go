@@ -107,14 +107,16 @@ func TestNextTask(t *testing.T) {
 		{"busy, and another request", seated(2, func(s *Snapshot) { s.Busy, s.Journal, s.Current.ID = true, did(2, Running), 5 }), 0, Cancel, 0, "stopped"},
 	}
 	for _, tt := range tests {
-		got := NextTask(tt.s, t0().Add(tt.after))
-		var until time.Time
-		if tt.until > 0 {
-			until = t0().Add(tt.until)
-		}
-		if got.Job != tt.job || !got.Until.Equal(until) || !strings.Contains(got.Why, tt.why) {
-			t.Errorf("%s: %s until %s: %q; want %s until %s: %q", tt.what, got.Job, got.Until, got.Why, tt.job, until, tt.why)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			got := NextTask(tt.s, t0().Add(tt.after))
+			var until time.Time
+			if tt.until > 0 {
+				until = t0().Add(tt.until)
+			}
+			if got.Job != tt.job || !got.Until.Equal(until) || !strings.Contains(got.Why, tt.why) {
+				t.Errorf("%s until %s: %q; want %s until %s: %q", got.Job, got.Until, got.Why, tt.job, until, tt.why)
+			}
+		})
 	}
 }
 
@@ -150,10 +152,12 @@ func TestRecords(t *testing.T) {
 		})},
 	}
 	for _, tt := range tests {
-		got := NextTask(tt.s, now)
-		if diff := cmp.Diff(tt.want, got.Status); diff != "" || got.Job != Write {
-			t.Errorf("%s: %s %s", tt.what, got.Job, diff)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			got := NextTask(tt.s, now)
+			if diff := cmp.Diff(tt.want, got.Status); diff != "" || got.Job != Write {
+				t.Errorf("%s %s", got.Job, diff)
+			}
+		})
 	}
 }
 
@@ -194,10 +198,12 @@ func TestNextRolling(t *testing.T) {
 		{"of two, the other is down", RollingSnapshot{Servers: []int{1, 2}, NeedsUpdate: true, Healthy: true}, MoveWait},
 	}
 	for _, tt := range tests {
-		tt.m.LRN = 2
-		if got := NextRolling(tt.m); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			tt.m.LRN = 2
+			if got := NextRolling(tt.m); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -215,10 +221,12 @@ func TestNextOnce(t *testing.T) {
 		{"nothing, and not elected", OnceSnapshot{}, MoveTake},
 	}
 	for _, tt := range tests {
-		tt.d.Version = "1.1"
-		if got := NextOnce(tt.d); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
-		}
+		t.Run(tt.what, func(t *testing.T) {
+			tt.d.Version = "1.1"
+			if got := NextOnce(tt.d); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
 	}
 }
 

@@ -23,12 +23,14 @@ func TestMemberWaits(t *testing.T) {
 		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 2, Turn: &record.Turn{Server: 10}}, "turn", []int{10}, "waits for its turn, which server 10 has"},
 		{RollingSnapshot{Healthy: true, OthersChecked: true, Unhealthy: map[int]error{1: ill[10], 10: ill[10]}}, "quorum", []int{1, 10}, "to see the cluster again: 1 of 2 others needed, 0 healthy"},
 	} {
-		tt.m.LRN, tt.m.Servers = 2, []int{1, 2, 10}
-		if move := NextRolling(tt.m); move != MoveWait {
-			t.Errorf("%+v: %s", tt.m, move)
-		}
-		if kind, who, why := tt.m.describeWait(); kind != tt.kind || !cmp.Equal(who, tt.who) || !strings.Contains(why, tt.why) {
-			t.Errorf("%s %v %q, want %s %v %q", kind, who, why, tt.kind, tt.who, tt.why)
-		}
+		t.Run(tt.why, func(t *testing.T) {
+			tt.m.LRN, tt.m.Servers = 2, []int{1, 2, 10}
+			if move := NextRolling(tt.m); move != MoveWait {
+				t.Errorf("%+v: %s", tt.m, move)
+			}
+			if kind, who, why := tt.m.describeWait(); kind != tt.kind || !cmp.Equal(who, tt.who) || !strings.Contains(why, tt.why) {
+				t.Errorf("%s %v %q, want %s %v %q", kind, who, why, tt.kind, tt.who, tt.why)
+			}
+		})
 	}
 }

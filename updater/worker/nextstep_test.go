@@ -51,10 +51,12 @@ func TestWorkersDigests(t *testing.T) {
 		"these, with another plan":         {record.Digests{Sums: "s", Plan: "q"}, want, nil, Write, "the digest of this server's plan is q, and that of release 1.1 is p"},
 		"installed, but not known whereof": {record.Digests{Plan: "q"}, want, func(s *Snapshot) { s.Journal = did(0, Done) }, Write, "the digest of this server's plan is q"},
 	} {
-		got := of(tt.own, tt.wanted, tt.change)
-		if got.Job != tt.job || !strings.Contains(got.Status.Message, tt.says) || got.Status.Error != (tt.says != "") {
-			t.Errorf("%s: %s, %q; want %s, %q", what, got.Job, got.Status.Message, tt.job, tt.says)
-		}
+		t.Run(what, func(t *testing.T) {
+			got := of(tt.own, tt.wanted, tt.change)
+			if got.Job != tt.job || !strings.Contains(got.Status.Message, tt.says) || got.Status.Error != (tt.says != "") {
+				t.Errorf("%s, %q; want %s, %q", got.Job, got.Status.Message, tt.job, tt.says)
+			}
+		})
 	}
 
 	plan := func(w record.Status, digest string) record.Status { w.Plan = digest; return w }
@@ -76,9 +78,11 @@ func TestWorkersDigests(t *testing.T) {
 		"another name":             {at(3), false},
 		"no name, as before":       {func() record.Status { w := at(2); w.StepName = ""; return w }(), true},
 	} {
-		if got := met(tt.other); got != tt.want {
-			t.Errorf("%s: they meet: %t", what, got)
-		}
+		t.Run(what, func(t *testing.T) {
+			if got := met(tt.other); got != tt.want {
+				t.Errorf("they meet: %t", got)
+			}
+		})
 	}
 	gate := func(name, digest string) bool {
 		g := opened(2)

@@ -32,15 +32,17 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 		{"of another store", request(func(q *record.Request) { q.StartedAt = t0().Add(time.Second) }), errStale},
 		{"the same, of which a server is missing", request(func(q *record.Request) { q.Missing = []int{3} }), nil},
 	} {
-		r.Update(func(tx *keyspace.Tx) error {
-			if tt.now == nil {
-				return nil
+		t.Run(tt.what, func(t *testing.T) {
+			r.Update(func(tx *keyspace.Tx) error {
+				if tt.now == nil {
+					return nil
+				}
+				return tx.Put(keys.Current, *tt.now)
+			})
+			if err := w.moveTurn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
+				t.Error(err)
 			}
-			return tx.Put(keys.Current, *tt.now)
 		})
-		if err := w.moveTurn(t.Context(), "etcd", q, MoveTake); !errors.Is(err, tt.wanted) {
-			t.Errorf("%s: %v", tt.what, err)
-		}
 	}
 }
 

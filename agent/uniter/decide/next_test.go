@@ -331,14 +331,16 @@ func TestNextTogether(t *testing.T) {
 		{"the configuration changes, too", arrive(func(s *Snapshot) { s.ConfigVersion++ }), "run config-changed (workflow), 1 queued"},
 		{"the agent died in a hook", arrive(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: hook.ForUnit(hook.ConfigChanged)} }), "enqueue 1 entries, 0 queued"},
 	} {
-		before := len(tc.s.Uniter.Members[1])
-		tc.s.StatusInterval = 0
-		next, after := NextTogether(tc.s)
-		if got := fmt.Sprintf("%s, %d queued", next, len(after.Queued)); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-		}
-		if len(tc.s.Uniter.Members[1]) != before {
-			t.Errorf("%s: the snapshot has changed", tc.name)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			before := len(tc.s.Uniter.Members[1])
+			tc.s.StatusInterval = 0
+			next, after := NextTogether(tc.s)
+			if got := fmt.Sprintf("%s, %d queued", next, len(after.Queued)); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+			if len(tc.s.Uniter.Members[1]) != before {
+				t.Error("the snapshot has changed")
+			}
+		})
 	}
 }

@@ -97,8 +97,10 @@ func TestUpgradeWorkflow(t *testing.T) {
 			state.Workflow{State: "started", Charm: newerURL, ConfigVersion: 3, NextPlace: 5, ConfigOwed: true, ConfigOwedFirst: true, ResourcesVersion: 3}},
 		{"done before start", WithHookDone(state.Workflow{State: "installed", UpgradeOwed: true}, upgrade, 0), state.Workflow{State: "installed", ConfigOwed: true, ConfigOwedFirst: true}},
 	} {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+			}
+		})
 	}
 }

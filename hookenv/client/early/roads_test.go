@@ -155,15 +155,17 @@ func TestFatalSignals(t *testing.T) {
 		`exec "$0" "$@"`:               {Exit: -1},
 		`trap '' QUIT; exec "$0" "$@"`: {Stdout: "fine\n"},
 	} {
-		a := startAgent(t, box("exit", "0", "stdout", "fine\n"), "")
-		cmd := a.command(build(t), "relation-get")
-		cmd.Dir = t.TempDir()
-		through("ulimit -c 0; "+script)(t, a, cmd)
-		a.before = func() { syscall.Kill(a.pid, syscall.SIGQUIT) }
-		o, err := a.run(cmd)
-		if o.Heard = ""; err != nil || o != want {
-			t.Errorf("%s: got %+v (%v), want %+v", script, o, err, want)
-		}
+		t.Run(script, func(t *testing.T) {
+			a := startAgent(t, box("exit", "0", "stdout", "fine\n"), "")
+			cmd := a.command(build(t), "relation-get")
+			cmd.Dir = t.TempDir()
+			through("ulimit -c 0; "+script)(t, a, cmd)
+			a.before = func() { syscall.Kill(a.pid, syscall.SIGQUIT) }
+			o, err := a.run(cmd)
+			if o.Heard = ""; err != nil || o != want {
+				t.Errorf("got %+v (%v), want %+v", o, err, want)
+			}
+		})
 	}
 }
 

@@ -150,7 +150,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if err != nil {
 		hint := fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
 			p.ledgerPath(machine))
-		return errors.Join(withHints(err, hint), p.recordDoubt(t, machine))
+		unnoted := p.recordDoubt(t, machine)
+		return errors.Join(withHints(err, hint), unnoted)
 	}
 	defer c.close()
 

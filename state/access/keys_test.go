@@ -137,7 +137,7 @@ func TestRowsAreOfKeys(t *testing.T) {
 
 func TestPatternsRefuse(t *testing.T) {
 	for _, key := range []string{
-		"", "/", "units", "units/mysql", "units/mysql/00", "units/mysql/-1", "units/mysql/0/else", "units//0", "machines/01", "machines/x",
+		"", "/", "units", "units/mysql", "units/mysql/00", "units/mysql/-1", "units/mysql/0/else", "units//0", "relations/01", "relations/x",
 		"presence/unit-0", "presence/unit--0", "presence/unit-a/b-0", "relations/0/settings/mysql", "log/mysql/0/x", "uniters/mysql/0/op/", "formats",
 		"else", "storage/data", "leaders/", "charms/",
 	} {

@@ -29,7 +29,7 @@ const (
 
 func kindOf(name string) kind {
 	switch name {
-	case "relation", "n", "revision", "slot", "machine":
+	case "relation", "n", "revision", "slot":
 		return kindNumber
 	case "seq", "chunk":
 		return kindPadded

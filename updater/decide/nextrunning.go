@@ -149,26 +149,6 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
-	r := s.Current
-	g := record.Gate{
-		Request:   r.ID,
-		StartedAt: r.StartedAt,
-		Attempt:   r.Attempt,
-		Step:      at.Step,
-		StepName:  at.StepName,
-		Plan:      at.Plan,
-		At:        now,
-		Progress:  r.Progress(s.Workers),
-	}
-
-	return Action{
-		Verb:    Open,
-		Why:     fmt.Sprintf("all servers have come to step %d", at.Step),
-		Changes: []updater.Change{updater.Put(keys.Gate, g)},
-	}
-}
-
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing

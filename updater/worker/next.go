@@ -260,34 +260,6 @@ func (s Snapshot) lateServers() (late []int, known bool) {
 	return late, true
 }
 
-// nextAtBarrier waits for the gate, and now and then reads the others' records itself, so that no
-// barrier depends on a leader. Before it gives up, because nobody has moved for the time-out, it
-// reads them once more, to report for whom it has waited. While the store was away nobody could
-// write how far they are, so that this time does not count. See docs/reference/stall-detection.md.
-func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
-	since := latest(s.Status.At, s.StoreBackAt)
-	deadline := latest(since, s.MovedAt).Add(s.Timeout)
-	expired := !now.Before(deadline)
-	if expired && len(late) > 0 {
-		return s.failTask(
-			now,
-			fmt.Sprintf("waited %s for server %s to come to step %s",
-				s.Timeout, record.ListServers(late), s.Status.StepName),
-			late,
-		)
-	}
-
-	look := s.nextLook(since)
-	if expired || s.Workers == nil && !now.Before(look) {
-		return Task{Job: Look, Why: "no gate was opened"}
-	}
-
-	if deadline.Before(look) {
-		look = deadline
-	}
-	return Task{Job: Idle, Until: look, Why: "waiting for the others at step " + s.Status.StepName}
-}
-
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -328,8 +300,3 @@ func (s Snapshot) hasReached(w record.Status) bool {
 		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }
 
-func (s Snapshot) isGateOpen() bool {
-	g := s.Gate
-	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) &&
-		s.stepNumber(g.StepName, g.Step) >= s.Status.Step
-}

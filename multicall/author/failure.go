@@ -40,7 +40,9 @@ type hookRun struct {
 
 // describeEnds describes each hook that failed, with the line of its file if it printed one, and each hook
 // that still runs at now, with its present command.
-func describeEnds(lines []string, now time.Time) (ends []string) {
+//
+// trace returns the place and the command at which a hook ended that printed no line; "" if it does not know.
+func describeEnds(lines []string, now time.Time, trace func(unit, hook, failure string) (place, command string)) (ends []string) {
 	running := map[string]*hookRun{}
 	for _, line := range slices.Compact(lines) {
 		m := hookOutput().FindStringSubmatch(strings.TrimRight(line, "\n"))
@@ -58,6 +60,9 @@ func describeEnds(lines []string, now time.Time) (ends []string) {
 		case run == nil:
 		case outcome != nil:
 			if outcome[2] != "" {
+				if run.place == "" {
+					run.place, run.reason = trace(unit, hook, outcome[2])
+				}
 				ends = append(ends, run.describeFailure(outcome[2]))
 			}
 			delete(running, unit)

@@ -1,6 +1,9 @@
 package author
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,12 +36,22 @@ ERROR start: hook "start" failed after 1ms: exit code 127`,
 		{"nothing printed", `INFO start: hook "start" begins
 ERROR start: hook "start" failed after 1ms: exit code 1`,
 			"blog/0 start failed: exit code 1"},
+		{"nothing printed, and traced", `INFO start: hook "start" begins
+ERROR start: hook "start" failed after 1ms: exit code 9`,
+			"blog/0 start failed at hooks/start:7: false (exit code 9)"},
 		{"what ended well, and what runs", `INFO install: hook "install" begins
 INFO install: hook "install" is done after 3ms
 INFO start: hook "start" begins
 INFO start: hook "start" begins`,
 			"blog/0 start has run for 2.5s"},
 	}
+	trace := func(unit, hook, failure string) (place, command string) {
+		if failure != "exit code 9" {
+			return "", ""
+		}
+		return "hooks/" + hook + ":7", "false"
+	}
+
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var lines []string
@@ -47,8 +60,33 @@ INFO start: hook "start" begins`,
 			}
 
 			now := time.Date(2026, 1, 2, 3, 4, 7, 500e6, time.Local)
-			if diff := cmp.Diff(tt.want, strings.Join(describeEnds(lines, now), "\n")); diff != "" {
+			if diff := cmp.Diff(tt.want, strings.Join(describeEnds(lines, now, trace), "\n")); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestShellOptions holds which scripts are a shell's, and with which options they are run.
+func TestShellOptions(t *testing.T) {
+	for first, want := range map[string]string{
+		"#!/bin/sh":              "[] true",
+		"#!/bin/bash -eu":        "[-eu] true",
+		"#! /usr/bin/env bash":   "[] true",
+		"#!/usr/bin/env python3": "[] false",
+		"#!/usr/bin/python3 -E":  "[] false",
+		"\x7fELF":                "[] false",
+		"#!":                     "[] false",
+		"":                       "[] false",
+	} {
+		t.Run(first, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "start")
+			if err := os.WriteFile(file, []byte(first+"\nexit 1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			options, isShell := shellOptions(file)
+			if got := fmt.Sprint(options, isShell); got != want {
+				t.Errorf("%s, want %s", got, want)
 			}
 		})
 	}

@@ -187,8 +187,9 @@ func (r *scriptRun) logLastScreen(failure error) {
 	log, _ := readLog(ctx, r.state)
 	lines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
 
+	trace := func(unit, hook, failure string) (place, command string) { return r.traceHook(ctx, unit, hook, failure) }
 	fmt.Fprintf(&r.log, "FAIL: %v\n", failure)
-	for _, end := range describeEnds(log, time.Now()) {
+	for _, end := range describeEnds(log, time.Now(), trace) {
 		fmt.Fprintf(&r.log, "hook: %s\n", end)
 	}
 	fmt.Fprintf(&r.log, "--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- a shell there: charm test %s -run '^%s$' --shell\n",

@@ -14,6 +14,7 @@ import (
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
 	"bijou/multicall/install"
+	"bijou/multicall/juju"
 	"bijou/multicall/tour"
 	"bijou/multicall/tour/site"
 )
@@ -42,6 +43,13 @@ func runBijou(c applet.Call) int {
 		c.Args = []string{"version"}
 	}
 
+	switch {
+	case c.Args[0] == "charmcraft":
+		c.Args[0] = "charm"
+	case juju.IsOtherTool(c.Args[0]):
+		c.Args = append([]string{"juju"}, c.Args...)
+	}
+
 	first := c.Args[0]
 	if a, ok := findApplet(first); ok {
 		c.Name, c.Args = first, c.Args[1:]
@@ -56,7 +64,7 @@ func runBijou(c applet.Call) int {
 		return complete(c)
 	}
 	if !strings.HasPrefix(first, "-") && !slices.Contains(ownCommands(), first) {
-		return reportUnknown(c, first)
+		return reportUnknown(c, first, c.Args[1:])
 	}
 
 	return runOwnCommand(c)
@@ -173,7 +181,7 @@ func (h helpCmd) Run(c *applet.Call) error {
 		}))
 	}
 
-	return exitWith(reportUnknown(*c, h.Applet))
+	return exitWith(reportUnknown(*c, h.Applet, []string{"--help"}))
 }
 
 func exitWith(code int) error {

@@ -63,7 +63,7 @@ func Main(argv []string, o Options) int {
 		return runBijou(c)
 	}
 
-	return reportUnknown(c, name)
+	return reportUnknown(c, name, nil)
 }
 
 // Has reports whether there is an applet of that name.
@@ -78,9 +78,12 @@ func isLink(argv0 string) bool {
 	return err == nil
 }
 
-func reportUnknown(c applet.Call, name string) int {
+// reportUnknown leads on to juju if that has a command of the name, with what was typed behind it.
+func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
-	if meant := console.NearestWord(name, slices.Concat(appletNames(), ownCommands())); meant != "" {
+	if line := juju.CommandLine(append([]string{name}, args...)); line != "" {
+		hint = "bijou " + line
+	} else if meant := console.NearestWord(name, slices.Concat(appletNames(), ownCommands())); meant != "" {
 		hint = "did you mean " + meant + "?"
 	}
 	console.Report(c.Streams.Err, console.Hint(fmt.Errorf("there is no applet %q", name), hint))

@@ -101,10 +101,31 @@ func (h Home) Names() ([]string, error) {
 	return names, nil
 }
 
-// Choose returns the environment of that name; without one, $JUJU_ENV's, then
+// Controller and Owner are in names of environments as Juju 3 writes them: bijou:admin/NAME. There are no
+// controllers and no users: an environment belongs to whoever owns its directory.
+const (
+	Controller = "bijou"
+	Owner      = "admin"
+)
+
+// EnvironmentName takes [[bijou]:][admin/]NAME, as juju shows it to programs.
+func EnvironmentName(model string) string {
+	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
+		model = name
+	}
+	return strings.TrimPrefix(model, Owner+"/")
+}
+
+// FromShell returns the environment that the shell's $JUJU_ENV names, or $JUJU_MODEL as Juju 3 has it; "" if
+// neither is set.
+func FromShell() string {
+	return cmp.Or(os.Getenv("JUJU_ENV"), EnvironmentName(os.Getenv("JUJU_MODEL")))
+}
+
+// Choose returns the environment of that name; without one, the one that the shell names, then
 // the current one, then the only one there is.
 func (h Home) Choose(name string) (Environment, error) {
-	if name = cmp.Or(name, os.Getenv("JUJU_ENV")); name == "" {
+	if name = cmp.Or(name, FromShell()); name == "" {
 		name = h.Current()
 	}
 	if name != "" {

@@ -17,6 +17,7 @@ func (c addUnitCmd) Run(o *operator) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	c.noteTogether(o)
 
 	return o.openChosen(func(s *state.State) error {
 		units, err := s.AddUnits(o.ctx, c.Service, c.NumUnits, c.placements()...)

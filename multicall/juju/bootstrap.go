@@ -47,7 +47,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if slices.Contains(o.args, "add-model") {
 		c.First, c.Second = c.Second, c.First
 	}
-	c.Provider, o.name = cmp.Or(c.First, c.Provider), cmp.Or(environmentName(c.Second), o.name)
+	c.Provider, o.name = cmp.Or(c.First, c.Provider), cmp.Or(home.EnvironmentName(c.Second), o.name)
 	if err := c.checkCloud(o); err != nil {
 		return err
 	}

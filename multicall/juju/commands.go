@@ -1,7 +1,7 @@
 package juju
 
 type grammar struct {
-	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV, then the one bootstrapped last."`
+	Environment string `short:"e" placeholder:"NAME" help:"The environment; default: $$JUJU_ENV or $$JUJU_MODEL, then the one bootstrapped last."`
 	Model       string `short:"m" placeholder:"NAME" help:"The same, by Juju 3's name for it."`
 }
 
@@ -47,7 +47,7 @@ type commands struct {
 	SetEnvironment setEnvironmentCmd `cmd:"" help:"Set configuration values of the environment."`
 	GetEnvironment getEnvironmentCmd `cmd:"" help:"Show the configuration of the environment."`
 	SetConstraints setConstraintsCmd `cmd:"" aliases:"set-model-constraints" help:"Say what machines of units to come have to satisfy."`
-	GetConstraints getConstraintsCmd `cmd:"" aliases:"model-constraints,constraints" help:"Show what they have to satisfy."`
+	GetConstraints getConstraintsCmd `cmd:"" aliases:"model-constraints,constraints,get-model-constraints" help:"Show what they have to satisfy."`
 
 	AddSecret       addSecretCmd       `cmd:"" help:"Add a secret of the operators'."`
 	UpdateSecret    updateSecretCmd    `cmd:"" help:"Change an operators' secret."`

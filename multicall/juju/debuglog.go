@@ -227,14 +227,19 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	}
 
 	unknown := g.Unmatched(patterns)
+	hint := listHint("units", known)
+	for _, pattern := range unknown {
+		if unit := unitOfPod(strings.TrimSuffix(pattern, "/*")); slices.Contains(known, unit) {
+			hint = "juju debug-log --include " + unit
+		}
+	}
 	if len(unknown) > 0 && !t.Follow {
-		return console.Hint(fmt.Errorf("no unit, application or machine matches %s", strings.Join(quoteAll(unknown), ", ")),
-			listHint("units", known))
+		return console.Hint(fmt.Errorf("no unit, application or machine matches %s", strings.Join(quoteAll(unknown), ", ")), hint)
 	}
 
 	t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(patterns), ", "))
 	if len(unknown) > 0 {
-		t.o.note("hint: %s", listHint("units", known))
+		t.o.note("hint: %s", hint)
 	}
 	return nil
 }

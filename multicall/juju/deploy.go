@@ -57,6 +57,7 @@ func (c deployCmd) Run(o *operator) error {
 	if err := errors.Join(c.check(), c.checkJujuVersion()); err != nil {
 		return err
 	}
+	c.noteTogether(o)
 	if isStore {
 		return c.deployFromStore(o, name)
 	}

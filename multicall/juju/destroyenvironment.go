@@ -30,7 +30,7 @@ type destroyEnvironmentCmd struct {
 
 // Run takes the environment down. It may be repeated until nothing is left.
 func (c destroyEnvironmentCmd) Run(o *operator) error {
-	e, err := o.home.Choose(cmp.Or(environmentName(c.Name), o.name))
+	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {
 		return err
 	}

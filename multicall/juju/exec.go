@@ -1,11 +1,8 @@
 package juju
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -14,56 +11,12 @@ import (
 	"bijou/state/charm"
 )
 
-// runOnMachine runs the command on a machine as juju ssh does, since a machine's agent runs no commands of
-// its own.
-func (c execCmd) runOnMachine(o *operator) error {
-	to, err := o.findMachineFolder(c.Machine)
-	if err != nil {
-		return err
-	}
-
-	line := quoteShellWords(o.command)
-	if len(o.command) == 1 {
-		line = o.command[0] // for a shell
-	}
-	command := to.Run(to.dir, line, false)
-
-	var stdout, stderr bytes.Buffer
-	if command.Stdout, command.Stderr = &stdout, &stderr; c.Format == "plain" {
-		command.Stdout, command.Stderr = o.streams.Out, o.streams.Err
-	}
-	command.WaitDelay = time.Second // what it has started may go on, and hold these
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("cannot run on machine %s: %w", c.Machine, err)
-	}
-
-	timer := time.AfterFunc(cmp.Or(c.Timeout, math.MaxInt64), func() { _ = command.Process.Kill() })
-	_ = command.Wait()
-	code := command.ProcessState.ExitCode()
-	switch {
-	case !timer.Stop():
-		return taskError(
-			fmt.Errorf("on machine %s it had not ended after %s: it was ended", c.Machine, c.Timeout),
-			true,
-		)
-	case c.Format == "plain":
-		return console.Exit(code, nil)
-	}
-
-	results := taskResults(nil, &code, stdout.Bytes(), stderr.Bytes())
-	if err := o.encode(c.Format, map[string]task{c.Machine: {Status: "completed", Results: results}}); err != nil || code == 0 {
-		return err
-	}
-
-	return console.Exit(code, taskError(fmt.Errorf("machine %s: exit code %d", c.Machine, code), false))
-}
-
 type execCmd struct {
 	Units      []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
 	Unit       []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
 	Service    []string      `short:"a" aliases:"application,app" placeholder:"SERVICE" help:"All units of a service; several with commas."`
 	All        bool          `help:"All units of the environment."`
-	Machine    string        `placeholder:"ID" help:"On a machine instead, in its folder and without an agent."`
+	Machine    []string      `placeholder:"ID" help:"On a machine instead, in its folder and without an agent; several with commas."`
 	Timeout    time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
 	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
 	outputFlag `embed:""`
@@ -71,6 +24,11 @@ type execCmd struct {
 	Background bool `help:"Only queue it, and print the ids: juju show-operation ID shows what comes of it."`
 	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"With a terminal, or stdin: by juju ssh, outside of the unit's turn."`
 	Terminal   bool `short:"t" name:"tty" hidden:"" help:"The same."`
+
+	Detach  bool     `short:"d" hidden:"" help:"As --background."`
+	Index   int      `hidden:"" help:"Of a service's units, as compose counts them."`
+	Env     []string `hidden:"" sep:"none" help:"A variable of the command, as compose has it; cutCommand takes it off."`
+	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
 // Run queues the command on all units, waits for its end, and prints the results.
@@ -82,9 +40,9 @@ func (c execCmd) Run(o *operator) error {
 		return console.Hint(console.Usage(errors.New("it is not said what to run")),
 			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
 			"an action of a charm is run with: juju run UNIT ACTION")
-	case c.Machine != "" && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
-		return c.runOnMachine(o)
-	case c.Machine != "":
+	case len(c.Machine) > 0 && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
+		return c.runOnMachines(o)
+	case len(c.Machine) > 0:
 		return console.Usage(errors.New("--machine cannot be used with units: they have machines of their own"))
 	}
 
@@ -97,11 +55,11 @@ func (c execCmd) Run(o *operator) error {
 			return err
 		}
 
-		actions, err := enqueueCommand(o, s, to.units, o.command)
+		actions, err := enqueueCommand(o, s, to.units, asShellRuns(o.command))
 		if err != nil {
 			return err
 		}
-		if c.Background {
+		if c.Background || c.Detach {
 			return actionRequest{}.reportQueued(o, s, actions)
 		}
 
@@ -125,16 +83,17 @@ func (c execCmd) wantsShell(o *operator) bool {
 
 // openShell goes the way of juju ssh: a command in the unit's turn has no stdin.
 func (c execCmd) openShell(o *operator) error {
-	where := slices.Concat(c.Units, c.Unit)
-	if c.Machine != "" {
-		where = append(where, c.Machine)
+	var where []string
+	for _, word := range slices.Concat(c.Units, c.Unit) {
+		where = append(where, unitOfPod(word))
 	}
+	where = append(where, c.Machine...)
 
 	switch {
 	case len(where) != 1 || len(c.Service) > 0 || c.All:
 		return console.Hint(console.Usage(errors.New("cannot open a shell: no single unit or machine given")),
 			"juju ssh UNIT "+quoteShellWords(o.command))
-	case c.Machine == "" && !isUnitWord(where[0]):
+	case len(c.Machine) == 0 && !isUnitWord(where[0]):
 		return hintUnit(where[0], quoteShellWords(o.command))
 	}
 
@@ -147,11 +106,42 @@ func (c execCmd) openShell(o *operator) error {
 	return sshCmd{Target: where[0], Command: line}.Run(o)
 }
 
+// refuseUnit refuses a word in place of a unit. It is the command itself unless it names an application.
+func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
+	line := quoteShellWords(command)
+	if slices.Contains(c.Unit, word) && len(c.Units) > 0 {
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: commands run as the user that the unit's hooks have", word)),
+			"juju exec "+quoteShellWords(c.Units)+" -- "+line)
+	}
+	if c.Index > 0 {
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: units are named by their numbers", word)),
+			fmt.Sprintf("juju exec %s/%d -- %s", quoteShellWords([]string{word}), c.Index-1, line))
+	}
+
+	_, err := v.Service(appOfWord(word))
+	switch {
+	case err == nil:
+		return hintUnit(word, line)
+	case !errors.Is(err, state.ErrNotFound):
+		return err
+	}
+
+	line = quoteShellWords([]string{word}) + " " + line
+	return console.Hint(console.Usage(fmt.Errorf("%q is neither a unit nor an application", word)),
+		"on all units: juju exec --all -- "+line)
+}
+
+// appOfWord returns NAME of kubectl's deployment/NAME; other words as they are.
+func appOfWord(word string) string {
+	if names := readNames([]string{word}); len(names.apps) > 0 {
+		return names.apps[0]
+	}
+	return word
+}
+
 // hintUnit refuses the name of an application, or of anything else, in place of a unit.
 func hintUnit(name, command string) error {
-	if names := readNames([]string{name}); len(names.apps) > 0 {
-		name = names.apps[0] // of kubectl's deployment/NAME
-	}
+	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
 		fmt.Sprintf("on all units of an application: juju exec --application %s -- %s", quoteShellWords([]string{name}), command),
 		fmt.Sprintf("on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
@@ -171,13 +161,13 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
 	}
-	if i := slices.IndexFunc(names, func(name string) bool { return !isUnitWord(name) }); i >= 0 {
-		return to, hintUnit(names[i], quoteShellWords(o.command))
-	}
 
 	err = s.View(o.ctx, func(v *state.View) (err error) {
 		var units []string
 		for _, word := range names {
+			if word = unitOfPod(word); !isUnitWord(word) {
+				return c.refuseUnit(v, word, o.command)
+			}
 			unit, err := findUnitName(v, word)
 			if err != nil {
 				return err

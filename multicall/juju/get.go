@@ -1,8 +1,10 @@
 package juju
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/multicall/console"
@@ -52,8 +54,8 @@ func (c configCmd) Run(o *operator) error {
 func (c configCmd) show(o *operator) error {
 	doc, err := readChosen(o, func(v *state.View) (doc serviceSettings, err error) {
 		s, err := v.Service(c.Service)
-		if hint := hintKubectl(c.Service, c.Words); errors.Is(err, state.ErrNotFound) && hint != "" {
-			return doc, console.Hint(err, hint)
+		if hint := hintKubectl(o.args, o.hasEnvironment); errors.Is(err, state.ErrNotFound) && hint != "" {
+			return doc, console.Hint(fmt.Errorf("%q is not an application", c.Service), hint)
 		}
 		if err != nil {
 			return doc, err
@@ -114,28 +116,85 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
-// hintKubectl returns juju's command for kubectl's get of a kind, or for its config; "" if the word is
-// neither.
-func hintKubectl(word string, rest []string) string {
-	switch word {
+// hintKubectl returns what juju has for kubectl's get, or config; "" if the command line is neither. A namespace
+// is a model if there is one of its name.
+func hintKubectl(args []string, isModel func(name string) bool) string {
+	words := args[commandAt(args)+1:]
+	asked := readQuery(words)
+	asked.names.model = modelGiven(args)
+	if isModel(asked.namespace) {
+		asked.names.model = asked.namespace
+	}
+
+	switch asked.kind {
 	case "view", "get-contexts", "current-context", "get-clusters":
 		return "juju models"
-	case "use-context":
-		if len(rest) == 0 {
-			return "juju switch NAME"
-		}
-		return "juju switch " + quoteShellWords(rest[:1])
+	case "use-context", "set-context":
+		return cmp.Or(switchHint(words, asked.names), "juju switch NAME")
 	}
 
-	if !isKind(word) {
+	if !isKind(asked.kind) {
 		return ""
 	}
-	return hintKind(word, rest)
+	return asked.hint()
 }
 
-// hintKind returns juju's command for kubectl's get of a kind.
-func hintKind(kind string, names []string) string {
-	listed := missing{instead: []string{"juju show-unit UNIT", "juju show-application APP", "juju status"}}
+// query is a kubectl get.
+type query struct {
+	kind      string // also use-context and such of kubectl's config
+	names     givenNames
+	app       string // that a selector names
+	format    string // of juju's --format; ""
+	namespace string
+	watch     bool
+}
+
+func readQuery(words []string) (q query) {
+	var others []string
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		if !joined && i+1 < len(words) && otherValue(option) {
+			i++
+			value = words[i]
+		}
+
+		switch option {
+		case "-l", "--selector":
+			_, q.app, _ = strings.Cut(value, "=")
+		case "-o", "--output", "-ojson", "-oyaml":
+			value = cmp.Or(value, strings.TrimPrefix(option, "-o"))
+			if value == "json" || value == "yaml" {
+				q.format = value
+			}
+		case "-n", "--namespace":
+			q.namespace = value
+		case "-w", "--watch":
+			q.watch = true
+		default:
+			others = append(others, words[i])
+		}
+	}
+
+	others = slices.DeleteFunc(others, func(word string) bool { return strings.HasPrefix(word, "-") })
+	if len(others) == 0 {
+		return q
+	}
+	q.kind, _, _ = strings.Cut(others[0], "/")
+	q.names = readNames(others)
+	if q.app != "" {
+		q.names.add(q.app)
+	}
+	if !isKind(q.kind) {
+		q.names = readNames(others[1:])
+	}
+	return q
+}
+
+// hint returns what juju has for kubectl's get of a kind.
+func (q query) hint() string {
+	listed := missing{instead: []string{"juju show-unit UNIT", "juju status APP", "juju status"}}
+	kind := q.kind
+	formats := true
 	switch {
 	case strings.HasPrefix(kind, "no"):
 		listed.instead = []string{"juju show-machine MACHINE", "juju machines"}
@@ -143,12 +202,23 @@ func hintKind(kind string, names []string) string {
 		listed.instead = []string{"juju show-secret APP", "juju secrets"}
 	case strings.HasPrefix(kind, "ev"):
 		listed.instead = []string{"juju debug-log"}
+		formats = false
 	case kind == "storage", strings.HasPrefix(kind, "pv"):
 		listed.instead = []string{"juju storage"}
 	case strings.HasPrefix(kind, "configmap"), kind == "cm":
 		listed.instead = []string{"juju config APP", "juju status"}
 	case strings.HasPrefix(kind, "namespace"), kind == "ns":
 		listed.instead = []string{"juju models"}
+	case q.watch && len(q.names.units) == 0:
+		listed.instead = []string{"juju status --watch 1s APP", "juju status --watch 1s"}
+		formats = false
+	case len(q.names.units) == 0 && len(q.names.apps) == 1 && q.app == "":
+		listed.instead = []string{"juju show-application APP"}
 	}
-	return listed.advise(readNames(names))
+
+	hint := listed.advise(q.names)
+	if q.format != "" && formats {
+		hint += " --format " + q.format
+	}
+	return hint
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,11 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		return err
 	}
 
+	name := home.EnvironmentName(cmp.Or(g.Environment, g.Model))
+	if controller, model, ok := strings.Cut(name, ":"); ok {
+		return refuseController(controller, model, args, tail)
+	}
+
 	bar := console.NewProgress(s.Err, time.Now)
 	defer bar.End()
 
@@ -69,7 +75,7 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		streams: s,
 		bar:     bar,
 		home:    h,
-		name:    environmentName(cmp.Or(g.Environment, g.Model)),
+		name:    name,
 		parts:   parts,
 		args:    args,
 		command: tail,
@@ -80,6 +86,26 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		err = o.awaitAffected(c.flags())
 	}
 	return o.withHint(o.listKnown(err))
+}
+
+// refuseController shows the command line without the controller of [CONTROLLER:]MODEL.
+func refuseController(controller, model string, args, command []string) error {
+	words := slices.Clone(args)
+	for i, word := range words {
+		option, value, joined := strings.Cut(word, "=")
+		switch {
+		case joined && slices.Contains(modelOptions(), option) && strings.HasPrefix(value, controller+":"):
+			words[i] = option + "=" + home.EnvironmentName(model)
+		case i > 0 && slices.Contains(modelOptions(), words[i-1]):
+			words[i] = home.EnvironmentName(model)
+		}
+	}
+	if len(command) > 0 {
+		words = slices.Concat(words, []string{"--"}, command)
+	}
+
+	err := fmt.Errorf("cannot use controller %q: there are no controllers", controller)
+	return console.Hint(console.Usage(err), "juju "+quoteShellWords(words))
 }
 
 // ownCommand returns juju's command line, into whose commands one parse writes.
@@ -99,49 +125,13 @@ func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }
 
-// cutCommand cuts the command of `juju exec` and `juju run` off the arguments, so that none of its words
-// counts as an option of juju. The command begins after two dashes. For exec without dashes it begins with
-// the first word that is not a unit.
-func cutCommand(args []string) (own, command []string, err error) {
-	at := commandAt(args)
-	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
-		return args, nil, nil
+// CommandLine returns the command line of juju with these words, quoted for a shell; "" if the first is no
+// command of juju's.
+func CommandLine(words []string) string {
+	if own := inOwnWords(words); !isCommand(own[0]) {
+		return ""
 	}
-
-	if args[at] == "exec" {
-		if own, command, err = cutBareCommand(args, at); len(command) > 0 || err != nil {
-			return own, command, err
-		}
-	}
-	if i := slices.Index(args, "--"); i >= 0 {
-		return args[:i], args[i+1:], nil
-	}
-
-	return args, nil, nil
-}
-
-// cutBareCommand is cutCommand for a command without dashes; there is none if it finds only units.
-func cutBareCommand(args []string, at int) (own, command []string, err error) {
-	words, err := ownCommand().Words(args[at:])
-	if len(words) > 0 && !slices.ContainsFunc(args[at:], namesUnits) {
-		words = words[1:] // a unit stands there, whatever the word is
-	}
-
-	for _, i := range words {
-		if !isUnitWord(args[at+i]) {
-			return args[:at+i], args[at+i:], err
-		}
-	}
-
-	return args, nil, err
-}
-
-// namesUnits reports whether the word is an option of juju exec's that says where a command runs.
-func namesUnits(word string) bool {
-	option, _, _ := strings.Cut(word, "=")
-	return slices.Contains([]string{
-		"-u", "--unit", "-a", "--app", "--application", "--service", "--all", "--machine",
-	}, option)
+	return "juju " + quoteShellWords(words)
 }
 
 //go:embed help

@@ -104,10 +104,17 @@ func createSecretHint(words []string, _ givenNames) string {
 		}
 	}
 
+	lead := ""
+	for i, pair := range pairs {
+		if key, _, _ := strings.Cut(pair, "="); len(key) < 3 {
+			pairs[i] = "key-" + pair
+			lead = "a key has three characters or more: "
+		}
+	}
 	if len(pairs) == 0 {
 		pairs = []string{"KEY=VALUE"}
 	}
-	return "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
+	return lead + "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
 }
 
 // waitsForCondition reports whether it is kubectl's wait: --for=condition=ready pod/web.
@@ -148,6 +155,116 @@ func conditionHint(words []string, _ givenNames) string {
 		hint += " " + quoteShellWords(all)
 	}
 	return hint + " --for " + state + timeout
+}
+
+// resetsNothing reports whether --reset is the last word, so that no option's name follows it.
+func resetsNothing(words []string) bool { return len(words) > 0 && words[len(words)-1] == "--reset" }
+
+// resetHint puts the names behind --reset.
+func resetHint(words []string, names givenNames) string {
+	if len(names.apps) < 2 {
+		return ""
+	}
+	command := []string{"juju", "config", names.apps[0], "--reset", strings.Join(names.apps[1:], ",")}
+	return quoteShellWords(command)
+}
+
+// setEnvHint is of kubectl's set env deployment/web K=V.
+func setEnvHint(words []string, names givenNames) string {
+	if len(names.apps) == 0 {
+		return ""
+	}
+
+	command := []string{"juju", "config", names.apps[0]}
+	for _, word := range words {
+		if variable().MatchString(word) {
+			command = append(command, word)
+		}
+	}
+	if len(command) == 3 {
+		command = append(command, "OPTION=VALUE")
+	}
+	return quoteShellWords(command)
+}
+
+// namesImage reports whether it is kubectl's run NAME --image=IMAGE.
+func namesImage(words []string) bool {
+	own, _, _ := strings.Cut(strings.Join(words, "\n"), "\n--\n")
+	return slices.ContainsFunc(strings.Split(own, "\n"), func(word string) bool {
+		return word == "--image" || strings.HasPrefix(word, "--image=")
+	})
+}
+
+// runImageHint has the command of kubectl's run on the units that there are.
+func runImageHint(words []string, _ givenNames) string {
+	i := slices.Index(words, "--")
+	if i < 0 || i+1 == len(words) {
+		return ""
+	}
+	return "on all units that there are: juju exec --all -- " + quoteShellWords(words[i+1:])
+}
+
+// createNamespaceHint is of kubectl's create namespace NAME.
+func createNamespaceHint(_ []string, names givenNames) string {
+	if len(names.apps) == 0 {
+		return ""
+	}
+	return "juju add-model " + quoteShellWords(names.apps[:1])
+}
+
+// switchHint is of kubectl's use-context NAME, and set-context --namespace=NAME.
+func switchHint(words []string, names givenNames) string {
+	if model := namespaceGiven(words); model != "" {
+		return "juju switch " + quoteShellWords([]string{model})
+	}
+	if len(names.apps) > 0 {
+		return "juju switch " + quoteShellWords(names.apps[:1])
+	}
+	return ""
+}
+
+// namespaceGiven returns what kubectl's -n or --namespace names; "" without one.
+func namespaceGiven(words []string) string {
+	for i, word := range words {
+		option, value, joined := strings.Cut(word, "=")
+		switch {
+		case option != "-n" && option != "--namespace":
+		case joined:
+			return value
+		case i+1 < len(words):
+			return words[i+1]
+		}
+	}
+
+	return ""
+}
+
+// upHint is of compose's up --scale web=3.
+func upHint(words []string, _ givenNames) string {
+	for i, word := range words {
+		scale, joined := strings.CutPrefix(word, "--scale=")
+		if word == "--scale" && i+1 < len(words) {
+			scale = words[i+1]
+			joined = true
+		}
+		if joined {
+			return "units of an application: juju scale " + quoteShellWords([]string{scale})
+		}
+	}
+
+	return ""
+}
+
+// attachHint takes the word for a pod's name: kubectl attaches to nothing else.
+func attachHint(_ []string, names givenNames) string {
+	if len(names.apps) == 0 {
+		return ""
+	}
+	unit := unitOfPod(names.apps[0])
+	if !isUnitWord(unit) {
+		return ""
+	}
+	return "juju debug-log --follow --include " + unit
 }
 
 // ofKindOrPath reports whether it is kubectl's set image deployment/web: options of an application have no such words.

@@ -3,7 +3,6 @@ package juju
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,6 +25,8 @@ type missing struct {
 	of rowOf
 	// when is for rows of commands that bijou has itself, and that apply to some words only; nil: to all.
 	when func(words []string) bool
+	// cannot is the error's beginning of such a row; "": it cannot do the command as kubectl does.
+	cannot string
 	// advice makes a hint of the words behind the command, in place of instead; it may return "". It may be nil.
 	advice func(words []string, names givenNames) string
 }
@@ -83,6 +84,20 @@ func missingCommands() []missing {
 			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
 		{commands: "wait", why: "it waits for states of units, not for conditions", when: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
+		{commands: "config get", why: "an option's name stands behind --reset", when: resetsNothing, cannot: "cannot reset options",
+			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
+		{commands: "set:env", why: "a charm's options are set, and no variables", when: ofKindOrPath,
+			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
+		{commands: "run", why: "a charm brings what it runs, and there are no images", when: namesImage,
+			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
+		{commands: "create:namespace create:ns", why: "a model stands in place of a namespace",
+			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
+		{commands: "create:configmap create:cm", why: "options belong to an application",
+			instead: []string{"juju config APPLICATION OPTION=VALUE"}},
+		{commands: "create:deployment create:deploy", why: "an application is made of a charm",
+			instead: []string{"juju deploy CHARM"}},
+		{commands: "use-context use-namespace set-context", why: "a model stands in place of these",
+			instead: []string{"juju switch NAME"}, advice: switchHint},
 		{commands: "set:image", why: "a charm brings what it runs", when: ofKindOrPath,
 			instead: []string{"take a newer charm: juju refresh APP"}},
 		{commands: "create:secret", why: "secrets have a command of their own",
@@ -113,6 +128,10 @@ func missingCommands() []missing {
 			instead: []string{"juju upgrade-juju"}},
 		{commands: "dump-model dump-db", why: "a model is written as a bundle, or as a backup with all of its state",
 			instead: []string{"juju export-bundle"}},
+		{commands: "debug", why: "no container is started beside a unit",
+			instead: []string{"juju ssh UNIT", "run the hooks by hand: juju debug-hooks UNIT"}},
+		{commands: "describe", why: "status has all of them",
+			instead: []string{"juju status"}},
 		{commands: "debug-code", why: "it stops at no line of a charm's code",
 			instead: []string{"run the hooks by hand: juju debug-hooks UNIT"}},
 		{commands: "gui upgrade-gui upgrade-dashboard", why: "the page is part of the binary",
@@ -125,6 +144,18 @@ func missingCommands() []missing {
 			instead: []string{"juju destroy-model MODEL"}},
 		{commands: "kill", why: neverActs + ", and a charm itself stops what it runs",
 			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP...", "remove it with: juju remove-machine MACHINE..."}},
+		{commands: "storage", why: "it lists the storage of all units", of: callsWithNames,
+			instead: []string{"juju show-storage UNIT", "juju show-storage APP"}},
+		{commands: "service:ls service:ps service stack stack:ls", why: "status lists them",
+			instead: []string{"juju status"}},
+		{commands: "node:ls node", why: "machines are listed by another name",
+			instead: []string{"juju machines"}},
+		{commands: "delete:secret delete:secrets", why: neverActs,
+			instead: []string{"juju remove-secret APP", "juju remove-secret NAME"}},
+		{commands: "delete:pvc delete:pv", why: neverActs,
+			instead: []string{"juju storage"}},
+		{commands: "delete:namespace delete:ns", why: neverActs,
+			instead: []string{"juju destroy-model APP", "juju destroy-model MODEL"}},
 		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
 		{commands: "stop", why: "it ends a model's background process, and a charm itself stops what it runs", of: callsWithNames,
@@ -134,7 +165,7 @@ func missingCommands() []missing {
 		{commands: "restart reload", why: neverActs + ", and a charm restarts what it runs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
 		{commands: "up apply create", why: "there is no file of wanted states, other than a bundle",
-			instead: []string{"juju deploy FILE", "juju bootstrap makes a model, juju deploy CHARM an application"}},
+			instead: []string{"juju deploy FILE", "juju bootstrap makes a model, juju deploy CHARM an application"}, advice: upHint},
 		{commands: "pull", why: noContainers,
 			instead: []string{"take a newer charm: juju refresh APP"}},
 		{commands: "images image push commit save load import", why: noContainers,
@@ -168,7 +199,8 @@ func missingCommands() []missing {
 		{commands: "cordon uncordon drain taint", why: "units go to a machine only where somebody puts them",
 			instead: []string{"what runs there: juju show-machine MACHINE", "what runs where: juju machines"}},
 		{commands: "attach", why: "a unit has no console",
-			instead: []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"}},
+			instead: []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"},
+			advice:  attachHint},
 		{commands: "pause unpause", why: "a unit that runs cannot be paused",
 			instead: []string{"end what its hook does: juju interrupt UNIT", "juju stop ends a model's background process, juju start goes on"}},
 		{commands: "edit patch replace", why: "nothing is edited in place",
@@ -190,21 +222,22 @@ func missingCommands() []missing {
 	}
 }
 
-// findMissing returns the row of a command, or of two words as kubectl's rollout restart.
-func findMissing(words []string) (m missing, command string, ok bool) {
+// findMissing returns the row of a command, or of two words as kubectl's rollout restart, and the words behind it.
+func findMissing(words []string) (m missing, command string, rest []string, ok bool) {
 	if len(words) > 1 {
-		if m, ok = missingRow(words[0] + ":" + words[1]); ok {
-			return m, words[0] + " " + words[1], true
+		if m, ok = missingRow(words[0]+":"+words[1], words[2:]); ok {
+			return m, words[0] + " " + words[1], words[2:], ok
 		}
 	}
 
-	m, ok = missingRow(words[0])
-	return m, words[0], ok
+	m, ok = missingRow(words[0], words[1:])
+	return m, words[0], words[1:], ok
 }
 
-func missingRow(name string) (missing, bool) {
+// missingRow returns the first row of that name that applies to the words behind it.
+func missingRow(name string, words []string) (missing, bool) {
 	for _, m := range missingCommands() {
-		if slices.Contains(strings.Fields(m.commands), name) {
+		if slices.Contains(strings.Fields(m.commands), name) && (m.when == nil || m.when(words)) {
 			return m, true
 		}
 	}
@@ -219,25 +252,21 @@ func refuseMissing(args []string) error {
 		return nil
 	}
 
-	m, command, ok := findMissing(args[at:])
+	m, command, words, ok := findMissing(args[at:])
 	if !ok {
 		return nil
 	}
 
-	words := args[at+1+strings.Count(command, " "):]
 	names := readNames(words)
 	switch m.of {
 	case anyCall:
-		if isCommand(args[at]) && (m.when == nil || !m.when(words)) {
+		if isCommand(args[at]) && m.when == nil {
 			return nil
 		}
-	case bareCalls:
-		if len(words) > 0 {
-			return nil
-		}
-	case callsWithNames: // values of options are no names
+	case bareCalls, callsWithNames: // values of options are no names
 		indexes, err := ownCommand().Words(args[at:])
-		if err != nil || len(indexes) == 0 {
+		asked := slices.Contains(words, "--help") || slices.Contains(words, "-h")
+		if err != nil || asked || (len(indexes) == 0) != (m.of == bareCalls) {
 			return err
 		}
 
@@ -249,14 +278,14 @@ func refuseMissing(args []string) error {
 	}
 
 	names.model = modelGiven(args)
-	names.current = cmp.Or(names.model, os.Getenv("JUJU_ENV"))
+	names.current = cmp.Or(names.model, home.FromShell())
 	if h, err := home.Find(); err == nil && names.current == "" {
 		names.current = h.Current()
 	}
 
 	err := fmt.Errorf("bijou has no command %q: %s", command, m.why)
 	if m.when != nil {
-		err = fmt.Errorf("cannot %s as kubectl does: %s", command, m.why)
+		err = fmt.Errorf("%s: %s", cmp.Or(m.cannot, "cannot "+command+" as kubectl does"), m.why)
 	}
 	switch m.of {
 	case callsWithNames:
@@ -311,9 +340,12 @@ func readNames(words []string) (n givenNames) {
 		switch {
 		case otherValue(word), word == "model" && i+1 < len(words):
 			i++
+		case word == "app" && i+1 < len(words):
 		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isKind(word):
 		case ofKind && isKind(kind):
-			n.add(podPattern().ReplaceAllString(name, "$1/$2"))
+			n.add(unitOfPod(name))
+		case i > 0 && strings.HasPrefix(words[i-1], "po") && isKind(words[i-1]):
+			n.add(unitOfPod(word))
 		default:
 			n.add(word)
 		}
@@ -322,8 +354,18 @@ func readNames(words []string) (n givenNames) {
 	return n
 }
 
+// unitOfPod returns the unit that kubectl would call by that name, with pod/ in front or without; all other words
+// as they are. Where an application may stand, the word is not to be given: blog-0 may be one's name.
+func unitOfPod(word string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(word, "pod/"), "po/")
+	if isUnitWord(word) || !podPattern().MatchString(name) {
+		return word
+	}
+	return podPattern().ReplaceAllString(name, "$1/$2")
+}
+
 // podPattern is of a pod's name as a stateful set has it.
-var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.+)-(\d+)$`) })
+var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9-]*)-(\d+)$`) })
 
 func (n *givenNames) add(word string) {
 	switch {
@@ -342,15 +384,19 @@ func (n *givenNames) add(word string) {
 func otherValue(word string) bool {
 	return slices.Contains([]string{
 		"-n", "--namespace", "-o", "--output", "-c", "--container", "--context", "-l", "--selector",
-		"-t", "--timeout", "--tail", "--since", "-m", "--model", "-e", "--environment", "-p",
+		"-t", "--timeout", "--tail", "--since", "-m", "--model", "-e", "--environment", "-p", "-s", "--signal",
 	}, word)
 }
 
-// isKind reports whether the word is a kind of kubectl's.
+// isKind reports whether the word is a kind of kubectl's, or several with commas.
 func isKind(word string) bool {
+	if kind, others, several := strings.Cut(word, ","); several {
+		return isKind(kind) && isKind(others)
+	}
+
 	return slices.Contains(strings.Fields("po pod pods deploy deployment deployments deployment.apps svc service services "+
 		"no node nodes sts statefulset statefulsets ds daemonset daemonsets rs replicaset replicasets job jobs all ns namespace "+
-		"namespaces pv pvc cm configmap configmaps secret secrets ev event events storage ing ingress ingresses cronjob cronjobs "+
+		"namespaces pv pvc cm configmap configmaps secret secrets ev event events ep endpoints storage ing ingress ingresses cronjob cronjobs "+
 		"application unit machine"), word)
 }
 

@@ -22,7 +22,7 @@ type modelInfo struct {
 
 func newModelInfo(e home.Environment) modelInfo {
 	info := modelInfo{
-		Name: modelOwner + "/" + e.Name, ShortName: e.Name, UUID: e.UUID, Type: "iaas", ControllerUUID: e.UUID, Controller: controllerName,
+		Name: home.Owner + "/" + e.Name, ShortName: e.Name, UUID: e.UUID, Type: "iaas", ControllerUUID: e.UUID, Controller: home.Controller,
 		Cloud: e.Provider, Life: state.Alive, Status: status.Info{Current: "available"},
 	}
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -183,10 +184,8 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-// environmentName takes [[bijou]:][admin/]NAME, as juju shows it to programs.
-func environmentName(model string) string {
-	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == controllerName || controller == "") {
-		model = name
-	}
-	return strings.TrimPrefix(model, modelOwner+"/")
+// hasEnvironment reports whether there is an environment of that name.
+func (o *operator) hasEnvironment(name string) bool {
+	names, _ := o.home.Names()
+	return slices.Contains(names, name)
 }

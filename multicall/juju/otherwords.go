@@ -25,8 +25,8 @@ func inOwnWords(args []string) []string {
 	}
 
 	words := args[at+1:]
-	if isOtherTool(args[at]) {
-		return inOwnWords(slices.Concat(args[:at], words))
+	if IsOtherTool(args[at]) {
+		return inOwnWords(slices.Concat(args[:at], cutProject(words)))
 	}
 	twin, isList := strings.CutPrefix(args[at], "list-")
 	switch command := args[at]; {
@@ -34,6 +34,10 @@ func inOwnWords(args []string) []string {
 		words = append([]string{"debug-log"}, logWords(words)...)
 	case command == "describe", command == "inspect":
 		words = describeWords(words)
+	case command == "deploy" && len(words) > 1 && slices.Contains([]string{"-f", "--filename"}, words[0]):
+		words = append([]string{command}, words[1:]...)
+	case command == "expose", command == "unexpose":
+		words = append([]string{command}, withoutKind(words)...)
 	case command == "create-backup":
 		words = append([]string{"backup"}, backupWords(words, time.Now())...)
 	case isList && !isCommand(command):
@@ -45,18 +49,41 @@ func inOwnWords(args []string) []string {
 	return slices.Concat(args[:at], words)
 }
 
-// isOtherTool reports whether the word is a tool whose verbs juju answers by themselves: juju compose up is juju up.
-func isOtherTool(word string) bool {
+// IsOtherTool reports whether the word is a tool whose verbs juju answers by themselves: juju compose up is juju up.
+func IsOtherTool(word string) bool {
 	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
+// cutProject takes options of compose's that name its files off the front of words: a model stands in their place.
+func cutProject(words []string) []string {
+	for len(words) > 1 {
+		option, _, joined := strings.Cut(words[0], "=")
+		switch {
+		case !slices.Contains([]string{"-f", "--file", "--env-file", "--project-directory", "--profile", "--kubeconfig"}, option):
+			return words
+		case joined:
+			words = words[1:]
+		default:
+			words = words[2:]
+		}
+	}
+
+	return words
+}
+
+// namespaceOptions are kubectl's and compose's for what is a model here.
+func namespaceOptions() []string {
+	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
+}
+
 // behindCommand moves options of Juju's that change nothing from before the command to after it, where each
-// command accepts them.
+// command accepts them. A namespace of kubectl's or a project of compose's there names a model.
 func behindCommand(args []string) []string {
 	if len(args) > 0 && args[0] == console.CompleteOption {
 		return args
 	}
 
+	args = slices.Clone(args)
 	var moved []string
 	at := 0
 	for at < len(args) {
@@ -69,6 +96,13 @@ func behindCommand(args []string) []string {
 			n = 1
 		case option == "--logging-config":
 			n = min(2, len(args)-at)
+		case slices.Contains(namespaceOptions(), option) && joined:
+			args[at] = "--model" + args[at][len(option):]
+			at++
+			continue
+		case slices.Contains(namespaceOptions(), option):
+			args[at] = "-m"
+			continue
 		case slices.Contains(modelOptions(), option) && !joined && at+1 < len(args):
 			at += 2
 			continue
@@ -115,7 +149,8 @@ func logWords(words []string) []string {
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		selects := option == "--selector" || option == "-l" && i+1 < len(words) && strings.Contains(words[i+1], "=")
-		takesValue := selects || option == "--tail"
+		inNamespace := option == "--namespace" || option == "-n" && !joined && i+1 < len(words) && strings.Trim(words[i+1], "0123456789") != ""
+		takesValue := selects || inNamespace || option == "--tail" || option == "--since-time"
 		if takesValue && !joined && i+1 < len(words) {
 			i++
 			value = words[i]
@@ -125,6 +160,10 @@ func logWords(words []string) []string {
 		case selects:
 			_, app, _ := strings.Cut(value, "=")
 			own = append(own, app)
+		case inNamespace:
+			own = append(own, "--model="+value)
+		case option == "--since-time":
+			own = append(own, "--since="+value)
 		case option == "--tail":
 			if value == "all" || value == "-1" {
 				value = "0"
@@ -169,10 +208,30 @@ func logSource(word string) string {
 	return word
 }
 
+// withoutKind drops kubectl's kind in front of the name that it is of: deployment web, deployment/web.
+func withoutKind(words []string) []string {
+	i := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	if i < 0 {
+		return words
+	}
+
+	kind, name, joined := strings.Cut(words[i], "/")
+	switch {
+	case !isKind(kind):
+		return words
+	case joined:
+		return slices.Concat(words[:i], []string{name}, words[i+1:])
+	case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+		return slices.Concat(words[:i], words[i+1:])
+	}
+
+	return words
+}
+
 // describeWords chooses between juju show-unit, show-application and show-machine by the first name.
 func describeWords(words []string) []string {
-	if len(words) > 1 && isKind(words[0]) {
-		words = words[1:]
+	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
+		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
 	}
 	if len(words) == 0 {
 		return []string{"show-unit"}
@@ -180,7 +239,14 @@ func describeWords(words []string) []string {
 
 	names := readNames(words[:1])
 	rest := words[1:]
+	kind, name, _ := strings.Cut(words[0], "/")
 	switch {
+	case name != "" && slices.Contains([]string{"secret", "secrets"}, kind):
+		return append([]string{"show-secret", name}, rest...)
+	case name != "" && slices.Contains([]string{"pv", "pvc", "storage"}, kind):
+		return append([]string{"show-storage", name}, rest...)
+	case isKind(words[0]): // all of them
+		return append([]string{"describe"}, words...)
 	case len(names.machines) > 0:
 		return append([]string{"show-machine", names.machines[0]}, rest...)
 	case len(names.apps) > 0:
@@ -204,6 +270,9 @@ func backupWords(words []string, now time.Time) []string {
 		case option == "--filename" && i+1 < len(words):
 			i++
 			file = words[i]
+		case slices.Contains(modelOptions(), option) && !joined && i+1 < len(words):
+			others = append(others, words[i:i+2]...)
+			i++
 		case strings.HasPrefix(option, "-"):
 			others = append(others, words[i])
 		}

@@ -133,7 +133,8 @@ func TestRefuseMissing(t *testing.T) {
 		"wait web --for active":                                              "",
 		"set image deployment/web nginx=1.2":                                 "take a newer charm: juju refresh web",
 		"set image title=x":                                                  "",
-		"create secret generic db --from-literal=pw=x":                       "juju add-secret db pw=x",
+		"create secret generic db --from-literal=pwd=x":                      "juju add-secret db pwd=x",
+		"create secret generic db --from-literal=pw=x":                       "a key has three characters or more: juju add-secret db key-pw=x",
 		"create secret":                "juju add-secret NAME KEY=VALUE",
 		"kill-controller other":        "juju models",
 		"suspend-relation 2":           "end it with: juju remove-relation 2, and make it again with: juju integrate A B",
@@ -143,7 +144,7 @@ func TestRefuseMissing(t *testing.T) {
 		"clouds":                       "a model on this host: juju bootstrap local; one of containers: juju bootstrap nspawn",
 		"compose up -d":                "juju bootstrap makes a model, juju deploy CHARM an application",
 		"compose rm web":               "juju remove-application web",
-		"kubectl delete pod web-0":     "juju remove-application web-0",
+		"kubectl delete pod web-0":     "juju remove-unit web/0",
 		"--debug rm web -v":            "juju remove-application web",
 		"stop":                         "",
 		"start":                        "",
@@ -154,6 +155,36 @@ func TestRefuseMissing(t *testing.T) {
 		"create-storage-pool fast lxd": "name one at: juju deploy CHARM --storage NAME=POOL",
 		"status":                       "",
 		"":                             "",
+
+		"config web title --reset":              "juju config web --reset title",
+		"config web title size --reset":         "juju config web --reset title,size",
+		"config web --reset title":              "",
+		"config --services":                     "juju config APP; of the whole model: juju export-bundle",
+		"set env deployment/web A=1 B=2":        "juju config web A=1 B=2",
+		"run tmp --image=busybox -it -- sh -x":  "on all units that there are: juju exec --all -- sh -x",
+		"run tmp --image busybox":               "juju deploy CHARM",
+		"run web/0 -- docker run --image=x":     "",
+		"create namespace test":                 "juju add-model test",
+		"create configmap x --from-literal=a=b": "juju config APPLICATION OPTION=VALUE",
+		"create deployment x --image=nginx":     "juju deploy CHARM",
+		"use-context prod":                      "juju switch prod",
+		"delete secret pass":                    "juju remove-secret pass",
+		"delete namespace test":                 "juju destroy-model test",
+		"delete pvc data-0":                     "juju storage",
+		"annotate app web team=a":               "juju show-application web",
+		"up -d --scale web=3":                   "units of an application: juju scale web=3",
+		"up --scale=web=3":                      "units of an application: juju scale web=3",
+		"compose -f x.yml up -d":                "juju bootstrap makes a model, juju deploy CHARM an application",
+		"attach web-0":                          "juju debug-log --follow --include web/0",
+		"attach web":                            "juju debug-log --follow --include 'web/*'",
+		"debug web/0 -it --image=busybox":       "juju ssh web/0",
+		"describe pods":                         "juju status",
+		"describe deploy -o yaml":               "juju status",
+		"storage data/0":                        "juju show-storage data/0",
+		"storage --format json":                 "",
+		"kill -s HUP web":                       "remove it with: juju remove-application web",
+		"service ls":                            "juju status",
+		"node ls":                               "juju machines",
 	} {
 		t.Run(line, func(t *testing.T) {
 			var stderr bytes.Buffer
@@ -169,6 +200,7 @@ func TestRefuseMissing(t *testing.T) {
 
 // TestHintKubectl has kubectl's kinds and contexts led on.
 func TestHintKubectl(t *testing.T) {
+	isStaging := func(name string) bool { return name == "staging" }
 	for line, want := range map[string]string{
 		"pods":             "juju status",
 		"pod web/0":        "juju show-unit web/0",
@@ -185,10 +217,25 @@ func TestHintKubectl(t *testing.T) {
 		"configmap":        "juju status",
 		"deployment web":   "juju show-application web",
 		"web":              "",
+
+		"pods -o wide":                "juju status",
+		"pods -o json -A":             "juju status --format json",
+		"pod web-0 -oyaml":            "juju show-unit web/0 --format yaml",
+		"deploy/web -o json":          "juju show-application web --format json",
+		"pods -n staging":             "juju -m staging status",
+		"pods -n kube-system":         "juju status",
+		"pods -l app=web":             "juju status web",
+		"pods -w":                     "juju status --watch 1s",
+		"pods -l app=web --watch":     "juju status --watch 1s web",
+		"svc,deploy -A":               "juju status",
+		"pv,pvc":                      "juju storage",
+		"endpoints web":               "juju show-application web",
+		"events --sort-by=.x -o json": "juju debug-log",
+		"set-context --current --namespace=staging": "juju switch staging",
+		"set-context": "juju switch NAME",
 	} {
 		t.Run(line, func(t *testing.T) {
-			words := strings.Fields(line)
-			got := hintKubectl(words[0], words[1:])
+			got := hintKubectl(append([]string{"get"}, strings.Fields(line)...), isStaging)
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -274,6 +321,22 @@ func TestInOwnWords(t *testing.T) {
 		"describe":                         "show-unit",
 		"status":                           "status",
 		"-m x":                             "-m x",
+
+		"-n staging logs web":                "-m staging debug-log --no-tail --include=web/*",
+		"--namespace=staging get pods":       "--model=staging get pods",
+		"compose -f x.yml -p prod ps":        "-m prod ps",
+		"compose --env-file=x logs web":      "debug-log --no-tail --include=web/*",
+		"logs -n staging web":                "debug-log --no-tail --model=staging --include=web/*",
+		"logs --since-time=2026-01-01 web":   "debug-log --no-tail --since=2026-01-01 --include=web/*",
+		"describe pod web-0":                 "show-unit web/0",
+		"describe pods":                      "describe pods",
+		"describe secret pass":               "show-secret pass",
+		"describe pvc data/0":                "show-storage data/0",
+		"expose deployment web --port=80":    "expose web --port=80",
+		"expose deployment/web":              "expose web",
+		"expose web":                         "expose web",
+		"deploy -f bundle.yaml":              "deploy bundle.yaml",
+		"create-backup -m prod --filename x": "backup -m prod x",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if got := strings.Join(inOwnWords(strings.Fields(line)), " "); got != want {

@@ -23,6 +23,10 @@ func (p placementFlags) check() error {
 		return console.Usage(errors.New("--attach-storage is for one unit: leave -n out"))
 	}
 	for word := range strings.SplitSeq(p.To, ",") {
+		if zone, ok := strings.CutPrefix(word, "zone="); ok {
+			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit into zone %q: there are no zones", zone)),
+				"a machine of its own: --to new")
+		}
 		if isContainer(word) {
 			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit on %q: containers are machines of the provider nspawn", word)),
 				"a machine of its own: --to new; a model of containers: juju bootstrap nspawn")
@@ -33,6 +37,15 @@ func (p placementFlags) check() error {
 			n, formatCount(p.NumUnits, "unit")))
 	}
 	return checkCount(p.NumUnits, "unit")
+}
+
+// noteTogether says that all units go to the one machine: Juju puts one unit there, and the others elsewhere.
+func (p placementFlags) noteTogether(o *operator) {
+	if p.NumUnits < 2 || p.To == "" || p.To == state.PlaceNew || strings.Contains(p.To, ",") {
+		return
+	}
+	o.note("note: all %d units go to machine %s; one there and the others elsewhere: --to %s%s",
+		p.NumUnits, p.To, p.To, strings.Repeat(","+state.PlaceNew, p.NumUnits-1))
 }
 
 // isContainer reports whether a placement of Juju's asks for a container, as lxd and lxd:0 do.

@@ -4,18 +4,24 @@ import (
 	"errors"
 	"fmt"
 
+	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/constraints"
 )
 
 type retryProvisioningCmd struct {
-	Machines    []string `arg:"" name:"machine" help:"The machines' ids."`
+	Machines    []string `arg:"" optional:"" name:"machine" help:"The machines' ids."`
+	All         bool     `help:"All machines in an error state."`
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"What they have to satisfy from now on, instead of all they had to."`
 }
 
 // Run marks the machines, all or none. A machine that needs no retry is a line of output,
 // not an error.
 func (c retryProvisioningCmd) Run(o *operator) error {
+	if c.All == (len(c.Machines) > 0) {
+		return console.Hint(console.Usage(errors.New("no machines given: want their ids, or --all")), "juju machines lists them")
+	}
+
 	var replace *constraints.Value
 	if c.Constraints != nil {
 		asked, err := parseConstraints(*c.Constraints)
@@ -28,8 +34,13 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	var output string
 	err := o.update(func(tx *state.Tx) error {
 		output = ""
+		ids, err := c.choose(tx)
+		if err != nil {
+			return err
+		}
+
 		var refused []error
-		for _, id := range c.Machines {
+		for _, id := range ids {
 			err := tx.ResolveMachine(id, replace)
 			switch {
 			case errors.Is(err, state.ErrNotInError):
@@ -49,4 +60,19 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 
 	fmt.Fprint(o.streams.Out, output)
 	return nil
+}
+
+// choose returns the ids of the machines to try again.
+func (c retryProvisioningCmd) choose(tx *state.Tx) (ids []string, err error) {
+	if !c.All {
+		return c.Machines, nil
+	}
+
+	machines, err := tx.Machines()
+	for _, m := range machines {
+		if m.Status == state.MachineError {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids, err
 }

@@ -18,6 +18,10 @@ type runCmd struct {
 func (c runCmd) Run(o *operator) error {
 	if len(o.command) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0]) {
 		app := quoteShellWords(c.Units[:1])
+		if isUnitWord(c.Units[1]) {
+			return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", c.Units[0])),
+				fmt.Sprintf("juju run %s %s", quoteShellWords(c.Units[1:2]), quoteShellWords(slices.Concat(c.Units[:1], c.Units[2:]))))
+		}
 		err := console.Usage(fmt.Errorf("%q is not a unit", c.Units[0]))
 		if slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, c.Units[1]) {
 			return console.Hint(err, fmt.Sprintf("a shell on its unit's machine: juju ssh %s/leader", app))

@@ -30,11 +30,51 @@ func TestCutCommand(t *testing.T) {
 		"do ls -- run":                 "do ls -- run|",
 		"-e run set x -- -y=1":         "-e run set x -- -y=1|",
 		"":                             "|",
+
+		"exec web/0 hostname -f":             "exec web/0|hostname -f",
+		"exec web/0 web/1 hostname":          "exec web/0 web/1|hostname",
+		"exec --unit web/0 ls -a":            "exec --unit web/0|ls -a",
+		"exec hostname -f":                   "exec hostname|-f",
+		"exec df -h":                         "exec df|-h",
+		"exec uname -a":                      "exec uname|-a",
+		"exec web --wait 5s ls":              "exec web --wait 5s|ls",
+		"exec web-0 -- ls":                   "exec web-0|ls",
+		"exec web":                           "exec web|",
+		"exec -e A=1 --env B=2 web/0 env":    "exec web/0|export A=1 B=2; env",
+		"exec -w /tmp web/0 -- pwd -P":       "exec web/0|cd /tmp || exit; pwd -P",
+		"exec -e prod web/0 -- ls":           "exec -e prod web/0|ls",
+		"exec web/0 -- env -e A=1":           "exec web/0|env -e A=1",
+		"run -e A=1 web/0 env":               "exec web/0|export A=1; env",
+		"run web/0 backup":                   "run web/0 backup|",
+		"run web/0 backup --wait":            "run web/0 backup|",
+		"run --wait 5s web/0 backup":         "run --wait 5s web/0 backup|",
+		"run --wait --format json web/0 act": "run --format json web/0 act|",
+		"run web/0 -- x --wait":              "run web/0|x --wait",
+		"status web":                         "status web|",
 	} {
-		own, command, err := cutCommand(strings.Fields(line))
-		if got := strings.Join(own, " ") + "|" + strings.Join(command, " "); got != want || err != nil {
-			t.Errorf("%q: %q, want %q: %v", line, got, want, err)
-		}
+		t.Run(line, func(t *testing.T) {
+			own, command, err := cutCommand(strings.Fields(line))
+			if got := strings.Join(own, " ") + "|" + strings.Join(command, " "); got != want || err != nil {
+				t.Errorf("%q, want %q: %v", got, want, err)
+			}
+		})
+	}
+}
+
+// TestAsShellRuns has words that no program is run by a shell, as Juju runs all.
+func TestAsShellRuns(t *testing.T) {
+	for line, want := range map[string]string{
+		"exit 3":      "exit 3",
+		"FOO=bar env": "FOO=bar env",
+		"cd /tmp":     "cd /tmp",
+		"ls -l":       "ls|-l",
+		"exit":        "exit",
+	} {
+		t.Run(line, func(t *testing.T) {
+			if got := strings.Join(asShellRuns(strings.Fields(line)), "|"); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 

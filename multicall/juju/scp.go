@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
+	"bijou/state/charm"
 )
 
 type scpCmd struct {
@@ -85,7 +86,8 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		case fromMachine && toMachine:
 			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
 		case !fromMachine && !toMachine:
-			return "", nil, console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
+			err := console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
+			return "", nil, console.Hint(err, hintCopy(words)...)
 		case fromMachine && len(files) > 0 && at != place:
 			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))
 		case fromMachine:
@@ -99,10 +101,29 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 	return place, append(files, to), nil
 }
 
+// hintCopy names the unit for compose's SERVICE:FILE.
+func hintCopy(words []string) (hints []string) {
+	var meant []string
+	for _, word := range words {
+		if app, file, ok := strings.Cut(word, ":"); ok && charm.CheckService(app) == nil {
+			word = app + leaderSuffix + ":" + file
+		}
+		meant = append(meant, word)
+	}
+
+	if slices.Equal(meant, words) {
+		return nil
+	}
+	return []string{"of an application's units: juju scp " + quoteShellWords(meant)}
+}
+
 // cutRemote cuts UNIT:FILE or MACHINE:FILE; a colon after anything else belongs to a local
 // file's name.
 func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
+	if ok && !strings.Contains(place, "@") {
+		place = unitOfPod(place)
+	}
 	if user, at, named := strings.Cut(place, "@"); ok && named && isUnitWord(at) && !strings.Contains(user, "/") {
 		place = o.cutUser(place)
 	}

@@ -17,7 +17,7 @@ type setConstraintsCmd struct {
 
 // Run replaces the constraints.
 func (c setConstraintsCmd) Run(o *operator) error {
-	if len(c.Values) > 1 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
+	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
 			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE behind the first"))
 		}

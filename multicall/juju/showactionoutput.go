@@ -20,6 +20,10 @@ type showActionOutputCmd struct {
 
 // Run prints the action with its output and results.
 func (c showActionOutputCmd) Run(o *operator) error {
+	if c.Wait.set && len(c.Words) == 2 && c.Words[1] == "0" { // Juju's --wait 0, without end
+		c.Words = c.Words[:1]
+	}
+
 	id, notANumber := strconv.Atoi(c.Words[0])
 	switch {
 	case len(c.Words) == 2 && notANumber != nil:

@@ -1,6 +1,10 @@
 package juju
 
-import "cmp"
+import (
+	"cmp"
+
+	"bijou/multicall/home"
+)
 
 type showModelCmd struct {
 	Name       string `arg:"" optional:"" help:"The environment, if not given by -e."`
@@ -10,7 +14,7 @@ type showModelCmd struct {
 
 // Run prints the content of environment.yaml.
 func (c showModelCmd) Run(o *operator) error {
-	e, err := o.home.Choose(cmp.Or(environmentName(c.Name), o.name))
+	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {
 		return err
 	}

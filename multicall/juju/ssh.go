@@ -28,7 +28,7 @@ func (c sshCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	target := o.cutUser(c.Target)
+	target := unitOfPod(o.cutUser(c.Target))
 	to, err := o.findMachineFolder(target)
 	if err != nil {
 		return hintTarget(target, err)

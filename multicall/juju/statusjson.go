@@ -9,16 +9,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"bijou/multicall/home"
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/status"
-)
-
-// There are no controllers and no users: an environment is whoever's its folder is. Programs
-// that know Juju want names all the same.
-const (
-	controllerName = "bijou"
-	modelOwner     = "admin"
 )
 
 // jujuStatus is the status with the keys of Juju 3.6, as programs that know Juju read it, and
@@ -130,7 +124,7 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 // newJujuStatus returns the status under Juju 3's keys, with bijou's own beside them.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
-		Model:    jujuModel{s.Environment.Name, "iaas", controllerName, s.Environment.Provider, charm.JujuVersion, status.Info{Current: "available"}},
+		Model:    jujuModel{s.Environment.Name, "iaas", home.Controller, s.Environment.Provider, charm.JujuVersion, status.Info{Current: "available"}},
 		Machines: map[string]jujuMachine{}, Applications: map[string]jujuApplication{}, Status: s,
 		Controller: map[string]string{"timestamp": time.Now().Format("15:04:05Z07:00")},
 	}

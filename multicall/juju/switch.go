@@ -2,18 +2,20 @@ package juju
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"bijou/multicall/console"
+	"bijou/multicall/home"
 )
 
 type switchCmd struct {
 	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
 }
 
-// Run makes the environment the one in use. $JUJU_ENV takes precedence over it.
+// Run makes the environment the one in use. $JUJU_ENV and $JUJU_MODEL take precedence over it.
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)
@@ -23,18 +25,27 @@ func (c switchCmd) Run(o *operator) error {
 		return err
 	}
 
-	if controller, name, ok := strings.Cut(environmentName(c.Name), ":"); ok {
+	if c.Name == "-" {
+		names, _ := o.home.Names()
+		return console.Hint(console.Usage(errors.New("no environment given: bijou does not keep which was in use before")),
+			"juju switch NAME; "+listHint("models", names))
+	}
+	if controller, name, ok := strings.Cut(home.EnvironmentName(c.Name), ":"); ok {
 		return console.Hint(console.Usage(fmt.Errorf("cannot switch to controller %q: there are no controllers", controller)),
 			"juju switch "+cmp.Or(name, "NAME"))
 	}
 
-	e, err := o.home.Environment(environmentName(c.Name))
+	e, err := o.home.Environment(home.EnvironmentName(c.Name))
 	if err != nil {
 		return err
 	}
 
-	if shell := os.Getenv("JUJU_ENV"); shell != "" && shell != e.Name {
-		o.note("warning: JUJU_ENV=%s goes before it, in this shell", shell)
+	if shell := home.FromShell(); shell != "" && shell != e.Name {
+		variable := "JUJU_ENV"
+		if os.Getenv(variable) == "" {
+			variable = "JUJU_MODEL"
+		}
+		o.note("warning: %s=%s goes before it, in this shell", variable, shell)
 	}
 	if o.home.Current() == "" {
 		o.note("environment %q is in use now", e.Name)

@@ -1,0 +1,122 @@
+package juju
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/multicall/console"
+)
+
+// machineRun is a command on one machine.
+type machineRun struct {
+	machine        string
+	command        *exec.Cmd
+	stdout, stderr bytes.Buffer
+	err            error // the command did not begin, or was ended
+}
+
+// runOnMachines runs the command on machines as juju ssh does, since a machine's agent runs no commands of
+// its own.
+func (c execCmd) runOnMachines(o *operator) error {
+	line := quoteShellWords(o.command)
+	if len(o.command) == 1 {
+		line = o.command[0] // for a shell
+	}
+
+	var runs []*machineRun
+	for _, id := range c.Machine {
+		to, err := o.findMachineFolder(id)
+		if err != nil {
+			return err
+		}
+		r := &machineRun{machine: id, command: to.Run(to.dir, line, false)}
+		r.command.Stdout = &r.stdout
+		r.command.Stderr = &r.stderr
+		if c.Format == "plain" && len(c.Machine) == 1 {
+			r.command.Stdout = o.streams.Out
+			r.command.Stderr = o.streams.Err
+		}
+		runs = append(runs, r)
+	}
+
+	var running sync.WaitGroup
+	for _, r := range runs {
+		running.Go(func() { r.run(c.Timeout) })
+	}
+	running.Wait()
+
+	return c.printMachines(o, runs)
+}
+
+// run ends the command after the timeout, if it is not 0.
+func (r *machineRun) run(timeout time.Duration) {
+	r.command.WaitDelay = time.Second // what it has started may go on, and hold its streams
+	if err := r.command.Start(); err != nil {
+		r.err = fmt.Errorf("cannot run on machine %s: %w", r.machine, err)
+		return
+	}
+
+	timer := time.AfterFunc(cmp.Or(timeout, math.MaxInt64), func() { _ = r.command.Process.Kill() })
+	_ = r.command.Wait()
+	if !timer.Stop() {
+		err := fmt.Errorf("on machine %s it had not ended after %s: it was ended", r.machine, timeout)
+		r.err = taskError(err, true)
+	}
+}
+
+// printMachines returns the exit code of the only machine's command, else 1 if any failed.
+func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
+	var errs []error
+	code := console.ExitOK
+	tasks := map[string]task{}
+	for _, r := range runs {
+		if r.err != nil {
+			errs = append(errs, r.err)
+			continue
+		}
+
+		exit := r.command.ProcessState.ExitCode()
+		if exit != 0 {
+			code = console.ExitFailure
+		}
+		if len(runs) == 1 {
+			code = exit
+		}
+		if exit != 0 && (c.Format != "plain" || len(runs) > 1) {
+			errs = append(errs, taskError(fmt.Errorf("machine %s: exit code %d", r.machine, exit), false))
+		}
+		tasks[r.machine] = task{Status: "completed", Results: taskResults(nil, &exit, r.stdout.Bytes(), r.stderr.Bytes())}
+	}
+
+	switch {
+	case c.Format == "plain":
+		for _, r := range runs {
+			writePrefixed(o.streams.Out, r.machine+": ", r.stdout.String())
+			writePrefixed(o.streams.Err, r.machine+": ", r.stderr.String())
+		}
+	case len(tasks) > 0:
+		if err := o.encode(c.Format, tasks); err != nil {
+			return err
+		}
+	}
+
+	if len(errs) > 0 && code == console.ExitOK {
+		return joinErrors(errs)
+	}
+	return console.Exit(code, joinErrors(errs))
+}
+
+// writePrefixed begins each line of the text with the prefix.
+func writePrefixed(w io.Writer, prefix, text string) {
+	if text == "" {
+		return
+	}
+	fmt.Fprintln(w, prefix+strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix))
+}

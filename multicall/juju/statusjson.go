@@ -66,6 +66,7 @@ type jujuUnit struct {
 	status.Unit
 	Workload     status.Info         `json:"workload-status"`
 	Agent        status.Info         `json:"juju-status"`
+	Address      string              `json:"address,omitempty"` // Juju has it of Kubernetes' units, and programs ask for it
 	Subordinates map[string]jujuUnit `json:"subordinates,omitempty"`
 }
 
@@ -210,6 +211,7 @@ func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 		Unit:         u,
 		Workload:     u.WorkloadInfo(),
 		Agent:        u.AgentInfo(),
+		Address:      u.PublicAddress,
 		Subordinates: map[string]jujuUnit{},
 	}
 

@@ -28,7 +28,7 @@ type trouble struct {
 
 // importances orders troubles: units that a fault has stopped come before those that wait for an answer.
 func importances() map[string]int {
-	return map[string]int{"error": 0, "failed": 1, "down": 2, "lost": 3, "blocked": 4}
+	return map[string]int{"error": 0, "down": 1, "blocked": 2}
 }
 
 // putAttention shows the troubles, each with its reason and the commands that help.
@@ -59,7 +59,7 @@ func (e *liveEnvironment) putAttention() {
 func (e *liveEnvironment) unitsInTrouble() (all []trouble) {
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
 		for name, u := range e.status.Services[service].Units {
-			word := wordOf(u)
+			word := u.Word()
 			importance, is := importances()[word]
 			if !is {
 				continue
@@ -74,7 +74,7 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble) {
 				Kind:       "unit",
 				Word:       word,
 				Why:        cmp.Or(said, waitsFor),
-				Since:      sinceOf(u),
+				Since:      u.Since(),
 				ToDo:       toDo,
 				importance: importance,
 			})
@@ -82,18 +82,6 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble) {
 	}
 
 	return all
-}
-
-// sinceOf returns since when a unit is in trouble, as far as that is known.
-func sinceOf(u status.Unit) time.Time {
-	switch {
-	case u.Trouble != nil:
-		return u.Trouble.Since
-	case u.Info != nil && !u.Info.Since.IsZero():
-		return u.Info.Since
-	}
-
-	return u.WorkloadInfo().Since
 }
 
 // relationsInTrouble has relations whose units do not say so themselves.

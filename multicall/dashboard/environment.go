@@ -213,20 +213,6 @@ type unitView struct {
 	status.Unit
 }
 
-// wordOf says in a word how a unit is.
-func wordOf(u status.Unit) string {
-	agent := u.AgentInfo().Current
-	workload := u.WorkloadInfo().Current
-	switch {
-	case agent == "lost" || agent == "failed":
-		return agent
-	case workload == "unknown" && u.State == state.UnitStarted:
-		return u.State
-	}
-
-	return workload
-}
-
 // putUnits updates the rows of these units in their table and the timeline, with their running hooks. It
 // removes the rows of units that are gone.
 func (e *liveEnvironment) putUnits(names []string) {
@@ -241,7 +227,7 @@ func (e *liveEnvironment) putUnits(names []string) {
 			continue
 		}
 
-		view := unitView{name, wordOf(u), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
+		view := unitView{name, u.Word(), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
 		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
 		if _, ran := e.first[name]; ran || u.Running != nil {
@@ -275,7 +261,7 @@ func (e *liveEnvironment) putOthers() {
 	for _, name := range names {
 		v := &serviceView{Name: name, Service: e.status.Services[name], Counts: map[string]int{}}
 		for _, u := range v.Units {
-			word := wordOf(u)
+			word := u.Word()
 			v.Counts[word], total.Counts[word] = v.Counts[word]+1, total.Counts[word]+1
 			if u.Running != nil {
 				v.Running, total.Running = v.Running+1, total.Running+1

@@ -64,13 +64,13 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	}
 	fmt.Fprintln(b, text.Escape(title))
 
-	word := unitWord(u.view)
+	word := u.view.Word()
 	shown := text.Escape(status.WithLife(word, state.UnlessAlive(u.Life)))
 	if colour := wordColour(word); coloured && colour != "" {
 		shown = console.Paint(colour, shown)
 	}
-	why, since := screenReason(u.view)
-	writeField(b, "Status", shown+sinceText(since))
+	why := screenReason(u.view)
+	writeField(b, "Status", shown+sinceText(u.view.Since()))
 	writeField(b, "Why", text.Escape(why.text))
 	writeField(b, "Waits for", text.Escape(u.WaitsFor))
 	writeList(b, "To do", u.ToDo)

@@ -51,7 +51,7 @@ func foreignServices(s status.Status) []string {
 func writeBox(b *strings.Builder, name string, view status.Service) {
 	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
 	for _, u := range view.Units {
-		if isErrorState(u.State) {
+		if status.IsErrorState(u.State) {
 			a["color"] = "red"
 		}
 	}
@@ -72,7 +72,7 @@ func writeEdge(b *strings.Builder, name string, r status.Relation) {
 	}
 
 	a := attributes{"label": name + "\n" + label}
-	if isErrorState(r.State()) {
+	if status.IsErrorState(r.State()) {
 		a["color"] = "red"
 	}
 	a.setLife(r.Life)

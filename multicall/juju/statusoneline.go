@@ -55,7 +55,7 @@ func writeSummary(w io.Writer, s status.Status) error {
 	words := map[string]int{}
 	ports := map[string]bool{}
 	for _, u := range units {
-		words[unitWord(u)]++
+		words[u.Word()]++
 		for _, port := range u.OpenPorts {
 			ports[port] = true
 		}

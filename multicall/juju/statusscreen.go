@@ -17,7 +17,7 @@ import (
 
 // isEyeCatching reports whether a row's message is needed whole: something waits for somebody.
 func isEyeCatching(word string) bool {
-	return isErrorState(word) || word == "blocked" || word == "waiting"
+	return status.IsErrorState(word) || word == "blocked" || word == "waiting"
 }
 
 func wordColour(word string) console.Colour {
@@ -31,24 +31,6 @@ func wordColour(word string) console.Colour {
 	return stateColour(word)
 }
 
-// unitWord returns the one word for a unit's state. It is the status that the charm has set, unless the
-// agent or a hook has failed.
-func unitWord(u status.Unit) string {
-	said := u.WorkloadInfo().Current
-	switch {
-	case u.State == state.UnitDown:
-		return "down"
-	case u.Trouble != nil || isErrorState(u.State):
-		return "error"
-	case said == "maintenance" && u.Workload == nil:
-		return "installing"
-	case said == "unknown":
-		return u.State
-	}
-
-	return said
-}
-
 // applicationWord returns the status that the application's leader has set, or else the word of its units
 // that needs an operator's eye most.
 func applicationWord(s status.Service) string {
@@ -58,7 +40,7 @@ func applicationWord(s status.Service) string {
 
 	words := map[string]bool{}
 	for _, u := range s.Units {
-		words[unitWord(u)] = true
+		words[u.Word()] = true
 	}
 	for _, word := range []string{"error", "down", "blocked", "installing", "maintenance", "waiting", "active"} {
 		if words[word] {
@@ -111,7 +93,7 @@ func unitTable(s status.Status, now time.Time) *console.Table {
 	units := allUnits(s)
 	words := map[string]string{}
 	for name, u := range units {
-		words[name] = unitWord(u)
+		words[name] = u.Word()
 	}
 
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
@@ -128,24 +110,23 @@ func unitTable(s status.Status, now time.Time) *console.Table {
 		if u.Leader {
 			shown += " *" // apart from the name, which scripts look for with a space behind it
 		}
-		why, since := screenReason(u)
-		addRow(t, words[name], why, shown, status.WithLife(words[name], u.Life), agent,
-			formatAgo(since, now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
+		addRow(t, words[name], screenReason(u), shown, status.WithLife(words[name], u.Life), agent,
+			formatAgo(u.Since(), now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
 	}
 
 	return t
 }
 
-// screenReason is why a unit has its word, and since when; one that a hook of a relation has failed in says which.
-func screenReason(u status.Unit) (why reason, since time.Time) {
-	id, r := u.RelationInError()
-	if _, failed := u.WaitReason(); !failed || id == "" || u.Trouble != nil || u.Info != nil {
-		return unitReason(u, u.WorkloadInfo().Message), unitSince(u)
+// screenReason is why a unit has its word; one that a hook of a relation has failed in says which.
+func screenReason(u status.Unit) reason {
+	id, r := u.HeldByRelation()
+	if id == "" {
+		return unitReason(u, u.WorkloadInfo().Message)
 	}
 
-	why = relationUnitReason(r)
+	why := relationUnitReason(r)
 	why.text = id + ": " + why.text
-	return why, r.Since
+	return why
 }
 
 func runningTable(s status.Status, now time.Time) *console.Table {
@@ -224,7 +205,7 @@ func follows(id, next string) bool {
 func withoutPeers(s status.Status) status.Status {
 	related := maps.Clone(s.Relations)
 	maps.DeleteFunc(related, func(_ string, r status.Relation) bool {
-		return len(r.Services) == 1 && !isErrorState(r.State())
+		return len(r.Services) == 1 && !status.IsErrorState(r.State())
 	})
 	s.Relations = related
 	return s

@@ -83,7 +83,7 @@ func selectService(name string, view status.Service, g status.Globs) (kept statu
 
 // unitSelectors are the words by which a unit can be chosen.
 func unitSelectors(name string, u status.Unit) []string {
-	return []string{name, u.Machine, unitWord(u), u.State, u.WorkloadInfo().Current, u.AgentInfo().Current}
+	return []string{name, u.Machine, u.Word(), u.State, u.WorkloadInfo().Current, u.AgentInfo().Current}
 }
 
 // selectRelation returns false if no end is at an application that was kept.

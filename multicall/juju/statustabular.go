@@ -134,12 +134,9 @@ func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
 	return err
 }
 
-// isErrorState reports whether an operator must see to a state.
-func isErrorState(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }
-
 func stateColour(state string) console.Colour {
 	switch {
-	case isErrorState(state):
+	case status.IsErrorState(state):
 		return console.Red
 	case slices.Contains([]string{"pending", "start", "blocked", "waiting", "maintenance"}, state):
 		return console.Yellow
@@ -150,9 +147,9 @@ func stateColour(state string) console.Colour {
 
 func compareErrorFirst(a, b string, names int) int {
 	switch {
-	case isErrorState(a) && !isErrorState(b):
+	case status.IsErrorState(a) && !status.IsErrorState(b):
 		return -1
-	case isErrorState(b) && !isErrorState(a):
+	case status.IsErrorState(b) && !status.IsErrorState(a):
 		return 1
 	}
 
@@ -242,14 +239,6 @@ func addRunning(t *console.Table, s status.Status, format func(since time.Time) 
 			t.Add("", r.Name, name, format(r.Since), r.Holder)
 		}
 	}
-}
-
-// unitSince is since when it is as a unit's message says.
-func unitSince(u status.Unit) time.Time {
-	trouble := cmp.Or(u.Trouble, &state.Trouble{})
-	info := cmp.Or(u.Info, &status.UnitStateInfo{})
-	said := cmp.Or(u.Workload, &status.Workload{})
-	return cmp.Or(trouble.Since, info.Since, said.Since)
 }
 
 // reason is why something is as it is, and the command that shows more; that may be empty.

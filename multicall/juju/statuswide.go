@@ -48,7 +48,7 @@ func wideUnitTable(s status.Status) *console.Table {
 			stateColour(workload.Current),
 		), name, status.WithLife(u.State, u.Life), cmp.Or(workload.Current,
 			"-"), u.AgentInfo().Current, u.Machine, u.PublicAddress,
-			strings.Join(u.OpenPorts, ","), formatSince(unitSince(u)), unitMessage(u, workload.Message))
+			strings.Join(u.OpenPorts, ","), formatSince(u.Since()), unitMessage(u, workload.Message))
 	}
 
 	return t

@@ -14,11 +14,11 @@ import (
 // names of errors as they are: `KeyError: 'x'` names no secret.
 func HideSecrets(text string) string {
 	if strings.Contains(text, `\`) {
-		text = patterns().quoted.ReplaceAllStringFunc(text, hideInLiteral)
+		text = patterns().quoted().ReplaceAllStringFunc(text, hideInLiteral)
 	}
 	for _, m := range patterns().anywhere {
 		if strings.Contains(text, m.mark) {
-			text = hideGroups(text, m.Regexp, m.shows)
+			text = hideGroups(text, m.pattern(), m.shows)
 		}
 	}
 
@@ -41,8 +41,8 @@ func HideSecrets(text string) string {
 		}
 
 		if f := secretForm(text, begin, end); f != nil {
-			if at := f.FindStringIndex(text[end:]); at != nil {
-				b.WriteString(text[done:end] + hideGroups(text[end:end+at[1]], f.Regexp, f.shows))
+			if at := f.pattern().FindStringIndex(text[end:]); at != nil {
+				b.WriteString(text[done:end] + hideGroups(text[end:end+at[1]], f.pattern(), f.shows))
 				done = end + at[1]
 				end = done
 			}
@@ -88,7 +88,7 @@ func secretForm(text string, begin, end int) *form {
 		return f
 	case !IsSecret(name):
 		return nil
-	case f == p.line && (isErrorName(name) || p.fileName.MatchString(name)):
+	case f == p.line && (isErrorName(name) || p.fileName().MatchString(name)):
 		return nil
 	}
 
@@ -115,7 +115,7 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 		return p.quotedName
 	case quoted && after == '=':
 		return p.quotedPair[before]
-	case after == ':' && p.beforeHeader.MatchString(text[max(0, begin-20):begin]):
+	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-20):begin]):
 		return p.header
 	case after == '=' && strings.IndexByte("?&#", before) >= 0:
 		return p.parameter
@@ -147,8 +147,8 @@ func isInMapping(before string) bool {
 
 // form is a pattern of the text after a secret's name. All its groups are values.
 type form struct {
-	*regexp.Regexp
-	shows func(value string) bool // whether a value is none, but a word of a sentence
+	pattern func() *regexp.Regexp
+	shows   func(value string) bool // whether a value is none, but a word of a sentence
 }
 
 // marked is a form that needs no name, in texts with the mark.
@@ -158,9 +158,9 @@ type marked struct {
 }
 
 type patternSet struct {
-	quoted       *regexp.Regexp // string literals
-	fileName     *regexp.Regexp // where an error is, not a name
-	beforeHeader *regexp.Regexp // the option for a header of HTTP
+	quoted       func() *regexp.Regexp // string literals
+	fileName     func() *regexp.Regexp // where an error is, not a name
+	beforeHeader func() *regexp.Regexp // the option for a header of HTTP
 	anywhere     []marked
 
 	quotedKey, quotedName, header, parameter, field, assignment, option, line *form
@@ -168,7 +168,12 @@ type patternSet struct {
 	quotedPair map[byte]*form // by quote
 }
 
-// patterns are compiled when they are first wanted: most commands show no text of charms.
+// compiled compiles the pattern when it is first wanted: most texts have no secret, and each command logs.
+func compiled(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+// patterns are all forms, none of them compiled yet.
 var patterns = sync.OnceValue(func() *patternSet {
 	const (
 		double = `"(?:[^"\\\n]|\\.)*"`
@@ -178,13 +183,13 @@ var patterns = sync.OnceValue(func() *patternSet {
 		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
 	)
 
-	of := func(pattern string, shows func(string) bool) *form { return &form{regexp.MustCompile(pattern), shows} }
+	of := func(pattern string, shows func(string) bool) *form { return &form{compiled(pattern), shows} }
 	at := func(mark, pattern string) marked { return marked{mark, of(pattern, isEmpty)} }
 
 	return &patternSet{
-		quoted:       regexp.MustCompile(double),
-		fileName:     regexp.MustCompile(`\.(?:c|go|h|java|js|pl|py|rb|rs|sh|ts)(?::\d+)*$|:\d+$`),
-		beforeHeader: regexp.MustCompile(`(?:-H|--header)[ =]?["']?$`),
+		quoted:       compiled(double),
+		fileName:     compiled(`\.(?:c|go|h|java|js|pl|py|rb|rs|sh|ts)(?::\d+)*$|:\d+$`),
+		beforeHeader: compiled(`(?:-H|--header)[ =]?["']?$`),
 		anywhere: []marked{
 			at("@", `://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
 			at("@", `\b[\w.+-]+:([^\s"']+)@(?:tcp|tcp4|tcp6|udp|unix)?\(`),                        // user:password@tcp(host)/name

@@ -80,7 +80,7 @@ func (r *rig) hookEnvironment(service, hook string) map[string]string {
 		"JUJU_UNIT_DIR": unit, "CHARM_DIR": unit + "/charm", "JUJU_CHARM_DIR": unit + "/charm", "PWD": unit + "/charm",
 		"JUJU_HOOK_NAME": hook, "JUJU_DISPATCH_PATH": "hooks/" + hook,
 		"JUJU_MODEL_NAME": env.Name, "JUJU_MODEL_UUID": env.UUID, "JUJU_ENV_NAME": env.Name, "JUJU_ENV_UUID": env.UUID,
-		"JUJU_MACHINE_ID": "0", "JUJU_VERSION": "3.6.0", "JUJU_API_ADDRESSES": "", "JUJU_AVAILABILITY_ZONE": "", "JUJU_PRINCIPAL_UNIT": "",
+		"JUJU_MACHINE_ID": "0", "JUJU_VERSION": "3.6.27", "JUJU_API_ADDRESSES": "", "JUJU_AVAILABILITY_ZONE": "", "JUJU_PRINCIPAL_UNIT": "",
 		"CLOUD_API_VERSION": "", "JUJU_CHARM_HTTP_PROXY": "", "JUJU_CHARM_HTTPS_PROXY": "", "JUJU_CHARM_FTP_PROXY": "", "JUJU_CHARM_NO_PROXY": "",
 		"PATH": unit + "/tools:" + os.Getenv("PATH"), "HOME": "/home/agent", "USER": "agent",
 		"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "LANG": "C.UTF-8", "TERM": "dumb",

@@ -79,7 +79,7 @@ func TestBijou(t *testing.T) {
 		{nil, 0, "bijou " + applet.Version, ""},
 		{[]string{"version"}, 0, applet.Version, ""},
 		{[]string{"--list"}, 0, "\njuju\n", ""},
-		{[]string{"jujud", "version"}, 0, "3.6.0-bijou\n", ""},
+		{[]string{"jujud", "version"}, 0, "3.6.27-bijou\n", ""},
 		{[]string{"bijou", "version"}, 0, applet.Version, ""},
 		{[]string{"relation-gte"}, 127, "", "error: there is no applet \"relation-gte\"\nhint: did you mean relation-get?\n"},
 		{[]string{"help", "relation-gte"}, 127, "", "did you mean relation-get?"},

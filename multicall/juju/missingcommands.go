@@ -78,6 +78,8 @@ func missingCommands() []missing {
 			instead: []string{"juju find --help"}},
 		{commands: "storage-pools create-storage-pool update-storage-pool remove-storage-pool", why: "the pools are rootfs, tmpfs and host:/DIRECTORY, and nobody makes others",
 			instead: []string{"name one at: juju deploy FILE --storage NAME=POOL", "name one at: juju deploy CHARM --storage NAME=POOL"}},
+		{commands: "application-storage", why: "what a unit gets is said when it is deployed or given more",
+			instead: []string{"give a unit more: juju add-storage UNIT NAME=POOL,SIZE", "give a unit more: juju add-storage APP/0 NAME=POOL,SIZE"}},
 		{commands: "import-filesystem", why: "storage is a directory, which a pool of the host's can name",
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "it waits for states, not for queries",

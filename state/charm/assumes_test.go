@@ -11,11 +11,11 @@ import (
 func TestAssumes(t *testing.T) {
 	for _, tt := range []struct {
 		text string
-		want []string // that is not met by Juju 3.6.0
+		want []string // that is not met by JujuVersion
 	}{
 		{"assumes: [juju]", nil},
-		{"assumes: [juju >= 3, juju>=3.6, juju >= 3.6.0, juju < 3.6.1, juju < 4, juju >= 3.5-beta1]", nil},
-		{"assumes: [juju >= 3.6.1, juju < 3.6, juju < 3.6.0, juju >= 3.10]", []string{"juju >= 3.6.1", "juju < 3.6", "juju < 3.6.0", "juju >= 3.10"}},
+		{"assumes: [juju >= 3, juju>=3.6, juju >= 3.6.21, juju < 3.6.28, juju < 4, juju >= 3.5-beta1]", nil},
+		{"assumes: [juju >= 3.6.28, juju < 3.6, juju < 3.6.27, juju >= 3.10]", []string{"juju >= 3.6.28", "juju < 3.6", "juju < 3.6.27", "juju >= 3.10"}},
 		{"assumes: [storage, juju >= 2.9]", []string{"storage"}},
 		{"assumes: [{any-of: [juju >= 4, {all-of: [juju >= 3.1, juju < 4]}]}]", nil},
 		{"assumes:\n- any-of: [juju >= 4, popcorn]\n- all-of:\n  - juju >= 3\n  - popcorn >= 1.2\n  - any-of: [a, {all-of: [b, c]}]", []string{"(juju >= 4 or popcorn)", "popcorn >= 1.2", "(a or (b and c))"}},

@@ -40,7 +40,7 @@ func TestBlog(t *testing.T) {
 		t.Errorf("the blog's unit knows itself as %q; want %s", own, blog)
 	}
 	// Charm libraries ask there which Juju they run under.
-	if said := w.sh("juju run wordpress/0 -- '/var/lib/juju/tools/machine-*/jujud version; stat -c %a / /etc /var/lib/juju'"); said != "3.6.0-bijou\n755\n755\n755" {
+	if said := w.sh("juju run wordpress/0 -- '/var/lib/juju/tools/machine-*/jujud version; stat -c %a / /etc /var/lib/juju'"); said != "3.6.27-bijou\n755\n755\n755" {
 		t.Errorf("libraries learn of Juju, and of the folders' modes: %q", said)
 	}
 	w.eventually("curl -sSL http://"+blog+"/", "five-minute WordPress installation")

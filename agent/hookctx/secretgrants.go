@@ -60,8 +60,8 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return nil
 }
 
-// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. A hook may remove the
-// same one twice, also after the secret went with its last revision.
+// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. It returns nil if that is
+// gone already, as Juju does since 3.6.11: a charm cannot know if another unit was faster.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,11 +73,14 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 	}
 
 	s, err := c.findManaged(ctx, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return nil
+	case err != nil:
 		return err
 	}
 	if _, there := s.record.Revisions[revision]; revision != 0 && !there {
-		return fmt.Errorf("secret %q revision %d not found", id, revision)
+		return nil
 	}
 
 	s.removed = append(s.removed, revision)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -116,16 +115,29 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 
 	c.hideOption(parser, args)
 	c.addHelp(parser.Model.Node, "")
+	hasOptions := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if !hasOptions { // nothing looks for them then, and they cost a third of a command line
+		return parser, nil
+	}
+
 	if err := c.addUnneeded(parser); err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
 	}
 	return parser, nil
 }
 
-// innerCapital is where kong sets a dash in a field's name.
-var innerCapital = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(.)([A-Z])")
-})
+// dashed returns a field's name as kong writes it: a dash in front of each capital but the first.
+func dashed(field string) string {
+	var b strings.Builder
+	for i, r := range field {
+		if i > 0 && 'A' <= r && r <= 'Z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(r)
+	}
+
+	return strings.ToLower(b.String())
+}
 
 // commandOptions returns the options that tell kong of the commands: only of the one that args call, or of
 // all if they call none. kong examines every option of every command that it knows, which takes most of the
@@ -181,7 +193,7 @@ func (l Listed) Answers(name string) bool { return name == l.Name || slices.Cont
 func (c Command) List() (all []Listed) {
 	commands := reflect.TypeOf(c.Commands).Elem()
 	for f := range commands.Fields() {
-		name := cmp.Or(f.Tag.Get("name"), strings.ToLower(innerCapital().ReplaceAllString(f.Name, "$1-$2")))
+		name := cmp.Or(f.Tag.Get("name"), dashed(f.Name))
 		aliases := strings.FieldsFunc(f.Tag.Get("aliases"), func(r rune) bool { return r == ',' })
 		all = append(all, Listed{Name: name, Aliases: aliases, Help: f.Tag.Get("help")})
 	}

@@ -2,8 +2,10 @@ package juju
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,13 +127,34 @@ func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, stat
 	if isArchive {
 		found.Path, found.Archive = scratch, c.name
 		if found.Charm, err = c.unpack(path, scratch); err != nil {
-			return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
+			err = fmt.Errorf("cannot read charm %q: %w", c.name, err)
+			if hint := hintUnpacked(c.name, err); hint != "" {
+				err = console.Hint(err, hint)
+			}
+			return charm.Found{}, state.Origin{}, err
 		}
 	} else if found.Charm, err = charm.ReadDir(path); err != nil {
 		return charm.Found{}, state.Origin{}, err
 	}
 
 	return found, state.Origin{Path: path, Name: found.Meta.Name}, nil
+}
+
+// hintUnpacked returns the command for the charm's directory where the archive is missing that charmcraft would
+// have packed from it; "" elsewhere.
+func hintUnpacked(archive string, err error) string {
+	dir := filepath.Dir(archive)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	if _, err := charm.ReadDir(dir); err != nil {
+		return ""
+	}
+
+	if !strings.ContainsRune(dir, '/') {
+		dir = "./" + dir // a bare name is the store's
+	}
+	return "juju deploy " + quoteShellWords([]string{filepath.ToSlash(dir)}) + " takes the directory; nothing must be packed"
 }
 
 // unpack reads the charm from the archive itself, so that no error names the scratch folder.

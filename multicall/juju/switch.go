@@ -60,7 +60,11 @@ func (o *operator) setCurrent(name string) error {
 		return err
 	}
 
-	if before != "" && before != name {
+	switch before {
+	case "":
+	case name:
+		o.note("environment %q is in use already", name)
+	default:
 		o.note("environment %q is in use now, instead of %q", name, before)
 	}
 	return nil

@@ -25,7 +25,7 @@ connect() {
 # database there is nothing to publish.
 publish() {
     if [ ! -e "$data/database" ]; then
-        status-set blocked "needs a database: juju add-relation $JUJU_SERVICE mysql"
+        status-set blocked "needs a database: juju integrate $JUJU_SERVICE mysql"
         return
     fi
     render > "$data/wp-config.php.new"

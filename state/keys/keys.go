@@ -43,7 +43,11 @@ const (
 	SecretContents = "secret-contents/"
 	SecretKeys     = "secret-keys/"
 	Storages       = "storage/"
+	Requests       = "requests/"
 )
+
+// ProvisionerLeader is the Leader of the provisioners.
+const ProvisionerLeader = Leaders + "provisioner"
 
 // The counters, each of which holds the next number.
 const (
@@ -152,6 +156,12 @@ func UnitStorage(u string) string { return Unit(u) + "/storage" }
 // MachineStorage is machines/<id>/storage: MachineStorage.
 func MachineStorage(id string) string { return Machine(id) + "/storage" }
 
+// UnitRequests is the prefix of what a unit's agent requests of the provisioner's leader.
+func UnitRequests(u string) string { return Requests + u + "/" }
+
+// Request is requests/<u>/<what>: Request.
+func Request(u, what string) string { return UnitRequests(u) + what }
+
 // UnitState is units/<u>/state: a settings node.
 func UnitState(u string) string { return Unit(u) + "/state" }
 
@@ -216,15 +226,21 @@ func Op(u string) string { return Uniter(u) + "op" }
 // Workflow is uniters/<u>/workflow: Workflow.
 func Workflow(u string) string { return Uniter(u) + "workflow" }
 
+// UniterRelations is the prefix of what a unit's agent keeps of relations and their units.
+func UniterRelations(u string) string { return Uniter(u) + "relations/" }
+
+// UniterServices is the prefix of what a unit's agent keeps of services' own settings.
+func UniterServices(u string) string { return Uniter(u) + "services/" }
+
 // RelationState is uniters/<u>/relations/<n>: RelationState.
-func RelationState(u string, id int) string      { return Uniter(u) + "relations/" + strconv.Itoa(id) }
+func RelationState(u string, id int) string      { return UniterRelations(u) + strconv.Itoa(id) }
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
 
 // MemberState is uniters/<u>/relations/<n>/<member>: MemberState. A service, whose own settings the unit is
 // told of, has its key elsewhere: older binaries take all keys below memberStatesPrefix for units.
 func MemberState(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
-		return Uniter(u) + "services/" + strconv.Itoa(id) + "/" + m
+		return UniterServices(u) + strconv.Itoa(id) + "/" + m
 	}
 	return memberStatesPrefix(u, id) + m
 }

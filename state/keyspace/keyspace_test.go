@@ -130,13 +130,13 @@ func checkLeaders(ctx context.Context, t *testing.T, k *Space, url string) {
 		t.Fatal(err)
 	}
 	defer second.Close(ctx)
-	old, err := first.Campaign(ctx, "leader/updater/holder", "")
+	old, err := first.Campaign(ctx, "leader/updater/holder", Candidate{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	won := make(chan error, 1)
 	go func() {
-		l, err := second.Campaign(ctx, "leader/updater/holder", "")
+		l, err := second.Campaign(ctx, "leader/updater/holder", Candidate{})
 		if err == nil {
 			err = l.Update(ctx, func(tx *Tx) error { return tx.PutLeased("presence/1", "here", second) })
 		}

@@ -16,10 +16,16 @@ type Leadership struct {
 	done     chan struct{}
 }
 
-// Campaign blocks until this session leads at the key, in the name of a unit or of none, and
-// returns its leadership. One session campaigns at a key once at a time. ErrSessionLost: the
-// session ended meanwhile.
-func (s *Session) Campaign(ctx context.Context, key, unit string) (*Leadership, error) {
+// Candidate is what a leader's key says beside the process.
+type Candidate struct {
+	Unit   string // as Presence's
+	Serves bool   // as Presence's
+}
+
+// Campaign blocks until this session leads at the key, as that candidate, and returns its
+// leadership. One session campaigns at a key once at a time. ErrSessionLost: the session ended
+// meanwhile.
+func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
 	}
@@ -27,7 +33,7 @@ func (s *Session) Campaign(ctx context.Context, key, unit string) (*Leadership, 
 	ctx, cancel := s.withSession(ctx)
 	defer cancel()
 
-	err := s.acquireLeaderKey(ctx, key, unit)
+	err := s.acquireLeaderKey(ctx, key, as)
 	if err != nil {
 		s.unregisterCampaign(key)
 		if cause := context.Cause(ctx); cause != nil {
@@ -78,17 +84,18 @@ func (s *Session) unregisterCampaign(key string) {
 	delete(s.campaigns, key)
 }
 
-func (s *Session) acquireLeaderKey(ctx context.Context, key, unit string) error {
+func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate) error {
 	for {
 		var leader Presence
 		err := s.space.Update(ctx, func(tx *Tx) error {
 			old, ok, err := Load[Presence](tx, key)
-			stands := ok && (!s.Wrote(old) || old.Unit == unit)
+			stands := ok && (!s.Wrote(old) || old.Unit == as.Unit && old.Serves == as.Serves)
 			if leader = old; err != nil || stands {
 				return err
 			}
 
-			leader = s.NewPresence(unit)
+			leader = s.NewPresence(as.Unit)
+			leader.Serves = as.Serves
 			return tx.PutLeased(key, leader, s)
 		})
 		if err != nil {

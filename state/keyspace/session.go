@@ -39,6 +39,8 @@ type Presence struct {
 	Since   time.Time `json:"since"`
 	// Unit is in whose name the process leads; empty: in its own.
 	Unit string `json:"unit,omitempty"`
+	// Serves reports whether the process, a leader, carries out what others have requested of it.
+	Serves bool `json:"serves,omitempty"`
 }
 
 // NewSession begins a session, which lives until it is closed, is lost, or the

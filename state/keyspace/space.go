@@ -117,6 +117,15 @@ func (s *Space) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
+// SweepStore has the store remove what it keeps beside the keys and does not need any more. Those that
+// lead call it, every ten minutes or less often; a store in a file needs none of it.
+func (s *Space) SweepStore(ctx context.Context) error {
+	if sweeper, ok := s.store.(store.Sweeper); ok {
+		return sweeper.Sweep(ctx)
+	}
+	return nil
+}
+
 // Store returns the store itself, for callers that copy it whole.
 func (s *Space) Store() store.Store { return s.store }
 

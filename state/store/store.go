@@ -72,6 +72,13 @@ type LeaseGranter interface {
 	RevokeLease(ctx context.Context, id LeaseID) error
 }
 
+// Sweeper is a store that keeps beside the keys what its conditions need of the past.
+type Sweeper interface {
+	// Sweep removes what no condition needs any more. The process that leads calls it, every ten
+	// minutes or less often. What several do at the same time does no harm.
+	Sweep(ctx context.Context) error
+}
+
 // Snapshot reads at one fixed revision.
 type Snapshot interface {
 	// Get reads one key; ok is false if it is absent.

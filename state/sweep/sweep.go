@@ -32,6 +32,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		what string
 		do   func(context.Context, *state.State) error
 	}{
+		{"the store", func(ctx context.Context, s *state.State) error { return s.SweepStore(ctx) }},
 		{"services", sweepServices},
 		{"relations", func(ctx context.Context, s *state.State) error {
 			return removeStray(ctx, s,

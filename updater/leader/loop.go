@@ -204,6 +204,20 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 	})
 }
 
+// sweepInterval is how often the leader has the store remove what it does not need any more.
+const sweepInterval = 10 * time.Minute
+
+func (l leader) sweepStore(ctx context.Context) error {
+	for {
+		if err := l.Store.SweepStore(ctx); err != nil && ctx.Err() == nil {
+			slog.Warn("cannot sweep the store", "error", err)
+		}
+		if err := backoff.Sleep(ctx, sweepInterval); err != nil {
+			return err
+		}
+	}
+}
+
 // snapshotCache is the leader's snapshot, read once and kept current by the changes of
 // workers, gates and presences, which are many. A change of anything else, or one that
 // the store does not tell in full, makes it stale. It may lag behind the store, so that

@@ -120,7 +120,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		}
 	}()
 
-	leadership, err = session.Campaign(ctx, keys.UpdaterLeader, "")
+	leadership, err = session.Campaign(ctx, keys.UpdaterLeader, keyspace.Candidate{})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats} {
+	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats, l.sweepStore} {
 		parts.Go(func() { cancel(part(reign)) })
 	}
 

@@ -133,7 +133,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 		_ = w.o.Store.Await(race, revision, keyspace.Exactly(keys.Contents(c.Contents.Key)))
 	})
 
-	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), "")
+	lead, err := s.Campaign(race, keys.WorkerLeader(c.Name), keyspace.Candidate{})
 	cancel()
 	watching.Wait()
 

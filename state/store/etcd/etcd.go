@@ -97,7 +97,6 @@ func open(ctx context.Context, p config) (*db, error) {
 		return nil, err
 	}
 
-	d.Go(d.sweeper.run)
 	return d, nil
 }
 

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -11,7 +10,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"bijou/state/backoff"
 	"bijou/state/store"
 )
 
@@ -152,24 +150,31 @@ func (d *db) checkStartRevision(w *watcher, after int64) {
 const (
 	// sweepInterval is how long a tombstone stays at least. A prefix condition older
 	// than a sweep does not hold, and its caller reads again.
-	sweepInterval = 10 * time.Minute
+	sweepInterval = 9 * time.Minute
 	// maxUnsweptTombstones are not worth a sweep.
 	maxUnsweptTombstones = 1000
 )
 
-// sweeper deletes old tombstones. Each process that lives long enough does so; that
-// several do the same work does no harm.
+// sweeper deletes tombstones that are older than its last round.
 type sweeper struct {
-	d            *db
+	d *db
+
+	mu           sync.Mutex
 	lastRevision int64 // of the round before
 	lastEpoch    int
+	lastRound    time.Time
 }
 
-func (s *sweeper) run() {
-	for backoff.Sleep(s.d.Context(), sweepInterval+rand.N(sweepInterval/4)) == nil {
-		// Etcd may be away, or the store gone: whoever uses it hears of it there.
-		_ = s.sweepOld(s.d.Context(), maxUnsweptTombstones)
+// Sweep deletes the tombstones that were there at the call before it, if there are many. A call that
+// comes too soon after that does nothing.
+func (d *db) Sweep(ctx context.Context) error {
+	d.sweeper.mu.Lock()
+	defer d.sweeper.mu.Unlock()
+	if time.Since(d.sweeper.lastRound) < sweepInterval {
+		return nil
 	}
+
+	return d.sweeper.sweepOld(ctx, maxUnsweptTombstones)
 }
 
 func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
@@ -181,6 +186,7 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 
 	before, epoch := s.lastRevision, s.lastEpoch
 	s.lastRevision, s.lastEpoch = resp.Header.Revision, s.d.history.lastSeen().epoch
+	s.lastRound = time.Now()
 	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {
 		return nil
 	}

@@ -84,6 +84,14 @@ func (t *traced) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
+// Sweep is the traced store's, and does nothing if it has none.
+func (t *traced) Sweep(ctx context.Context) error {
+	if s, ok := t.Store.(store.Sweeper); ok {
+		return s.Sweep(ctx)
+	}
+	return nil
+}
+
 // Advisories is the traced store's, nil if it has none.
 func (t *traced) Advisories(ctx context.Context) []string {
 	if a, ok := t.Store.(store.Adviser); ok {

@@ -39,7 +39,6 @@ import (
 //	storage-bound     the unit finds it where it is to be
 //	storage-released  the unit has it no more
 //	dead         the unit is down
-//	remove       one batch of its records is removed
 //
 // The others, in the order in which a hook or a charm comes to them:
 //
@@ -55,8 +54,8 @@ import (
 //	after-swap       the old one is gone
 //	before-storage-removed  all is there that a storage holds
 //	after-storage-removed   nothing is
-//	before-clear     nothing of the unit is left but its folder
-//	after-clear      nor that
+//	before-clear     the unit is down, and its folder is there
+//	after-clear      its folder is gone
 type Fault func(point string)
 
 // Options hold what an agent of a machine and one of a unit alone have in common.

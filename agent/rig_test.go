@@ -52,6 +52,7 @@ func newRig(t testing.TB, st *state.State) *rig {
 			t.Fatal(err)
 		}
 	}
+	statetest.Serve(t, st)
 	return r
 }
 

@@ -1,8 +1,9 @@
 // Package provision makes sure that every machine in state has an agent on a
 // live instance, and that dead machines and stray instances go away.
 //
-// Plan decides, on plain values; Run reads, asks and acts, as long as it is the leader. How an
-// instance is made is the provider's business (provision/provider). Only multicall imports it.
+// Plan decides, on plain values; Run reads, asks and acts, as long as it is the leader. Beside that the
+// leader does what units' agents request of it (state/requests). How an instance is made is the
+// provider's business (provision/provider). Only multicall imports it.
 package provision
 
 import (
@@ -16,6 +17,7 @@ import (
 	"bijou/provision/provider"
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/requests"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 
 	// maxSettleTime is how long what changes is left to gather, at most.
 	maxSettleTime   = 500 * time.Millisecond
-	provisionerName = "provisioner" // what it campaigns for, and the name of its log
+	provisionerName = "provisioner" // the name of its log
 )
 
 // Options configure a provisioner.
@@ -38,6 +40,10 @@ type Options struct {
 	Process  *state.SharedSession // whose session it campaigns by, shared with other roles; nil: its own
 	Log      *slog.Logger         // nil: slog.Default()
 	Now      func() time.Time     // nil: time.Now; when failed starts are due
+
+	// Fault marks points at which a test may kill the process; nil does nothing. They are before-request
+	// and after-request: a commit by which the leader does what an agent has requested.
+	Fault func(point string)
 }
 
 // Run campaigns for the leadership of provisioners. While it leads it plans and acts on every change of
@@ -93,7 +99,7 @@ func campaign(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	leadership, err := state.Campaign(ctx, session, provisionerName)
+	leadership, err := state.CampaignToProvision(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -117,6 +123,10 @@ func campaign(ctx context.Context, o Options) error {
 	l.pool = &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
 	l.recorder = &recorder{l.update, make(chan entry, maxBatch)}
 	beside.Go(func() { l.recorder.run(ctx) })
+	beside.Go(func() {
+		defer cancel()
+		_ = requests.Run(ctx, o.State, l.stepUpdater("request"), o.Log) // whose error l.run meets, too
+	})
 	defer l.pool.wait()
 	defer cancel()
 
@@ -126,6 +136,23 @@ func campaign(ctx context.Context, o Options) error {
 	}
 
 	return err
+}
+
+// stepUpdater returns the leader's updater with commits between two fault points, before-STEP and
+// after-STEP.
+func (l *leader) stepUpdater(step string) state.Updater {
+	if l.Fault == nil {
+		return l.update
+	}
+
+	return func(ctx context.Context, f func(tx *state.Tx) error) error {
+		l.Fault("before-" + step)
+		if err := l.update(ctx, f); err != nil {
+			return err
+		}
+		l.Fault("after-" + step)
+		return nil
+	}
 }
 
 // closeBounded calls close, and gives up after a while, since the store may be away.

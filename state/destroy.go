@@ -137,10 +137,7 @@ func (tx *Tx) destroyRelation(id int) error {
 // that waited for it. Settings that do not fit into the transaction are left for Sweep:
 // ids are never used again, so they are in nobody's way.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
-	if r.Life == Alive {
-		return nil
-	}
-	if empty, err := tx.keys.IsPrefixEmpty(keys.Members(r.ID)); err != nil || !empty {
+	if done, err := tx.isRelationDone(r); err != nil || !done {
 		return err
 	}
 
@@ -159,6 +156,13 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	}
 
 	return nil
+}
+
+func (tx *Tx) isRelationDone(r Relation) (bool, error) {
+	if r.Life == Alive {
+		return false, nil
+	}
+	return tx.keys.IsPrefixEmpty(keys.Members(r.ID))
 }
 
 // ForceRemoveUnit removes a unit at once, in whatever state it is, and its subordinates with it.

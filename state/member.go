@@ -48,7 +48,7 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 }
 
 // EnterRelation makes a unit a member, with settings merged into those it may have had there. A
-// principal that enters a relation with a subordinate service gets its unit of that. A member
+// principal that enters a relation with a subordinate service requests its unit of that. A member
 // already in is left as it is. ErrDead if relation or unit is going, ErrNotFound if one is gone.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
@@ -80,7 +80,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 		return err
 	}
 
-	return tx.addSubordinate(r, u)
+	return tx.wantSubordinate(r, u)
 }
 
 // initSettings makes the settings node of a unit that enters, so that it exists even
@@ -102,8 +102,13 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 }
 
 // LeaveRelation ends a unit's membership; its settings stay. A dying relation
-// goes with its last member. Not being in is no error.
+// goes with its last member. Not being in is no error. Agents call DepartRelation.
 func (tx *Tx) LeaveRelation(id int, unit string) error {
+	return tx.leaveRelation(id, unit, tx.RemoveRelationIfDone)
+}
+
+// leaveRelation calls end with the relation once the unit is not in it any more.
+func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) error {
 	if _, in, err := tx.Member(id, unit); err != nil || !in {
 		return err
 	}
@@ -114,52 +119,17 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 		return err
 	}
 
-	return tx.RemoveRelationIfDone(r)
-}
-
-// addSubordinate gives a principal that has entered a container-scoped relation with a
-// subordinate service its unit of that, on the same machine, unless it has one. ErrDead
-// if that service is going.
-func (tx *Tx) addSubordinate(r Relation, principal Unit) error {
-	other := r.Other(principal.Service).Service
-	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
-		return nil
-	}
-
-	s, err := tx.aliveService(other)
-	if err != nil || !s.Subordinate {
-		return err
-	}
-	there, err := tx.hasSubordinate(principal, other)
-	if err != nil || there {
-		return err
-	}
-
-	u, err := tx.insertUnit(Unit{
-		Service:   other,
-		Machine:   principal.Machine,
-		Series:    s.Series,
-		Principal: principal.Name,
-	})
-	if err != nil {
-		return err
-	}
-	if err := tx.addServiceStorage(s, u, nil); err != nil {
-		return err
-	}
-
-	principal.Subordinates = append(slices.Clone(principal.Subordinates), u.Name)
-	return tx.keys.Put(keys.Unit(principal.Name), principal)
+	return end(r)
 }
 
 // hasSubordinate does not count a unit that is going.
-func (tx *Tx) hasSubordinate(principal Unit, service string) (bool, error) {
+func (v *View) hasSubordinate(principal Unit, service string) (bool, error) {
 	for _, name := range principal.Subordinates {
 		if owner, _, _ := strings.Cut(name, "/"); owner != service {
 			continue
 		}
 
-		u, err := tx.Unit(name)
+		u, err := v.Unit(name)
 		if err == nil && u.Life == Alive {
 			return true, nil
 		}
@@ -196,7 +166,7 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 }
 
 // DestroyIfUnrelated makes a subordinate unit dying if no relation holds it to its
-// principal's service any more.
+// principal's service any more. The unit's own agent calls it, and nothing but its record changes.
 func (tx *Tx) DestroyIfUnrelated(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Principal == "" {
@@ -217,7 +187,11 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 		return nil
 	}
 
-	return tx.DestroyUnit(name)
+	if u.Life != Alive {
+		return nil
+	}
+	u.Life = Dying
+	return tx.keys.Put(keys.Unit(name), u)
 }
 
 // IsRelationFor reports whether the relation, one of its service's, is one for the unit. In

@@ -57,9 +57,9 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 
 // RemoveUnit removes a unit that is dying or dead with everything that is its own: relation
 // memberships, agent records, ports, presence. Subordinates that it still has are dying from then
-// on. Its logs and its settings in relations stay. A dying service goes with its last unit. An
-// alive unit is refused with ErrInUse. The agent of a unit of many relations calls the function
-// RemoveUnit, which works in batches.
+// on. Its logs and its settings in relations stay. A dying service goes with its last unit, and the
+// machine of a dead one on which nothing was installed is unused again. An alive unit is refused with
+// ErrInUse. The function RemoveUnit works in batches, for units of many relations.
 func (tx *Tx) RemoveUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -76,6 +76,10 @@ func (tx *Tx) RemoveUnit(name string) error {
 		return err
 	}
 	if err := tx.releaseUnitStorage(name); err != nil {
+		return err
+	}
+
+	if err := tx.releaseUntouched(u); err != nil {
 		return err
 	}
 
@@ -96,8 +100,23 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 
+	tx.RemoveRequest(Request{Unit: name, Kind: RequestRemoval, Relation: NoRelation})
 	tx.keys.Remove(keys.Unit(name), keys.MachineUnit(u.Machine, name), keys.Presence(UnitAgent(name)))
 	return tx.removeServiceIfDone(u.Service)
+}
+
+// releaseUntouched releases the machine of a dead unit on which nothing was installed.
+func (tx *Tx) releaseUntouched(u Unit) error {
+	if u.Life != Dead {
+		return nil
+	}
+
+	w, err := tx.Workflow(u.Name)
+	if err != nil || w.Charm != "" || w.State != "" {
+		return err
+	}
+
+	return tx.releaseMachine(u, true)
 }
 
 // joinedRelations makes no condition: a dying or dead unit enters no other relation.
@@ -125,66 +144,71 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	return ids, nil
 }
 
-// RemoveUnit removes a dying or dead unit however much it has, in batches, each under
-// the conditions of update (State.Update, or UpdaterFor of its agent). A unit that is gone
-// already is no error; an alive one is ErrInUse.
+// RemoveUnit removes a dying or dead unit however much it has, in batches, each under the conditions
+// of update; of a unit that has little, the last is the only one beside its history's. A unit that is
+// gone already is no error; an alive one is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
-	for {
-		left, err := removeUnitBatch(ctx, update, name)
-		if err != nil {
-			if err := IgnoreNotFound(err); err != nil {
-				return fmt.Errorf("cannot remove unit %q: %w", name, err)
-			}
-
+	for gone := false; !gone; {
+		err := update(ctx, func(tx *Tx) (err error) {
+			gone, err = tx.removeUnitBatch(name)
+			return err
+		})
+		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
-
-		if left == 0 {
-			break
+		if err != nil {
+			return fmt.Errorf("cannot remove unit %q: %w", name, err)
 		}
 	}
 
-	return IgnoreNotFound(update(ctx, func(tx *Tx) error { return tx.RemoveUnit(name) }))
+	return nil
 }
 
-// removeUnitBatch leaves some of the unit's relations and removes some of its agent's
-// records; left is how much there still is.
-func removeUnitBatch(ctx context.Context, update Updater, name string) (left int, err error) {
-	err = update(ctx, func(tx *Tx) error {
-		u, err := tx.Unit(name)
-		if err != nil {
-			return err
-		}
-		if u.Life == Alive {
-			return refuse(ErrInUse, "it is alive")
-		}
+// removeUnitBatch removes the unit, or if it has too much for that some of its memberships, its
+// history and some of its agent's records.
+func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
+	u, err := tx.Unit(name)
+	if err != nil {
+		return false, err
+	}
+	if u.Life == Alive {
+		return false, refuse(ErrInUse, "it is alive")
+	}
 
-		relations, err := tx.joinedRelations(u)
-		if err != nil {
-			return err
-		}
+	relations, err := tx.joinedRelations(u)
+	if err != nil {
+		return false, err
+	}
+	past, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
+	if err != nil {
+		return false, err
+	}
+	records, err := tx.keys.ListUnguarded(keys.Uniter(name))
+	if err != nil {
+		return false, err
+	}
 
-		some := min(keyspace.MaxFewRemoved, len(relations))
-		for _, id := range relations[:some] {
-			if err := tx.LeaveRelation(id, name); err != nil {
-				return err
-			}
-		}
+	if len(relations) <= keyspace.MaxFewRemoved && len(past) == 0 && len(records) <= keyspace.MaxRemovedKeys {
+		return true, tx.RemoveUnit(name)
+	}
 
-		past, err := tx.keys.ListUnguarded(keys.UnitHistory(name))
-		if err != nil {
-			return err
+	for _, id := range relations[:min(keyspace.MaxFewRemoved, len(relations))] {
+		if err := tx.LeaveRelation(id, name); err != nil {
+			return false, err
 		}
-		if len(past) > 0 {
-			left = 1 // which is a transaction of its own
-			_, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
-			return err
+	}
+
+	if len(past) > 0 { // which is a transaction of its own
+		_, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
+		return false, err
+	}
+
+	// The workflow stays to the end: the machine of a unit that has none counts as untouched.
+	for _, prefix := range []string{keys.UniterRelations(name), keys.UniterServices(name)} {
+		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
+			return false, err
 		}
+	}
 
-		records, err := tx.keys.RemoveBelow(keys.Uniter(name), keyspace.MaxRemovedKeys)
-		left = records + len(relations) - some
-		return err
-	})
-
-	return left, err
+	return false, nil
 }

@@ -15,9 +15,10 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			statetest.AddService(t, st, endpointCharms()[name], units)
 		}
 		r := statetest.Relate(t, st, "logger", "wordpress")
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, "wordpress/1", nil) })
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, "wordpress/0", nil) })
-		statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, "wordpress/0", nil) })
+		for _, principal := range []string{"wordpress/1", "wordpress/0", "wordpress/0"} {
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, principal, nil) })
+			statetest.Update(t, st, func(tx *state.Tx) error { return tx.AddSubordinate(r.ID, principal) })
+		}
 
 		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("logger/1") })
 		want := state.Unit{Name: "logger/1", Service: "logger", Number: 1, Machine: "0", Series: u.Series, Life: state.Alive, Principal: "wordpress/0"}

@@ -184,7 +184,7 @@ func (tx *Tx) SetUnitCharm(name, url string) error {
 }
 
 // SetUnitDead marks a dying unit as dead, after its stop hook has run. It returns ErrInUse if the unit is
-// alive.
+// alive. Agents call RetireUnit.
 func (tx *Tx) SetUnitDead(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -195,15 +195,7 @@ func (tx *Tx) SetUnitDead(name string) error {
 	}
 
 	u.Life = Dead
-	if err := tx.keys.Put(keys.Unit(name), u); err != nil {
-		return err
-	}
-	w, err := tx.Workflow(name)
-	if err != nil || w.Charm != "" || w.State != "" {
-		return err
-	}
-
-	return tx.releaseMachine(u, true)
+	return tx.keys.Put(keys.Unit(name), u)
 }
 
 // UnitAddress returns the private or public address of a unit's machine, empty as long

@@ -241,7 +241,7 @@ func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 // WatchAll covers everything but logs.
 func WatchAll() Scope {
 	return Scope{Keys: []string{keys.Environment, keys.Provisioner}, Prefixes: []string{
-		keys.Actions, keys.Resources,
+		keys.Actions, keys.Resources, keys.Requests,
 		keys.Charms, keys.Leaders, keys.Machines, keys.Presences, keys.Relations, keys.Services, keys.Uniters, keys.Units,
 	}}
 }

@@ -228,7 +228,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 			return nil
 		}
 
-		err = tx.LeaveRelation(relation, u.Unit)
+		err = tx.DepartRelation(relation, u.Unit)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
@@ -308,21 +308,40 @@ func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.S
 	return err
 }
 
-// removeUnit removes the records before the folder. A hook that still runs was orphaned by
-// a forced removal.
-func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, error) {
+// removeUnit records that the unit is dead before it removes the folder, and waits for the provisioner's
+// leader to remove the records. A hook that still runs was orphaned by a forced removal.
+func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone bool, err error) {
 	u.killHook()
-
+	removes := false
 	if !snap.Gone {
-		err := u.commitStep(ctx, "dead", func(tx *state.Tx) error {
-			return state.IgnoreNotFound(tx.SetUnitDead(u.Unit))
+		err := u.commitStep(ctx, "dead", func(tx *state.Tx) (err error) {
+			removes, err = tx.RetireUnit(u.Unit)
+			return err
 		})
 		if err != nil {
-			return false, err
+			return false, state.IgnoreNotFound(err) // the leader was quicker, as the next snapshot will show
 		}
-		if err := state.RemoveUnit(ctx, u.stepUpdater("remove"), u.Unit); err != nil {
-			return false, err
-		}
+	}
+
+	u.clearFolder()
+	switch {
+	case snap.Gone:
+		u.Log.Info("the unit is gone")
+		return true, nil
+	case removes:
+		return false, state.RemoveUnit(ctx, u.Update, u.Unit)
+	}
+
+	// The leader may change to one of a former binary, which does not remove it.
+	return false, u.waitForChange(ctx, snap, snap.Now.Add(retireInterval), nil)
+}
+
+// retireInterval is how often a dead unit looks whether the provisioner's leader removes it.
+const retireInterval = 5 * time.Second
+
+func (u *uniter) clearFolder() {
+	if u.cleared {
+		return
 	}
 
 	u.output.Close()
@@ -331,6 +350,5 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (bool, er
 		u.Log.Error("cannot remove the unit's folder", "error", err)
 	}
 	u.faultPoint("after-clear")
-	u.Log.Info("the unit is gone")
-	return true, nil
+	u.cleared = true
 }

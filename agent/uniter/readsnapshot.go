@@ -283,8 +283,9 @@ func readCharmHooks(
 	return h, nil
 }
 
-// Owed returns the step that the unit's agent would take now. It returns an empty string if the agent would
-// only wait for changes. A due update-status does not count as a step.
+// Owed returns the step that the unit's agent would take now, or what it has requested of the provisioner.
+// It returns an empty string if the agent would only wait for changes. A due update-status does not count
+// as a step.
 func Owed(v *state.View, unit string) (string, error) {
 	s, err := readSnapshot(v, unit, nil)
 	if err != nil {
@@ -293,9 +294,14 @@ func Owed(v *state.View, unit string) (string, error) {
 
 	s.Now, s.StatusInterval = now(), 0
 	next := decide.Next(s)
-	if _, waits := next.(decide.Wait); waits {
-		return "", nil
+	if _, waits := next.(decide.Wait); !waits {
+		return next.String(), nil
 	}
 
-	return next.String(), nil
+	requested, err := v.UnitRequests(unit)
+	if err != nil || len(requested) == 0 {
+		return "", err
+	}
+
+	return "wait for the provisioner: " + requested[0].String(), nil
 }

@@ -88,10 +88,6 @@ func (u *uniter) commitStep(ctx context.Context, step string, f func(tx *state.T
 	return nil
 }
 
-func (u *uniter) stepUpdater(step string) state.Updater {
-	return func(ctx context.Context, f func(tx *state.Tx) error) error { return u.commitStep(ctx, step, f) }
-}
-
 // commit commits f, and updates the cache, so that the loop need not read again the records that f has
 // written.
 func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {

@@ -79,6 +79,7 @@ type uniter struct {
 	nextSeq     int64     // of the unit's next state.HookRun
 	measured    []string  // the labels of its state in State.Metrics
 	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
+	cleared     bool      // the unit is dead, and its folder is gone
 }
 
 // Run takes the unit through its life until it is gone (nil), ctx is done (its error), or the store is gone

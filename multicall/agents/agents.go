@@ -81,7 +81,7 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
 		}}
 		if manages {
-			roles = append(roles, newProvisionerRole(opened, session, e))
+			roles = append(roles, newProvisionerRole(d, opened, session, e))
 		}
 		return h.run(ctx, s, roles...)
 	})
@@ -232,7 +232,7 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 		h := newHandover(e, p.Tools, d.Call.Applets)
 		d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
 
-		return h.run(ctx, s, newProvisionerRole(s, nil, e), func(ctx context.Context) error {
+		return h.run(ctx, s, newProvisionerRole(d, s, nil, e), func(ctx context.Context) error {
 			select {
 			case <-h.drain:
 			case <-ctx.Done():
@@ -243,13 +243,13 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 }
 
 // newProvisionerRole opens a session of its own if session is nil.
-func newProvisionerRole(s *state.State, session *state.SharedSession, e home.Environment) daemon.Role {
+func newProvisionerRole(d daemon.Daemon, s *state.State, session *state.SharedSession, e home.Environment) daemon.Role {
 	return func(ctx context.Context) error {
 		p, err := providers.NewClient(ctx, s, e)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p})
+		return provision.Run(ctx, provision.Options{State: s, Process: session, Provider: p, Fault: d.Call.Fault})
 	}
 }

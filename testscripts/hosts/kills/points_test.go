@@ -43,7 +43,7 @@ func points() map[string]stimulus {
 	add((*stage).upgrade, "commit deploy", "before-unpack", "before-swap", "after-exchange", "after-swap", "commit deployed")
 	add((*stage).relate, "commit enter", "commit leave")
 	add((*stage).retire, "commit retire")
-	add((*stage).scale, "commit dead", "commit remove", "before-clear", "after-clear")
+	add((*stage).scale, "commit dead", "before-clear", "after-clear", "commit request")
 	add((*stage).act, "commit action-end")
 	add((*stage).debug, "commit debug-end")
 	add((*stage).store, "commit storage-made", "commit storage-bound", "commit storage-released", "before-storage-removed", "after-storage-removed")
@@ -68,7 +68,7 @@ func TestPointsAreAll(t *testing.T) {
 		}
 		return err
 	}
-	for _, dir := range []string{"agent", "state/unitdir"} {
+	for _, dir := range []string{"agent", "provision", "state/unitdir"} {
 		check(t, filepath.WalkDir(filepath.Join("..", "..", "..", dir), read))
 	}
 	slices.Sort(has)

@@ -5,11 +5,13 @@ package statetest
 
 import (
 	"context"
+	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"bijou/state"
+	"bijou/state/requests"
 	"bijou/state/store"
 	"bijou/testscripts/fakes/memstore"
 )
@@ -85,6 +87,24 @@ func Each(t *testing.T, test func(t *testing.T, st *state.State)) {
 		st, _ := SQLite(t)
 		test(t, st)
 	})
+}
+
+// Serve does what agents request, as the provisioner's leader would, until the test ends or stop is called.
+func Serve(t testing.TB, st *state.State) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = requests.Run(ctx, st, st.Update, slog.New(slog.DiscardHandler))
+	}()
+
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return stop
 }
 
 // Update is State.Update that must succeed.

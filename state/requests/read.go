@@ -1,0 +1,112 @@
+package requests
+
+import (
+	"errors"
+
+	"bijou/state"
+	"bijou/state/keys"
+)
+
+// readRequested reads the cases of all requests.
+func readRequested(v *state.View) ([]Case, error) {
+	all, err := v.Requests()
+	if err != nil {
+		return nil, err
+	}
+
+	return readCases(v, all)
+}
+
+// readEverything adds to the requests those that nobody has made: a binary that makes none has died
+// before it removed what it was to remove, or an operator's command has.
+func readEverything(v *state.View) ([]Case, error) {
+	all, err := v.Requests()
+	if err != nil {
+		return nil, err
+	}
+
+	units, err := v.Units("")
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range units {
+		if u.Life == state.Dead {
+			all = append(all, state.Request{Unit: u.Name, Kind: state.RequestRemoval, Relation: state.NoRelation})
+		}
+	}
+
+	relations, err := v.Relations()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range relations {
+		if isGoing(r.Life) {
+			all = append(all, state.Request{Kind: state.RequestRelationEnd, Relation: r.ID})
+		}
+	}
+
+	return readCases(v, all)
+}
+
+func readCases(v *state.View, requests []state.Request) ([]Case, error) {
+	var records []string
+	for _, r := range requests {
+		if r.Unit != "" {
+			records = append(records, keys.Unit(r.Unit))
+		}
+		if r.Relation != state.NoRelation {
+			records = append(records, keys.Relation(r.Relation))
+		}
+	}
+	if err := v.Keys().Prefetch(records...); err != nil {
+		return nil, err
+	}
+
+	var cases []Case
+	for _, r := range requests {
+		c, err := readCase(v, r)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, c)
+	}
+
+	return cases, nil
+}
+
+func readCase(v *state.View, r state.Request) (c Case, err error) {
+	c.Request = r
+	var unit state.Unit
+	if r.Unit != "" {
+		unit, err = v.Unit(r.Unit)
+		if state.IgnoreNotFound(err) != nil {
+			return c, err
+		}
+		c.Unit = unit.Life
+	}
+
+	if r.Relation == state.NoRelation {
+		return c, nil
+	}
+	relation, err := v.Relation(r.Relation)
+	if err != nil {
+		return c, state.IgnoreNotFound(err)
+	}
+
+	c.Related = relation.Life
+	if r.Kind == state.RequestRelationEnd {
+		members, err := v.Keys().ListUnguarded(keys.Members(r.Relation))
+		c.Members = len(members) > 0
+		return c, err
+	}
+
+	if _, c.IsMember, err = v.Member(r.Relation, r.Unit); err != nil || unit.Life == "" {
+		return c, err
+	}
+	_, c.Lacks, err = v.LacksSubordinate(relation, unit)
+	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
+		return c, nil // its service is going
+	}
+
+	return c, err
+}

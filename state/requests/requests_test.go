@@ -1,0 +1,182 @@
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"bijou/state"
+	"bijou/state/requests"
+	"bijou/testscripts/kit/statetest"
+)
+
+func run(ctx context.Context, st *state.State, update state.Updater) error {
+	return requests.Run(ctx, st, update, slog.New(slog.DiscardHandler))
+}
+
+// fleet is an environment in which agents have requested all that they can. wordpress/0 wants its
+// subordinate; the units of mysql are dead, in a relation that ends with them as their dying service
+// does; and the last member of another relation has left.
+func fleet(t *testing.T, st *state.State) {
+	t.Helper()
+	statetest.AddService(t, st, statetest.WordPress(), 1)
+	statetest.AddService(t, st, statetest.MySQL(), 3)
+	statetest.AddService(t, st, statetest.Meta("logger", "subordinate: true\nrequires:\n  logging: {interface: juju-info, scope: container}\n"), 0)
+	left := statetest.Relate(t, st, "wordpress", "mysql")
+	wanted := statetest.Relate(t, st, "logger", "wordpress")
+
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		for _, unit := range []string{"mysql/0", "mysql/1", "mysql/2", "wordpress/0"} {
+			if err := tx.PutWorkflow(unit, state.Workflow{State: "started", Charm: "x"}); err != nil {
+				return err
+			}
+			if err := tx.EnterRelation(left.ID, unit, nil); err != nil {
+				return err
+			}
+			for n := range 60 {
+				if err := tx.AddHookRun(unit, state.HookRun{Seq: int64(n)}); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.EnterRelation(wanted.ID, "wordpress/0", nil)
+	})
+
+	if err := st.DestroyService(t.Context(), "mysql"); err != nil {
+		t.Fatal(err)
+	}
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DepartRelation(left.ID, "wordpress/0") })
+	for n := range 3 {
+		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DepartRelation(left.ID, fmt.Sprintf("mysql/%d", n)) })
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			_, err := tx.RetireUnit(fmt.Sprintf("mysql/%d", n))
+			return err
+		})
+	}
+}
+
+// outcome is what is there of a fleet, and what waits.
+func outcome(v *state.View) (all []string, err error) {
+	services, err := v.Services()
+	if err != nil {
+		return nil, err
+	}
+	units, err := v.Units("")
+	if err != nil {
+		return nil, err
+	}
+	relations, err := v.Relations()
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := v.Requests()
+	if err != nil {
+		return nil, err
+	}
+
+	for _, s := range services {
+		all = append(all, s.Name)
+	}
+	for _, u := range units {
+		all = append(all, fmt.Sprintf("%s with %q", u.Name, u.Subordinates))
+	}
+	for _, r := range relations {
+		all = append(all, r.String())
+	}
+	for _, r := range waiting {
+		all = append(all, fmt.Sprintf("request %s of %s", r.Kind, r.Unit))
+	}
+
+	return all, nil
+}
+
+func wantOutcome() []string {
+	return []string{"logger", "wordpress", `logger/0 with []`, `wordpress/0 with ["logger/0"]`, "relation-2"}
+}
+
+func isDone(v *state.View) (bool, error) {
+	all, err := outcome(v)
+	return slices.Equal(all, wantOutcome()), err
+}
+
+// TestLeadersInTurn kills the leader after each number of commits that it makes: the next one, which
+// leads after it, finishes all. No write of the first comes after that.
+func TestLeadersInTurn(t *testing.T) {
+	for commits := 0; ; commits++ {
+		st := statetest.New(t)
+		fleet(t, st)
+		first := leads(t, st)
+
+		var made atomic.Int64
+		err := run(t.Context(), st, func(ctx context.Context, f func(tx *state.Tx) error) error {
+			if made.Add(1) > int64(commits) {
+				return state.ErrSessionLost
+			}
+			if err := state.Under(first)(ctx, f); err != nil {
+				return err
+			}
+			if done, err := state.Read(ctx, st, isDone); err != nil || done {
+				return errors.Join(err, state.ErrClosed)
+			}
+			return nil
+		})
+		if errors.Is(err, state.ErrClosed) {
+			if commits < 5 {
+				t.Errorf("all was done with %d commits", commits)
+			}
+			return
+		}
+		if !errors.Is(err, state.ErrSessionLost) {
+			t.Fatalf("after %d commits: %v", commits, err)
+		}
+
+		if err := first.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := leads(t, st)
+		if err := run(t.Context(), st, state.Under(first)); !errors.Is(err, state.ErrSessionLost) {
+			t.Fatalf("a leader that was deposed after %d commits goes on: %v", commits, err)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- run(ctx, st, state.Under(second)) }()
+		statetest.Eventually(t, st, isDone)
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func leads(t *testing.T, st *state.State) *state.Leadership {
+	t.Helper()
+	l, err := state.CampaignToProvision(t.Context(), statetest.Session(t, st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestWithoutRequests has a leader find what a binary that makes no requests has left.
+func TestWithoutRequests(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		fleet(t, st)
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			all, err := tx.Requests()
+			for _, r := range all {
+				if r.Kind != state.RequestSubordinate {
+					tx.RemoveRequest(r)
+				}
+			}
+			return err
+		})
+
+		statetest.Serve(t, st)
+		statetest.Eventually(t, st, isDone)
+	})
+}

@@ -64,6 +64,9 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name,
 			formatLocal(d.Running.Since), d.Running.HeldBy())
 		d.advise(Advice{"juju interrupt " + unit, "ends it, if it hangs"})
+	case e.Message == waitsForProvisioner:
+		d.waitFor("a provisioner")
+		d.advise(Advice{"juju start", "on the host of machine 0 starts one"})
 	case e.Hook != "":
 		d.explainFailure(unit, unit, e.Hook+": "+e.Message, e.Resolved, e.NextRetry)
 	case relation != "":

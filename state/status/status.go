@@ -117,6 +117,9 @@ type input struct {
 	versions       map[string]time.Time        // by service: when its workload's version was said
 	trouble        *state.ProvisionerTrouble   // nil: none
 	shared         map[string]map[string]UnitRelation
+
+	waiting    []state.Request // that no provisioner does, the oldest first
+	otherLeads bool            // a provisioner leads that does none
 }
 
 // condition is the part of a Workflow, or of a RelationState, that is shown.
@@ -139,7 +142,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 		named: map[string]bool{}, leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
 	}
 
-	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines} {
+	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines, w.readWaiting} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
@@ -150,6 +153,7 @@ func readInput(v *state.View, o Options) (*input, error) {
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
+	w.addWaiting()
 	return w, err
 }
 

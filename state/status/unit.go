@@ -84,6 +84,9 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
+	if w.isWaiting(u.Name) && view.Info == nil {
+		view.Info = &UnitStateInfo{Message: waitsForProvisioner}
+	}
 	w.addRunning(u.Name, &view)
 
 	for _, p := range w.ports[u.Name] {

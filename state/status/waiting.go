@@ -1,0 +1,79 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"bijou/state"
+)
+
+// waitThreshold is how long a request waits before the status mentions it: a provisioner that leads
+// takes less than a second.
+const waitThreshold = 30 * time.Second
+
+// waitsForProvisioner is the message of a unit that does.
+const waitsForProvisioner = "waits for a provisioner"
+
+// readWaiting reads what agents have requested and no provisioner does.
+func (w *input) readWaiting(v *state.View) error {
+	all, err := v.Requests()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	serves, leads, err := v.LeaderServes()
+	if err != nil || leads && serves {
+		return err
+	}
+
+	for _, r := range all {
+		if w.Now.Sub(r.Since) >= waitThreshold {
+			w.waiting = append(w.waiting, r)
+		}
+	}
+	w.otherLeads = leads
+	return nil
+}
+
+// isWaiting reports whether the unit, or its subordinate, waits for a provisioner.
+func (w *input) isWaiting(unit string) bool {
+	for _, r := range w.waiting {
+		if r.Unit == unit && r.Kind != state.RequestRelationEnd {
+			return true
+		}
+	}
+	return false
+}
+
+// addWaiting adds what waits to the provisioner's trouble.
+func (w *input) addWaiting() {
+	if len(w.waiting) == 0 {
+		return
+	}
+
+	var what []string
+	for _, r := range w.waiting {
+		what = append(what, r.String())
+	}
+
+	toDo := "juju start on the host of machine 0 starts one"
+	if w.otherLeads {
+		toDo = "the one that runs is of an older version: juju upgrade-juju takes it over to this one"
+	}
+
+	w.trouble = cmp.Or(w.trouble, &state.ProvisionerTrouble{})
+	w.trouble.Since = w.waiting[0].Since
+	w.trouble.Messages = append(w.trouble.Messages, fmt.Sprintf("%d %s for a provisioner (%s): %s",
+		len(what), map[bool]string{true: "request waits", false: "requests wait"}[len(what) == 1], joinSome(what), toDo))
+}
+
+// maxNamed is how many of many things a message names.
+const maxNamed = 5
+
+func joinSome(all []string) string {
+	if len(all) > maxNamed {
+		all = append(all[:maxNamed:maxNamed], fmt.Sprintf("%d more", len(all)-maxNamed))
+	}
+	return strings.Join(all, ", ")
+}

@@ -41,14 +41,7 @@ func newPair(t *testing.T, binary string) *world {
 	t.Helper()
 	cluster := etcdtest.For(t, etcdtest.Options{})
 	w := newWorld(t, binary, cluster.URL("/versions"), "--provider", "dummy")
-	w.juju(binary, "add-machine")
-	check(t, os.MkdirAll(w.env(1), 0o755))
-	for _, part := range []string{"environment.yaml", "tools"} { // what docs/many-machines.md says that a host needs
-		if out, err := exec.Command("cp", "-a", filepath.Join(w.env(0), part), w.env(1)).CombinedOutput(); err != nil {
-			t.Fatalf("cannot copy: %v\n%s", err, out)
-		}
-	}
-	w.startFar()
+	w.addFar()
 	w.deploy("near", 0)
 	w.deploy("far", 1)
 	w.juju(binary, "add-relation", "far:client", "near:server")
@@ -60,6 +53,19 @@ func newPair(t *testing.T, binary string) *world {
 	})
 	w.settle()
 	return w
+}
+
+// addFar adds machine 1 and starts its agent on a host of its own.
+func (w *world) addFar() {
+	w.t.Helper()
+	w.juju(w.current, "add-machine")
+	check(w.t, os.MkdirAll(w.env(1), 0o755))
+	for _, part := range []string{"environment.yaml", "tools"} { // what docs/many-machines.md says that a host needs
+		if out, err := exec.Command("cp", "-a", filepath.Join(w.env(0), part), w.env(1)).CombinedOutput(); err != nil {
+			w.t.Fatalf("cannot copy: %v\n%s", err, out)
+		}
+	}
+	w.startFar()
 }
 
 // startFar starts machine 1's agent as its host has it.

@@ -17,9 +17,9 @@ type RequestKind string
 
 // The kinds of requests.
 const (
-	RequestRemoval     RequestKind = "removal"      // the unit is dead: remove it
-	RequestRelationEnd RequestKind = "relation-end" // the unit was the last in a dying relation: remove that
-	RequestSubordinate RequestKind = "subordinate"  // the unit is in the relation: make its subordinate unit
+	RequestRemoval     RequestKind = "remove"      // the unit is dead: remove it
+	RequestRelationEnd RequestKind = "end"         // the unit was the last in a dying relation: remove that
+	RequestSubordinate RequestKind = "subordinate" // the unit is in the relation: make its subordinate unit
 )
 
 // Request is what a unit's agent leaves to the provisioner's leader, since the records that change

@@ -40,6 +40,7 @@ func examples() map[string]string {
 		"ServiceUniters": "uniters/mysql/", "Uniter": "uniters/mysql/0/", "Op": "uniters/mysql/0/op", "Workflow": "uniters/mysql/0/workflow",
 		"RelationState": "uniters/mysql/0/relations/0", "MemberState": "uniters/mysql/0/relations/0/wordpress/0",
 		"UnitHistory": "history/mysql/0/", "HookRun": "history/mysql/0/49", "LogHead": "logs/mysql/0", "LogBatch": "log/mysql/0/0000000001",
+		"ProvisionerLeader": "leaders/provisioner", "UniterRelations": "uniters/mysql/0/relations/", "UniterServices": "uniters/mysql/0/services/",
 		"Requests": "requests/", "UnitRequests": "requests/mysql/0/", "Request": "requests/mysql/0/end-0",
 	}
 }

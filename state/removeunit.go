@@ -144,9 +144,9 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	return ids, nil
 }
 
-// RemoveUnit removes a dying or dead unit however much it has, in batches, each under the conditions
-// of update; of a unit that has little, the last is the only one beside its history's. A unit that is
-// gone already is no error; an alive one is ErrInUse.
+// RemoveUnit removes a dying or dead unit however much it has, each transaction under the conditions of
+// update: one if the unit has little, else batches. A unit that is gone already is no error; an alive one
+// is ErrInUse.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for gone := false; !gone; {
 		err := update(ctx, func(tx *Tx) (err error) {
@@ -188,7 +188,10 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 		return false, err
 	}
 
-	if len(relations) <= keyspace.MaxFewRemoved && len(past) == 0 && len(records) <= keyspace.MaxRemovedKeys {
+	if len(relations) <= keyspace.MaxFewRemoved && len(past)+len(records) <= keyspace.MaxRemovedKeys {
+		if _, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns); err != nil {
+			return false, err
+		}
 		return true, tx.RemoveUnit(name)
 	}
 

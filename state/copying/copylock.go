@@ -141,7 +141,8 @@ var errCopyLockLost = fmt.Errorf(
 // isStoreLocal reports whether a key is the store's own affair, and not the environment's.
 func isStoreLocal(key string) bool {
 	return slices.Contains([]string{keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock}, key) ||
-		strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders)
+		strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders) ||
+		strings.HasPrefix(key, keys.GatewayLeases)
 }
 
 // readContents reads all keys that a migration takes along, in order, except the chunks

@@ -44,6 +44,7 @@ const (
 	SecretKeys     = "secret-keys/"
 	Storages       = "storage/"
 	Requests       = "requests/"
+	GatewayLeases  = "gateway-leases/"
 )
 
 // ProvisionerLeader is the Leader of the provisioners.
@@ -257,6 +258,14 @@ func LogHead(source string) string { return LogHeads + source }
 // LogBatch is log/<u>/<seq>: lines of it.
 func LogBatch(source string, seq int64) string {
 	return fmt.Sprintf("%s%s/%010d", logPrefix, source, seq)
+}
+
+// GatewayLeasesOf is the prefix of the leases that an identity has by a gateway.
+func GatewayLeasesOf(who string) string { return GatewayLeases + who + "/" }
+
+// GatewayLease is gateway-leases/<who>/<id>: empty, under the lease itself.
+func GatewayLease(who string, id int64) string {
+	return GatewayLeasesOf(who) + strconv.FormatInt(id, 10)
 }
 
 // CutInt parses a key's last part; ok is false if more follows the prefix.

@@ -16,6 +16,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/store"
 	"bijou/state/store/etcd"
+	"bijou/state/store/remote"
 	"bijou/state/store/sqlite"
 	"bijou/state/store/trace"
 )
@@ -56,6 +57,21 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	return true, s.Close()
 }
 
+// remoteKind opens what a gateway serves. What is behind that is another process's.
+func remoteKind() kind {
+	refuse := func(_ context.Context, url string) error {
+		return charm.Invalidf("cannot make or remove the store at %q: it is a gateway's: %s", url, wantURL)
+	}
+	exists := func(ctx context.Context, url string) (bool, error) {
+		s, err := remote.Open(ctx, url)
+		if err != nil {
+			return false, err
+		}
+		return true, s.Close()
+	}
+	return kind{remote.Open, refuse, exists, refuse}
+}
+
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
 func parseURL(url string) (k kind, at string, err error) {
@@ -69,6 +85,8 @@ func parseURL(url string) (k kind, at string, err error) {
 		return sqliteKind(), rest, nil
 	case "etcd", "etcd+unix":
 		return etcdKind(), url, nil
+	case "bijou+unix":
+		return remoteKind(), url, nil
 	case "mem":
 		return kind{}, "", charm.Invalidf(
 			"cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s",
@@ -82,7 +100,8 @@ func parseURL(url string) (k kind, at string, err error) {
 }
 
 // Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX" or
-// "etcd+unix:///SOCKET?prefix=/PREFIX". It never creates one: store.ErrNoStore.
+// "etcd+unix:///SOCKET?prefix=/PREFIX", or the one that a gateway serves, at "bijou+unix:///SOCKET".
+// It never creates one: store.ErrNoStore.
 func Open(ctx context.Context, url string) (store.Store, error) {
 	k, at, err := parseURL(url)
 	if err != nil {

@@ -33,6 +33,9 @@ type law struct {
 	breaks func(p pkg, imp string) bool
 }
 
+// remoteProtocol is what a gateway and its clients speak.
+const remoteProtocol = "bijou/state/store/remote/protocol"
+
 // earlyClient is the one place that may import unsafe and change package variables.
 const earlyClient = "bijou/hookenv/client/early"
 
@@ -93,7 +96,7 @@ func laws() []law {
 				return p.ImportPath == earlyClient && !slices.Contains([]string{"syscall", "unsafe", "bijou/hookenv/amp", "bijou/hookenv/client/wire"}, imp)
 			}},
 		{"unsafe only in hookenv/client/early", "what the kernel lays out before Go's runtime can be had by addresses only; nothing else is so near to the machine",
-			onlyIn("unsafe", earlyClient, "bijou/provision/provider/protocol")}, // that is generated
+			onlyIn("unsafe", earlyClient, "bijou/provision/provider/protocol", remoteProtocol)}, // these are generated
 		{"hookenv/amp imports strconv only", "it is linked into the thin client",
 			func(p pkg, imp string) bool { return p.ImportPath == "bijou/hookenv/amp" && imp != "strconv" }},
 		{"state imports no role", "roles meet in state, not the other way round",
@@ -102,9 +105,19 @@ func laws() []law {
 			}},
 		{"leaves import nothing of bijou", "stores, state/charm, hookenv (never hookenv/client) and all roles may import them, so they may stand on nothing",
 			func(p pkg, imp string) bool { return isLeaf(p.ImportPath) && ours(imp) }},
-		{"stores import state/store, its handle and leaves only", "a store knows keys and values, no entities, and no other store",
+		{"stores import state/store, its handle and leaves only", "a store knows keys and values, no entities, and no other store; remote has its protocol beside that",
 			func(p pkg, imp string) bool {
-				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/handle" && !isLeaf(imp)
+				return within(p.ImportPath, "bijou/state/store") && ours(imp) && imp != "bijou/state/store" && imp != "bijou/state/store/handle" && !isLeaf(imp) &&
+					(p.ImportPath != "bijou/state/store/remote" || imp != remoteProtocol)
+			}},
+		{"a gateway's protocol is imported by its two ends only", "what crosses the wire is the affair of state/store/remote and state/gateway; everybody else has a store",
+			func(p pkg, imp string) bool {
+				return imp == remoteProtocol && p.ImportPath != "bijou/state/store/remote" && p.ImportPath != "bijou/state/gateway"
+			}},
+		{"the gateway knows keys, the protocol and leaves only", "it serves any store, and asks an interface who may do what: entities are state's, and rights state/access's",
+			func(p pkg, imp string) bool {
+				return p.ImportPath == "bijou/state/gateway" && ours(imp) && !isLeaf(imp) &&
+					!slices.Contains([]string{"bijou/state/keys", "bijou/state/store", remoteProtocol}, imp)
 			}},
 		{"only packages of state import stores", "everything durable goes through state, or the key-value layer",
 			func(p pkg, imp string) bool {
@@ -203,6 +216,8 @@ func TestLawsCanFail(t *testing.T) {
 		"state imports no role":                                                           {"bijou/state", "bijou/provision"},
 		"leaves import nothing of bijou":                                                  {"bijou/state/backoff", "bijou/state/keys"},
 		"stores import state/store, its handle and leaves only":                           {"bijou/state/store/etcd", "bijou/state/store/sqlite"},
+		"a gateway's protocol is imported by its two ends only":                           {"bijou/state/storeurl", "bijou/state/store/remote/protocol"},
+		"the gateway knows keys, the protocol and leaves only":                            {"bijou/state/gateway", "bijou/state"},
 		"only packages of state import stores":                                            {"bijou/agent", "bijou/state/store"},
 		"the key-value layer is imported by state, the updater and what makes them only":  {"bijou/agent", "bijou/state/keyspace"},
 		"pure packages import nothing of bijou":                                           {"bijou/state/charm", "bijou/state"},

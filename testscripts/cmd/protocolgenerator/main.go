@@ -1,4 +1,4 @@
-// Command protocolgenerator makes the Go code of the provider.proto in the folder
+// Command protocolgenerator makes the Go code of the one .proto file in the folder
 // that is its first argument, beside it, and copies both into the folders that are
 // the others. It needs no program but Go: the compiler is a library, and the two
 // generators are tools of this module, in the versions that its go.mod says.
@@ -19,23 +19,42 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-const source = "provider.proto"
-
 func main() {
-	dir := os.Args[1]
-	made, err := generate(dir)
-	if err == nil {
-		err = copyTo(os.Args[2:], append(made, filepath.Join(dir, source)))
-	}
-	if err != nil {
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
+func run(dir string, others []string) error {
+	source, err := findSource(dir)
+	if err != nil {
+		return err
+	}
+
+	made, err := generate(dir, source)
+	if err != nil {
+		return err
+	}
+
+	return copyTo(others, append(made, filepath.Join(dir, source)))
+}
+
+func findSource(dir string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*.proto"))
+	if err != nil {
+		return "", fmt.Errorf("cannot look for a source: %w", err)
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("cannot find the source: %s holds %d .proto files, not one", dir, len(found))
+	}
+
+	return filepath.Base(found[0]), nil
+}
+
 // generate compiles the folder's source and writes what the tools make of it. It
 // returns the files.
-func generate(dir string) ([]string, error) {
+func generate(dir, source string) ([]string, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
 		SourceInfoMode: protocompile.SourceInfoStandard, // comments go along
@@ -52,16 +71,16 @@ func generate(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask for code: %w", err)
 	}
-	messages, err := run("protoc-gen-go", request, dir)
+	messages, err := runTool("protoc-gen-go", request, dir)
 	if err != nil {
 		return nil, err
 	}
-	services, err := run("protoc-gen-go-grpc", request, dir)
+	services, err := runTool("protoc-gen-go-grpc", request, dir)
 	return append(messages, services...), err
 }
 
-// run gives the request to a generator and writes the files that it answers.
-func run(tool string, request []byte, dir string) (paths []string, err error) {
+// runTool gives the request to a generator and writes the files that it answers.
+func runTool(tool string, request []byte, dir string) (paths []string, err error) {
 	cmd := exec.Command("go", "tool", tool)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr
 	out, err := cmd.Output()

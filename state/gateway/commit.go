@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"bijou/state/store"
+	"bijou/state/store/remote/protocol"
+)
+
+// Commit commits what the identity has a right to as a whole, on the conditions that the rights were
+// decided by besides its own.
+func (s *session) Commit(ctx context.Context, request *protocol.CommitRequest) (*protocol.CommitResponse, error) {
+	revision, err := s.commit(ctx, request.Txn())
+	if err != nil {
+		return nil, protocol.ToStatus(err)
+	}
+	return &protocol.CommitResponse{Revision: revision}, nil
+}
+
+func (s *session) commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if err := txn.Check(); err != nil {
+		return 0, err
+	}
+
+	conds, err := s.decide(ctx, txn)
+	if err != nil {
+		return 0, err
+	}
+
+	for _, c := range conds {
+		if !slices.Contains(txn.Conds, c) {
+			txn.Conds = append(txn.Conds, c)
+		}
+	}
+	return s.g.store.Commit(ctx, txn)
+}
+
+// decide returns the conditions on which the transaction is allowed. Its snapshot is closed by then.
+func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, error) {
+	v, closeView, err := s.openView(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeView()
+
+	for _, o := range txn.Ops {
+		if isOwnKey(o.Key) {
+			return nil, fmt.Errorf("%w: %q is the gateway's own key", store.ErrDenied, o.Key)
+		}
+		if err := s.requireLease(ctx, v, o); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
+		return nil, err
+	}
+	if err := v.rights.MayCommit(ctx, txn.Ops); err != nil {
+		return nil, err
+	}
+
+	return v.conds, nil
+}
+
+// mayDependOn asks the rights for each key that a commit is conditional on: whether it has changed
+// tells something of it. That something below a prefix has changed can be learned by anybody: lists
+// are filtered, and what was decided by one is committed on that condition.
+func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
+	if v.rights == (allRights{}) {
+		return nil
+	}
+
+	var keys []string
+	for _, c := range conds {
+		if c.Key != "" {
+			keys = append(keys, c.Key)
+		}
+	}
+	if err := v.snap.Prefetch(ctx, keys...); err != nil {
+		return err
+	}
+
+	for _, key := range keys {
+		if _, _, err := v.get(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requireLease returns ErrLeaseLost for the lease of another identity: to this one it never was.
+func (s *session) requireLease(ctx context.Context, v *view, o store.Op) error {
+	if o.Lease == 0 || o.Delete {
+		return nil
+	}
+
+	_, ok, err := v.snap.Get(ctx, s.leaseKey(o.Lease))
+	if err == nil && !ok {
+		err = store.ErrLeaseLost
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"bijou/state/store"
+	"bijou/state/store/remote/protocol"
+)
+
+const (
+	// maxSnapshotAge bounds how long a snapshot is kept: an SQLite file cannot shrink its log
+	// meanwhile.
+	maxSnapshotAge = time.Minute
+	// targetPageBytes is when a response is sent although there is more.
+	targetPageBytes = 1 << 20
+)
+
+// Read answers one snapshot's reads.
+func (s *session) Read(stream protocol.Store_ReadServer) error {
+	ctx := stream.Context()
+	v, closeView, err := s.openView(ctx)
+	if err != nil {
+		return protocol.ToStatus(err)
+	}
+	defer closeView()
+
+	expired := time.AfterFunc(maxSnapshotAge, v.snap.Close) // then its reads fail
+	defer expired.Stop()
+	for {
+		request, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := v.answer(ctx, request, stream.Send); err != nil {
+			return protocol.ToStatus(err)
+		}
+	}
+}
+
+func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send func(*protocol.ReadResponse) error) error {
+	page := &protocol.ReadResponse{}
+	var err error
+	if page.Revision, err = v.snap.Revision(ctx); err != nil {
+		return err
+	}
+
+	size := 0
+	add := func(kv store.KV) error {
+		page.Found = append(page.Found, protocol.FromKV(kv))
+		if size += len(kv.Key) + len(kv.Value); size < targetPageBytes {
+			return nil
+		}
+
+		page.More = true
+		err := send(page)
+		page, size = &protocol.ReadResponse{Revision: page.GetRevision()}, 0
+		return err
+	}
+
+	keys := protocol.ToKeys(request.GetKeys())
+	if len(keys) > 1 {
+		if err := v.snap.Prefetch(ctx, keys...); err != nil {
+			return err
+		}
+	}
+
+	for _, key := range keys {
+		kv, ok, err := v.get(ctx, key)
+		if errors.Is(err, store.ErrDenied) {
+			page.Denied = append(page.Denied, []byte(key))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := add(kv); err != nil {
+			return err
+		}
+	}
+
+	if request.GetList() {
+		if err := v.listAllowed(ctx, string(request.GetPrefix()), add); err != nil {
+			return err
+		}
+	}
+	return send(page)
+}
+
+// listAllowed leaves out what the identity must not read.
+func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV) error) error {
+	if err := v.rights.MayList(ctx, prefix); err != nil {
+		return err
+	}
+
+	kvs, err := v.snap.List(ctx, prefix)
+	if err != nil {
+		return err
+	}
+
+	for _, kv := range kvs {
+		err := v.mayRead(ctx, kv.Key, kv.Value)
+		if errors.Is(err, store.ErrDenied) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := add(kv); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

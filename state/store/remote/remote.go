@@ -1,0 +1,169 @@
+// Package remote is the store of a process that has none itself: a gateway (state/gateway) does for
+// it what it has a right to.
+//
+// It knows keys only, no identity: that is the socket. Of a gateway that is away nothing is lost but
+// time: reads are repeated, watchers go on where they were, and leases go on if the gateway is back
+// within their TTL. A snapshot that has begun ends with its gateway, by ErrHistoryLost.
+//
+// How it works, file by file: url, dial (the connection, errors and retries), snapshot, commit and
+// leases in this file, watcher.
+package remote
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"bijou/state/store"
+	"bijou/state/store/handle"
+	"bijou/state/store/remote/protocol"
+)
+
+// db is one process's handle of a store.
+type db struct {
+	*handle.Opener
+	socket string
+	conn   *grpc.ClientConn
+	client protocol.StoreClient
+
+	seen atomic.Int64 // the newest revision that the gateway has told of
+}
+
+// openTimeout bounds Open beside its context.
+const openTimeout = 10 * time.Second
+
+// Open opens the store that a gateway serves. If none answers, it fails with ErrAway within ten
+// seconds, or at the context's deadline if that is sooner.
+//
+//	bijou+unix:///run/bijou/socket
+func Open(ctx context.Context, url string) (store.Store, error) {
+	socket, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	d, err := open(ctx, socket)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open store %q: %w", url, err)
+	}
+
+	return d, nil
+}
+
+func open(ctx context.Context, socket string) (*db, error) {
+	conn, err := dial(socket)
+	if err != nil {
+		return nil, err
+	}
+
+	d := &db{Opener: handle.New(), socket: socket, conn: conn, client: protocol.NewStoreClient(conn)}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+
+	s := &snapshot{d: d}
+	defer s.Close()
+	if _, err := s.Revision(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+
+	return d, nil
+}
+
+// Commit sends the transaction once. An error that is none of the gateway's leaves it open whether
+// it was written.
+func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	if err := d.CheckUsable(ctx); err != nil {
+		return 0, err
+	}
+	if err := txn.Check(); err != nil {
+		return 0, err
+	}
+
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+
+	before := d.seen.Load()
+	response, err := d.client.Commit(bound, protocol.FromTxn(txn))
+	if err != nil {
+		return 0, d.storeError(ctx, err)
+	}
+
+	return response.GetRevision(), d.observe(before, response.GetRevision())
+}
+
+// observe records a revision that was told to a call. One that is below what was known before the
+// call is an older copy's, that has taken the store's place: this handle knows too much.
+func (d *db) observe(before, revision int64) error {
+	if revision < before {
+		return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s serves an older copy of it", store.ErrStoreGone, d.socket))
+	}
+
+	d.raise(revision)
+	return nil
+}
+
+func (d *db) raise(revision int64) {
+	for {
+		known := d.seen.Load()
+		if revision <= known || d.seen.CompareAndSwap(known, revision) {
+			return
+		}
+	}
+}
+
+// Lease grants a lease that the gateway holds, and this process refreshes.
+func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
+	if err := d.CheckUsable(ctx); err != nil {
+		return nil, err
+	}
+
+	ttl = max(ttl, time.Millisecond)
+	bound, cancel := d.bindContext(ctx, callTimeout)
+	defer cancel()
+
+	requested := time.Now()
+	granted, err := d.client.Grant(bound, &protocol.GrantRequest{TtlMilliseconds: ttl.Milliseconds()})
+	if err != nil {
+		return nil, d.storeError(ctx, err)
+	}
+
+	id := store.LeaseID(granted.GetLease())
+	if time.Since(requested) > ttl/3 { // it would be as good as expired
+		requested = time.Now()
+		lives, err := d.refreshLease(ctx, id, callTimeout)
+		if err != nil {
+			return nil, d.storeError(ctx, err)
+		}
+		if !lives {
+			return nil, store.ErrLeaseLost
+		}
+	}
+
+	return d.KeepLease(handle.GrantedLease{
+		ID: id, TTL: ttl, RequestedAt: requested,
+		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id, ttl/4) },
+		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, id) },
+	})
+}
+
+func (d *db) refreshLease(ctx context.Context, id store.LeaseID, limit time.Duration) (lives bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	response, err := d.client.Refresh(ctx, &protocol.RefreshRequest{Lease: int64(id)})
+	return response.GetLives(), err
+}
+
+func (d *db) revokeLease(ctx context.Context, id store.LeaseID) error {
+	return d.retry(ctx, func(ctx context.Context) error {
+		_, err := d.client.Revoke(ctx, &protocol.RevokeRequest{Lease: int64(id)})
+		return err
+	})
+}
+
+func (d *db) Close() error {
+	d.Opener.Close(func() { d.conn.Close() })
+	return nil
+}

@@ -82,6 +82,9 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 		}}
 		if manages {
 			roles = append(roles, newProvisionerRole(d, opened, session, e))
+			if serve := newGatewayRole(opened, e); serve != nil {
+				roles = append(roles, serve)
+			}
 		}
 		return h.run(ctx, s, roles...)
 	})

@@ -160,6 +160,12 @@ func (l *launch) resolveAgent() error {
 	if l.hostFolders, err = r.stateFolders(); err != nil {
 		return err
 	}
+	if provider.IsConfined(l.provider.env.Config) {
+		if err := l.confine(r, l.hostFolders); err != nil {
+			return err
+		}
+		l.hostFolders = nil
+	}
 
 	storage, err := storageFolders(l.provider.env.Config)
 	if err != nil {

@@ -37,6 +37,10 @@ type launch struct {
 	boot        io.Writer
 	tools       string   // the folder of the agent's binary
 	hostFolders []string // that are in the container, too, at the same place
+
+	gateway       string   // the folder of the machine's gateway; empty: it has the state itself
+	hiddenFolders []string // of the environment's folder, that are empty in the container
+	state         string   // the state's URL, unless it is as environment.yaml says
 }
 
 func (l launch) id() string  { return l.provider.instanceID(l.spec.Machine) }
@@ -155,6 +159,7 @@ func (l launch) commandArgs() []string {
 		"--tmpfs=" + escapeMount(p.dir) + ":mode=0700,size=4k",
 	}
 
+	args = append(args, l.gatewayArgs()...)
 	for _, folder := range l.hostFolders {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}

@@ -45,10 +45,16 @@ type Provider struct {
 }
 
 // settings returns the names of the settings. In the environment's configuration they begin with "nspawn.".
-func settings() []string { return []string{"apt-repository", "network", "packages", "storage", "tree"} }
+func settings() []string {
+	return []string{"apt-repository", provider.ConfinedSetting, "network", "packages", "storage", "tree"}
+}
 
 // CheckSettings refuses settings that somebody gives and the provider does not have, and mirrors that are none.
 func CheckSettings(config map[string]string) error {
+	if err := checkConfined(config); err != nil {
+		return err
+	}
+
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if series, ok := strings.CutPrefix(key, "mirror."); ok && series != "" {
 			if err := checkMirror(series, config[key]); err != nil && config[key] != "" {

@@ -47,6 +47,9 @@ func TestRefusesSettings(t *testing.T) {
 		"of which series":    {"mirror.", "http://a", "mirror.SERIES"},
 		"of all":             {"mirror", "http://a", "mirror.SERIES"},
 		"a tree of a series": {"tree.jammy", "/srv/jammy", ""},
+		"confined":           {"confined", "true", ""},
+		"not confined":       {"confined", "false", ""},
+		"half confined":      {"confined", "yes", `nspawn.confined is "yes": want true or false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckSettings(map[string]string{tt.key: tt.value})
@@ -55,7 +58,7 @@ func TestRefusesSettings(t *testing.T) {
 			}
 		})
 	}
-	if err := CheckSettings(map[string]string{"aptrepository": "/x"}); err == nil || !strings.Contains(err.Error(), "apt-repository, network, packages, storage, tree") {
+	if err := CheckSettings(map[string]string{"aptrepository": "/x"}); err == nil || !strings.Contains(err.Error(), "apt-repository, confined, network, packages, storage, tree") {
 		t.Errorf("error %v", err)
 	}
 }

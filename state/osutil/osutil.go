@@ -13,6 +13,7 @@
 //	mount.go       directories that others find at a second path
 //	procstat.go    /proc/PID/stat, to tell a process from a later one with the same PID
 //	untar.go       tar archives, unpacked below one directory
+//	shortpath.go   a second path of a socket, that its address has room for
 //	digest.go      SHA-256 sums as hexadecimal digits
 //
 // It knows no environment and no unit, and imports nothing of bijou.

@@ -299,7 +299,7 @@ func compositionRoot() map[string][]string {
 	return map[string][]string{
 		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hook", "bijou/agent/unitcall", "bijou/provision/local", "bijou/provision/local/process",
 			"bijou/multicall/author", "bijou/multicall/author/proof", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour", "bijou/multicall/tour/site"},
-		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process"},
+		"bijou/multicall/agents": {"bijou/agent", "bijou/provision", "bijou/provision/local", "bijou/provision/local/process", "bijou/provision/provider"},
 		"bijou/multicall/daemon": {"bijou/agent/pulse", "bijou/provision/local/process"},
 		"bijou/multicall/necodaemon": {"bijou/multicall/neco", "bijou/updater", "bijou/updater/host", "bijou/updater/leader",
 			"bijou/updater/record", "bijou/updater/release", "bijou/updater/worker"},

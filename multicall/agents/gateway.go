@@ -1,0 +1,194 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"bijou/multicall/daemon"
+	"bijou/multicall/home"
+	"bijou/provision/provider"
+	"bijou/state"
+	"bijou/state/backoff"
+	"bijou/state/gateway"
+	"bijou/state/osutil"
+)
+
+// gatewayRole serves the state to machines that do not have it themselves: one socket a machine, in a
+// folder that its provider gives to that machine alone. A machine has one for as long as it is there,
+// whatever the environment's settings say by then: its container began with it.
+type gatewayRole struct {
+	state     *state.State
+	dir       string // the environment's folder
+	gateway   *gateway.Gateway
+	endpoints map[string]*gateway.Endpoint // by machine
+}
+
+// newGatewayRole returns the role of a process that has the state as a file; nil for others.
+func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
+	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
+		return nil
+	}
+
+	return func(ctx context.Context) error {
+		// Rights are not asked for yet.
+		g, err := gateway.New(s.Store(), gateway.Unrestricted{})
+		if err != nil {
+			return fmt.Errorf("cannot serve the state: %w", err)
+		}
+		r := &gatewayRole{state: s, dir: e.Dir, gateway: g, endpoints: map[string]*gateway.Endpoint{}}
+		defer r.close()
+		r.run(ctx)
+		return nil
+	}
+}
+
+// run blocks until ctx is done. An error ends nothing: it is logged, and what has caused it tried again.
+func (r *gatewayRole) run(ctx context.Context) {
+	logged := ""
+	for ctx.Err() == nil {
+		err := r.pass(ctx)
+		if errors.Is(err, state.ErrStoreGone) {
+			break // which the others find out, too
+		}
+		if err == nil {
+			logged = ""
+			continue
+		}
+
+		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
+			logged = err.Error()
+			slog.Warn("cannot serve the state to all machines; trying again", "error", err)
+		}
+		_ = backoff.Sleep(ctx, daemon.RetryInterval)
+	}
+
+	<-ctx.Done()
+}
+
+// wanted is what the state says of machines at one revision.
+type wanted struct {
+	revision int64
+	confined bool
+	machines []string
+}
+
+// pass makes what there is to be, and waits for a change of that.
+func (r *gatewayRole) pass(ctx context.Context) error {
+	w, err := state.Read(ctx, r.state, readWanted)
+	if err != nil {
+		return err
+	}
+	if err := r.reconcile(ctx, w); err != nil {
+		return err
+	}
+
+	return r.state.Await(ctx, w.revision, state.WatchEnvironment(), state.WatchMachines())
+}
+
+func readWanted(v *state.View) (w wanted, err error) {
+	if w.revision, err = v.Revision(); err != nil {
+		return w, err
+	}
+	env, err := v.Environment()
+	if err != nil {
+		return w, err
+	}
+
+	w.confined = provider.IsConfined(env.ProviderConfig())
+	machines, err := v.Machines()
+	for _, m := range machines {
+		if m.ID != "0" {
+			w.machines = append(w.machines, m.ID)
+		}
+	}
+	return w, err
+}
+
+// reconcile gives each machine its socket, and takes those of machines that are gone.
+func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
+	made, err := listGateways(r.dir)
+	if err != nil {
+		return err
+	}
+
+	for _, id := range made {
+		if !slices.Contains(w.machines, id) {
+			if err := r.remove(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+
+	for _, id := range w.machines {
+		if !w.confined && !slices.Contains(made, id) || r.endpoints[id] != nil {
+			continue
+		}
+		if err := r.add(id); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (r *gatewayRole) add(id string) error {
+	if err := osutil.MkdirAll(provider.GatewayDir(r.dir, id), 0o700); err != nil {
+		return fmt.Errorf("cannot make the gateway of machine %s: %w", id, err)
+	}
+
+	e, err := r.gateway.Listen(identityOf(id), provider.GatewaySocket(r.dir, id))
+	if err != nil {
+		return err
+	}
+	slog.Info("the state is served to a machine", "machine", id)
+	r.endpoints[id] = e
+	return nil
+}
+
+// remove may be repeated. What the machine had, presences and leaderships, goes with its leases.
+func (r *gatewayRole) remove(ctx context.Context, id string) error {
+	if e := r.endpoints[id]; e != nil {
+		e.Close()
+		delete(r.endpoints, id)
+	}
+	if err := r.gateway.RevokeAll(ctx, identityOf(id)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(provider.GatewayDir(r.dir, id)); err != nil {
+		return fmt.Errorf("cannot remove the gateway of machine %s: %w", id, err)
+	}
+
+	slog.Info("the state is served to a machine no longer", "machine", id)
+	return nil
+}
+
+// close leaves the sockets, and the leases to the next process.
+func (r *gatewayRole) close() {
+	for _, e := range r.endpoints {
+		e.Close()
+	}
+}
+
+func identityOf(machine string) gateway.Identity { return gateway.Identity("machine-" + machine) }
+
+// listGateways returns the machines that have a folder for their socket.
+func listGateways(dir string) (machines []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(dir, provider.GatewayFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list gateways: %w", err)
+	}
+
+	for _, e := range entries {
+		if provider.CheckMachine(e.Name()) == nil {
+			machines = append(machines, e.Name())
+		}
+	}
+	return machines, nil
+}

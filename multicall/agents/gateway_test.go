@@ -1,0 +1,155 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bijou/multicall/home"
+	"bijou/provision/provider"
+	"bijou/state"
+	"bijou/state/store/sqlite"
+	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/statetest"
+)
+
+// confinedWorld is an environment whose machines have no store.
+type confinedWorld struct {
+	*testing.T
+	env   home.Environment
+	state *state.State
+}
+
+func newConfinedWorld(t *testing.T, config map[string]string) *confinedWorld {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "state.db")
+	w := &confinedWorld{T: t, env: home.Environment{Dir: dir, Record: home.Record{State: "sqlite:" + file}}}
+	w.ok(sqlite.Create(t.Context(), file))
+	w.ok(state.Create(t.Context(), w.env.State, state.Environment{Name: "a", UUID: "u", Provider: "nspawn", DefaultSeries: "noble", Config: config}))
+	var err error
+	w.state, err = state.Open(t.Context(), w.env.State)
+	w.ok(err)
+	t.Cleanup(func() { w.state.Close() })
+	return w
+}
+
+func (w *confinedWorld) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// serve runs the role until stop is called.
+func (w *confinedWorld) serve() (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan error)
+	go func() { done <- newGatewayRole(w.state, w.env)(ctx) }()
+	return func() {
+		cancel()
+		w.ok(<-done)
+	}
+}
+
+func (w *confinedWorld) addMachine() (id string) {
+	w.Helper()
+	statetest.Update(w, w.state, func(tx *state.Tx) error {
+		m, err := tx.AddMachine(state.Machine{Series: "noble", Jobs: []string{state.JobUnits}})
+		id = m.ID
+		return err
+	})
+	return id
+}
+
+// awaitSocket waits until the machine has a socket, or none.
+func (w *confinedWorld) awaitSocket(id string, there bool) {
+	w.Helper()
+	await.Until(w, await.Poll{Limit: time.Minute}, "the socket of machine "+id, func() bool {
+		_, err := os.Lstat(provider.GatewaySocket(w.env.Dir, id))
+		return there == (err == nil)
+	})
+}
+
+// TestMachinesHaveTheirSockets follows a machine from its making to its removal.
+func TestMachinesHaveTheirSockets(t *testing.T) {
+	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
+	stop := w.serve()
+	id := w.addMachine()
+	w.awaitSocket(id, true)
+	s, err := state.Open(t.Context(), provider.GatewayURL(w.env.Dir, id))
+	w.ok(err)
+	defer s.Close()
+	session, err := s.NewSession(t.Context())
+	w.ok(err)
+	w.ok(state.Announce(t.Context(), session, s.Update, state.MachineAgent(id)))
+	isPresent := func() bool {
+		return statetest.Read(t, w.state, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent(id)) })
+	}
+	if !isPresent() {
+		t.Fatal("the machine's agent is not announced")
+	}
+
+	stop() // and another process follows, to which the session goes over
+	stop = w.serve()
+	statetest.Update(t, s, func(tx *state.Tx) error { return tx.SetMachineStatus(id, state.MachineRunning, "") })
+	select {
+	case <-session.Done():
+		t.Error("the session has ended with the process that served it")
+	default:
+	}
+	if !isPresent() {
+		t.Error("the presence has ended with the process that served it")
+	}
+
+	statetest.Update(t, w.state, func(tx *state.Tx) error {
+		return tx.DestroyMachine(id)
+	})
+	w.awaitSocket(id, false)
+	if isPresent() {
+		t.Error("a machine that is gone is still present")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.View(ctx, func(v *state.View) error { _, err := v.Environment(); return err }); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	stop()
+}
+
+// TestSocketsAreForConfinedMachines: by default there are none; a machine that has begun with one keeps it.
+func TestSocketsAreForConfinedMachines(t *testing.T) {
+	w := newConfinedWorld(t, nil)
+	first, second := w.addMachine(), w.addMachine()
+	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, first), 0o700))
+	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, "77"), 0o700)) // of a machine that went while nobody served
+	defer w.serve()()
+	w.awaitSocket(first, true)
+	await.Until(t, await.Poll{Limit: time.Minute}, "what was left is removed", func() bool {
+		_, err := os.Lstat(provider.GatewayDir(w.env.Dir, "77"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	if _, err := os.Lstat(provider.GatewayDir(w.env.Dir, second)); err == nil {
+		t.Error("a machine that is not confined has a socket")
+	}
+
+	yes := "true"
+	statetest.Update(t, w.state, func(tx *state.Tx) error {
+		return tx.SetEnvironment(map[string]*string{"nspawn.confined": &yes})
+	})
+	w.awaitSocket(second, true)
+}
+
+// TestOnlyTheStoresProcessServesIt: a machine that has the state by a gateway is none itself.
+func TestOnlyTheStoresProcessServesIt(t *testing.T) {
+	for _, url := range []string{"bijou+unix:///run/socket", "etcd://h:1/x"} {
+		if newGatewayRole(nil, home.Environment{Dir: "/x", Record: home.Record{State: url}}) != nil {
+			t.Errorf("%s is served", strings.SplitN(url, ":", 2)[0])
+		}
+	}
+}

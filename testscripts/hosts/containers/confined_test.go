@@ -1,0 +1,41 @@
+package containers
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestConfined: containers that reach the state by a gateway work as others do, and do not have it. The
+// gateway is killed, hangs and comes back meanwhile.
+func TestConfined(t *testing.T) {
+	w := newWorld(t, "trial", "--config nspawn.confined=true")
+	deploy := "juju deploy --series " + w.series + " testscripts/charms/trivial "
+	w.sh(deploy + "one && " + deploy + "two && juju add-relation one:server two:client")
+	w.eventually("juju status --wide", `(?s)one/0 \S* +started.*two/0 \S* +started`)
+	w.eventually("juju do --unit two/0 relation-get -r client private-address one/0", w.address("1"))
+
+	env := w.home + "/trial"
+	if said := w.inside("1", "ls "+env+"/state "+env+"/gateway "+env+"/gateway/1; touch "+env+"/gateway/1/x 2>&1; ls "+env+"/gateway/2 2>&1; true"); said !=
+		env+"/gateway:\n1\n\n"+env+"/gateway/1:\nsocket\n\n"+env+"/state:\ntouch: cannot touch '"+env+"/gateway/1/x': Read-only file system\nls: cannot access '"+env+"/gateway/2': No such file or directory" {
+		t.Errorf("a container has not its own gateway, or has more: %s", said)
+	}
+	if said := w.inside("1", "pgrep -a machine-agent || ps -eo args | grep [m]achine-agent"); !strings.Contains(said, "--state bijou+unix://"+env+"/gateway/1/socket") {
+		t.Errorf("the agent runs as: %s", said)
+	}
+
+	// Machine 0's process is killed, and the agents go on as after any outage of their store.
+	agents := w.inside("1", "systemctl show -p MainPID bijou-agent") + w.inside("2", "systemctl show -p MainPID bijou-agent")
+	process := `$(pgrep -f -- '^\S*machine-agent --machine 0 --env ` + env + `')`
+	w.sh("P=" + process + "; kill -9 $P; while kill -0 $P 2>/dev/null; do sleep 0.1; done; juju start && juju run one/0 two/0 -- true")
+	w.sh("P=" + process + "; kill -STOP $P; sleep 20; kill -CONT $P")
+	w.sh("juju run one/0 two/0 -- true")
+	if now := w.inside("1", "systemctl show -p MainPID bijou-agent") + w.inside("2", "systemctl show -p MainPID bijou-agent"); now != agents {
+		t.Errorf("an agent has ended with its gateway: %s, then %s", agents, now)
+	}
+
+	// What a machine had goes with it.
+	w.sh("juju remove-unit two/0")
+	w.eventually("juju destroy-machine 2 >/dev/null 2>&1; juju machines", `(?s)^[^\n]*\n0 [^\n]*\n1 [^\n]*\n$`)
+	w.eventually("ls "+env+"/gateway", `\A1\n\z`)
+	w.sh("juju destroy-environment -y trial")
+}

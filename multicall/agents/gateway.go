@@ -37,7 +37,7 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	}
 
 	return func(ctx context.Context) error {
-		// Rights are not asked for yet.
+		// gateway.Table once agents write only what is theirs.
 		g, err := gateway.New(s.Store(), gateway.Unrestricted{})
 		if err != nil {
 			return fmt.Errorf("cannot serve the state: %w", err)
@@ -143,7 +143,7 @@ func (r *gatewayRole) add(id string) error {
 		return fmt.Errorf("cannot make the gateway of machine %s: %w", id, err)
 	}
 
-	e, err := r.gateway.Listen(identityOf(id), provider.GatewaySocket(r.dir, id))
+	e, err := r.gateway.Listen(gateway.Agent(id), provider.GatewaySocket(r.dir, id))
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (r *gatewayRole) remove(ctx context.Context, id string) error {
 		e.Close()
 		delete(r.endpoints, id)
 	}
-	if err := r.gateway.RevokeAll(ctx, identityOf(id)); err != nil {
+	if err := r.gateway.RevokeAll(ctx, gateway.Agent(id)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(provider.GatewayDir(r.dir, id)); err != nil {
@@ -175,8 +175,6 @@ func (r *gatewayRole) close() {
 		e.Close()
 	}
 }
-
-func identityOf(machine string) gateway.Identity { return gateway.Identity("machine-" + machine) }
 
 // listGateways returns the machines that have a folder for their socket.
 func listGateways(dir string) (machines []string, err error) {

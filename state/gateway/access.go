@@ -6,7 +6,7 @@ import (
 	"bijou/state/store"
 )
 
-// Identity names who asks: Operator, or an agent by the name of its presence, as "machine-3".
+// Identity names who asks: Operator, or an Agent.
 type Identity string
 
 // Operator is the identity of whoever owns the environment's directory.
@@ -33,7 +33,8 @@ type Rights interface {
 	// MayRead is asked for a key that is read, listed, or a commit is conditional on, and for one that
 	// was put and is watched. A value of nil says that the key is absent.
 	MayRead(ctx context.Context, key string, value []byte) error
-	// MayList is asked before a list, of which each key is asked for by itself.
+	// MayList is asked before a list, of which each key is asked for by itself, and for a prefix that a
+	// commit is conditional on.
 	MayList(ctx context.Context, prefix string) error
 	// MayWatch is asked before a watch, for each of its keys and prefixes, and again for that which an
 	// event has come by. Of a key that was put MayRead is asked, too.

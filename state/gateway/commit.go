@@ -54,19 +54,19 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 		}
 	}
 
-	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
-		return nil, err
-	}
 	if err := v.rights.MayCommit(ctx, txn.Ops); err != nil {
 		return nil, err
 	}
+	decidedBy := slices.Clone(v.conds)
 
-	return v.conds, nil
+	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
+		return nil, err
+	}
+	return decidedBy, nil
 }
 
-// mayDependOn asks the rights for each key that a commit is conditional on: whether it has changed
-// tells something of it. That something below a prefix has changed can be learned by anybody: lists
-// are filtered, and what was decided by one is committed on that condition.
+// mayDependOn asks the rights for what a commit is conditional on, as for a read: whether something
+// has changed tells something of it. It makes no conditions, as no read does.
 func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 	if v.rights == (allRights{}) {
 		return nil
@@ -76,6 +76,10 @@ func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 	for _, c := range conds {
 		if c.Key != "" {
 			keys = append(keys, c.Key)
+			continue
+		}
+		if err := v.rights.MayList(ctx, c.Prefix); err != nil {
+			return err
 		}
 	}
 	if err := v.snap.Prefetch(ctx, keys...); err != nil {

@@ -107,7 +107,7 @@ func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV
 	}
 
 	for _, kv := range kvs {
-		err := v.mayRead(ctx, kv.Key, kv.Value)
+		err := v.mayRead(ctx, kv.Key, present(kv.Value))
 		if errors.Is(err, store.ErrDenied) {
 			continue
 		}

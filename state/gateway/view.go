@@ -68,9 +68,9 @@ func (v *view) get(ctx context.Context, key string) (kv store.KV, ok bool, err e
 		return kv, ok, err
 	}
 
-	value := kv.Value
-	if ok && value == nil {
-		value = []byte{}
+	var value []byte
+	if ok {
+		value = present(kv.Value)
 	}
 	return kv, ok, v.mayRead(ctx, key, value)
 }

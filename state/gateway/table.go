@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bijou/state/access"
+	"bijou/state/store"
+)
+
+// Table is the access by which agents do what the table of state/access allows, and operators
+// everything.
+type Table struct{}
+
+// machineIdentity begins the identity of a machine's agents; the machine's id follows.
+const machineIdentity = "machine-"
+
+// Agent returns the identity of the agents of the machine with that id, its units' included.
+func Agent(machine string) Identity { return Identity(machineIdentity + machine) }
+
+// Rights reads nothing before it is asked. The rights end with ctx.
+func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
+	if who == Operator {
+		return allRights{}, nil
+	}
+
+	machine, ok := strings.CutPrefix(string(who), machineIdentity)
+	if !ok {
+		return nil, fmt.Errorf("internal error: %q is no identity", who)
+	}
+	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v})}, nil
+}
+
+type tableRights struct {
+	who       access.Identity
+	placement *access.Placement
+}
+
+func (r *tableRights) MayRead(_ context.Context, key string, value []byte) error {
+	return toDenied(access.May(r.who, r.placement, access.Get, key, value, nil))
+}
+
+func (r *tableRights) MayList(_ context.Context, prefix string) error {
+	return toDenied(access.May(r.who, r.placement, access.List, prefix, nil, nil))
+}
+
+func (r *tableRights) MayWatch(_ context.Context, keyOrPrefix string) error {
+	return toDenied(access.May(r.who, r.placement, access.Watch, keyOrPrefix, nil, nil))
+}
+
+func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
+	writes := make([]access.Write, len(ops))
+	for i, o := range ops {
+		writes[i] = access.Write{Key: o.Key, Value: present(o.Value), Delete: o.Delete, Leased: o.Lease != 0}
+	}
+	return toDenied(access.MayCommit(r.who, r.placement, writes))
+}
+
+func toDenied(err error) error {
+	if errors.Is(err, access.ErrRefused) {
+		return fmt.Errorf("%w: %w", store.ErrDenied, err)
+	}
+	return err
+}
+
+// placementReader reads for the table what it decides by.
+type placementReader struct {
+	ctx  context.Context
+	view View
+}
+
+func (r placementReader) Get(key string) ([]byte, error) {
+	kv, ok, err := r.view.Get(r.ctx, key)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return present(kv.Value), nil
+}
+
+func (r placementReader) List(prefix string) (map[string][]byte, error) {
+	kvs, err := r.view.List(r.ctx, prefix)
+	values := map[string][]byte{}
+	for _, kv := range kvs {
+		values[kv.Key] = present(kv.Value)
+	}
+	return values, err
+}
+
+// present is the value of a key that is there: nil says that one is not.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}

@@ -45,7 +45,7 @@ func TestCharm(t *testing.T) {
 	}
 	ends("start v4 4")
 
-	w.juju(current, "upgrade-juju", "--wait", "3m")
+	w.juju(current, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = current
 	out, err := w.command(current, "refresh", "today").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "already running the latest charm") {
@@ -62,7 +62,7 @@ func TestCharm(t *testing.T) {
 	}
 
 	// The binary of before reads what this one has packed.
-	w.juju(former, "upgrade-juju", "--wait", "3m")
+	w.juju(former, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = former
 	w.juju(former, "add-unit", "today")
 	folder = w.machine(0, "agents", "unit-today-1")

@@ -96,7 +96,7 @@ func (w *world) goOver(to string) {
 	w.t.Helper()
 	from, was := w.current, w.tools(0)
 	w.stopFar()
-	w.juju(to, "upgrade-juju", "--wait", "3m")
+	w.juju(to, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = to
 	next := w.tools(0)
 	if was == next {

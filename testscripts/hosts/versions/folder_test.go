@@ -45,7 +45,7 @@ func TestFolder(t *testing.T) {
 	}
 	turn("1", old)
 	for i, to := range []string{current, former, current} {
-		w.juju(to, "upgrade-juju", "--wait", "3m")
+		w.juju(to, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 		w.current = to
 		turn(string(rune('2'+i)), map[bool]string{true: place, false: old}[to == current])
 		if info, err := os.Lstat(old); err != nil || info.Mode()&os.ModeSymlink == 0 {

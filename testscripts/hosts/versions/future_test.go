@@ -67,10 +67,10 @@ func goThroughFuture(t *testing.T, former, current, url string) {
 	w.operate(current, true)
 	w.keepsFuture(had, func(string) bool { return true })
 
-	w.juju(former, "upgrade-juju", "--wait", "3m")
+	w.juju(former, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = former
 	w.operate(former, formerKeeps)
-	w.juju(current, "upgrade-juju", "--wait", "3m")
+	w.juju(current, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = current
 	w.operate(current, true)
 	w.keepsFuture(had, func(key string) bool {

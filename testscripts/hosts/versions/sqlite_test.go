@@ -25,7 +25,7 @@ func TestFile(t *testing.T) {
 		return ""
 	})
 	w.current = Current(t)
-	w.juju(w.current, "upgrade-juju", "--wait", "3m")
+	w.juju(w.current, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.claimed(0, w.agent())
 	w.settle()
 

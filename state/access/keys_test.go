@@ -42,6 +42,7 @@ func examples() map[string]string {
 		"UnitHistory": "history/mysql/0/", "HookRun": "history/mysql/0/49", "LogHead": "logs/mysql/0", "LogBatch": "log/mysql/0/0000000001",
 		"ProvisionerLeader": "leaders/provisioner", "UniterRelations": "uniters/mysql/0/relations/", "UniterServices": "uniters/mysql/0/services/",
 		"Requests": "requests/", "UnitRequests": "requests/mysql/0/", "Request": "requests/mysql/0/end-0",
+		"GatewayLeases": "gateway-leases/", "GatewayLeasesOf": "gateway-leases/machine-1/", "GatewayLease": "gateway-leases/machine-1/7",
 	}
 }
 

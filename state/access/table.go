@@ -171,6 +171,8 @@ func table() []*row {
 		{pattern: "requests/{unit}/{what}", max: small, get: unit("unit"), put: requests,
 			why: "a unit's agent asks the provisioner for what is not its own; the provisioner takes the request away"},
 
+		{pattern: "gateway-leases/{who}/{id}", why: "a gateway notes whose a lease is; no agent has to do with its notes"},
+
 		{pattern: "blob-heads/{sum}", max: small, get: anybody, put: headsBlob,
 			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
 		{pattern: "blobs/{sum}/{chunk}", max: huge, get: anybody, put: writesBlob,

@@ -89,7 +89,7 @@ func allKilled(w *world, p *parts) {
 			mkdir -p /run/systemd/system/$unit.service.d && printf '[Service]\nRestart=no\n' >/run/systemd/system/$unit.service.d/dead.conf
 			done; systemctl daemon-reload; systemctl kill -s KILL neco-worker neco-updater`)
 	}
-	w.shows("exit 5", "degraded", "no neco-updater and no neco-worker is alive", "server 10: no worker is alive", "server 12: no worker is alive")
+	w.shows("exit 5", "degraded", "no neco-updater and no neco-worker is alive", "server 10, 11 and 12: no worker is alive")
 	n, last := beats()
 	time.Sleep(time.Until(last.Add(heartbeat + 5*time.Second)))
 	if now, _ := beats(); now != n {

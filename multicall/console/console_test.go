@@ -29,6 +29,8 @@ func TestReport(t *testing.T) {
 		{"a disk's error with a hint", Hint(fmt.Errorf("cannot do it: %w", syscall.EIO), "try"), 1, "error: cannot do it: input/output error\nhint: try\n"},
 		{"usage with hint", Usage(Hint(plain, "try")), 2, "error: cannot do it\nhint: try\n"},
 		{"wrapped", Hint(fmt.Errorf("here: %w", Hint(plain, "inner")), "outer"), 1, "error: here: cannot do it\nhint: outer\nhint: inner\n"},
+		{"joined", Hint(errors.Join(Hint(plain, "one"), plain, Hint(plain, "other")), "all"), 1, "error: cannot do it\ncannot do it\ncannot do it\nhint: all\nhint: one\nhint: other\n"},
+		{"the same hint twice", errors.Join(Hint(plain, "one"), Hint(plain, "one")), 1, "error: cannot do it\ncannot do it\nhint: one\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

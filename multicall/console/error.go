@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 
 	"bijou/state/osutil"
@@ -68,21 +69,39 @@ func Report(w io.Writer, err error) int {
 	}
 
 	fmt.Fprintf(w, "error: %s\n", strings.TrimRight(err.Error(), "\n"))
-	h, hinted := errors.AsType[hintedError](err)
-	for ok := hinted; ok; h, ok = errors.AsType[hintedError](h.error) {
-		for _, hint := range h.hints {
+	hints := addedHints(err)
+	if own := ownHint(err); own != "" && len(hints) == 0 {
+		hints = []string{own}
+	}
+	for i, hint := range hints {
+		if !slices.Contains(hints[:i], hint) {
 			fmt.Fprintf(w, "hint: %s\n", hint)
 		}
 	}
 
-	if hint := ownHint(err); hint != "" && !hinted {
-		fmt.Fprintf(w, "hint: %s\n", hint)
-	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(interface{ WrongUsage() })) {
 		return ExitUsage
 	}
 
 	return ends.code
+}
+
+// addedHints returns the hints that were added to an error and to the errors that it wraps, the outermost first.
+func addedHints(err error) (hints []string) {
+	if h, ok := err.(hintedError); ok {
+		hints = append(hints, h.hints...)
+	}
+
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return append(hints, addedHints(e.Unwrap())...)
+	case interface{ Unwrap() []error }:
+		for _, wrapped := range e.Unwrap() {
+			hints = append(hints, addedHints(wrapped)...)
+		}
+	}
+
+	return hints
 }
 
 // ownHint returns the hint that an error has itself, or that belongs to every error of a disk.

@@ -3,7 +3,6 @@ package juju
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"bijou/state"
@@ -11,19 +10,6 @@ import (
 
 // cancelTimeout is longer than an agent takes to kill what it was told to end.
 const cancelTimeout = 15 * time.Second
-
-// joinErrors gives each error an `error:` line of its own; nil if there is none.
-func joinErrors(errs []error) error {
-	if len(errs) < 2 {
-		return errors.Join(errs...)
-	}
-
-	lines := make([]string, len(errs))
-	for i, err := range errs {
-		lines[i] = err.Error()
-	}
-	return errors.New(strings.Join(lines, "\nerror: "))
-}
 
 // cancelQueued cancels the actions that were queued before a failure or an interrupt.
 func (o *operator) cancelQueued(s *state.State, actions []state.Action) error {

@@ -23,7 +23,7 @@ type resolvedCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"What the machines have to satisfy from now on, instead of all they had to."`
 }
 
-// errorOf is an error that an operator answers: a unit's own, or with a relation one of its relations'.
+// errorOf names an error that an operator answers: a unit's own or, with a relation, that of the unit's relation.
 type errorOf struct{ unit, relation string }
 
 func (e errorOf) String() string {
@@ -129,17 +129,17 @@ func findErrors(v *state.View) (all []errorOf, err error) {
 	return all, nil
 }
 
-// resolution is what became of one error.
+// resolution is the outcome of one answer.
 type resolution struct {
 	of      errorOf
-	failed  state.Hook         // what is answered; empty: the unit was restored
-	retry   bool               // it runs again
-	running *state.RunningHook // what its unit runs at the moment
-	storage []string           // that is made again
-	refused error              // ErrNotInError or ErrAlreadyResolved
+	failed  state.Hook         // the hook that had failed; empty: the unit was restored
+	retry   bool               // the hook runs again
+	running *state.RunningHook // the hook that the unit runs at the moment
+	storage []string           // storage that is created again, empty
+	refused error              // ErrNotInError or ErrAlreadyResolved: nothing to do
 }
 
-// answer commits all answers at once.
+// answer gives all answers in one transaction, or none.
 func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) error {
 	var done []resolution
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
@@ -150,19 +150,19 @@ func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) err
 		}
 
 		retry := c.Retry || !c.NoRetry && !env.ResolvedSkips()
-		var refused []error
+		var obstacles []error
 		for _, subject := range subjects {
 			one, err := resolveOne(tx, subject, retry)
-			switch {
-			case err != nil:
-				refused = append(refused, err)
-			case errors.Is(one.refused, state.ErrNotInError) && c.Retry:
-				refused = append(refused, refuseSkipped(tx, subject))
+			if err == nil && c.Retry && errors.Is(one.refused, state.ErrNotInError) {
+				err = refuseSkipped(tx, subject)
+			}
+			if err != nil {
+				obstacles = append(obstacles, err)
 			}
 			done = append(done, one)
 		}
 
-		return joinErrors(slices.DeleteFunc(refused, func(err error) bool { return err == nil }))
+		return joinErrors(obstacles)
 	})
 	if err != nil && len(subjects) > 1 {
 		return console.Hint(err, "nothing was changed")
@@ -204,7 +204,7 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error
 	return one, err
 }
 
-// refuseSkipped returns an error if an earlier answer has skipped the hook of a retry: nothing would run.
+// refuseSkipped returns an error if an earlier answer has skipped the hook, since a retry would run nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
 	skipped, ok, err := tx.SkippedHook(of.unit, of.relation)
 	if err != nil || !ok {

@@ -142,6 +142,8 @@ func TestRepository(t *testing.T) {
 	put("lucid/broken", "name: [", "1")
 	put("lucid/twin-b", "name: twin", "1")
 	put("lucid/twin-a", "name: twin", "1")
+	put("lucid/near", "name: near", "1")
+	put("zz-near", "name: near", "1")
 	must(t, os.MkdirAll(filepath.Join(dir, "lucid", "nothing"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "README"), nil, 0o644))
 
@@ -151,6 +153,7 @@ func TestRepository(t *testing.T) {
 		{"trusty", "mysql", -1}: "trusty trusty/mysql 5",
 		{"noble", "mysql", -1}:  " flat 4",
 		{"", "twin", -1}:        "lucid lucid/twin-a 1",
+		{"", "near", -1}:        " zz-near 1",
 		{"natty", "mysql", -1}:  "",
 		{"trusty", "mysql", 6}:  "",
 		{"", "wordpress", -1}:   "",

@@ -29,9 +29,9 @@ type Found struct {
 // ErrNotInRepository is returned if a repository has no such charm.
 var ErrNotInRepository = errors.New("no such charm in the repository")
 
-// Find returns the charm that ref names: among several the one with the greatest
-// revision, and among those the first by path. If there is none, it returns
-// ErrNotInRepository, with the charms there that could not be read and why.
+// Find returns the charm that ref names. Among several it prefers the greatest revision, then a charm in the
+// repository itself over one in a series' directory, then the first by name of the directories. If there is
+// none, it returns ErrNotInRepository, with the charms there that could not be read and why.
 func (r Repository) Find(ref Ref) (Found, error) {
 	found, broken, err := r.findAll(ref)
 	if err != nil {
@@ -42,7 +42,13 @@ func (r Repository) Find(ref Ref) (Found, error) {
 		return Found{}, errors.Join(append([]error{err}, broken...)...)
 	}
 
-	return slices.MaxFunc(found, func(a, b Found) int { return cmp.Compare(a.Revision, b.Revision) }), nil
+	return slices.MinFunc(found, func(a, b Found) int {
+		return cmp.Or(
+			cmp.Compare(b.Revision, a.Revision),
+			cmp.Compare(filepath.Dir(a.Path), filepath.Dir(b.Path)),
+			cmp.Compare(a.Path, b.Path),
+		)
+	}), nil
 }
 
 func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {

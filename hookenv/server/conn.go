@@ -42,9 +42,9 @@ func (s *Server) serve(raw net.Conn) {
 	}
 }
 
-// serveNext reads a box, which must begin before the deadline, and answers it.
-func (s *Server) serveNext(c *conn, first time.Time) error {
-	box, err := c.readBox(context.Background(), first)
+// serveNext reads a box, which must begin before beginBy (zero: at any time), and answers it.
+func (s *Server) serveNext(c *conn, beginBy time.Time) error {
+	box, err := c.readBox(context.Background(), beginBy)
 	if err != nil {
 		return err
 	}
@@ -55,11 +55,12 @@ func (s *Server) serveNext(c *conn, first time.Time) error {
 	return err
 }
 
-// readBox reads one box. Its first byte must come before the deadline first (zero: at any time), and the
-// rest within boxTimeout after that. It returns ctx's error once ctx is done.
-func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
+// readBox reads one box. Its first byte must come before beginBy (zero: at any time), and the rest within
+// boxTimeout after that. If ctx ends while it waits, it returns ctx's error.
+func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) {
+	// A deadline in the past wakes a Read that waits.
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
-	deadline := first
+	deadline := beginBy
 
 	for begun := false; ; {
 		box, err := c.decoder.Next()
@@ -83,6 +84,9 @@ func (c *conn) readBox(ctx context.Context, first time.Time) (amp.Box, error) {
 		c.decoder.Feed(c.chunk[:n])
 		if errors.Is(err, io.EOF) && c.decoder.Pending() {
 			err = io.ErrUnexpectedEOF
+		}
+		if n == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		if n == 0 && err != nil {
 			return nil, err

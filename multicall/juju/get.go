@@ -66,6 +66,10 @@ func (c configCmd) show(o *operator) error {
 		}
 
 		set, err := v.Config(c.Service)
+		if err != nil {
+			return doc, err
+		}
+
 		trust := setting{
 			Type:        "bool",
 			Description: "Do its units get the cloud's credential",
@@ -73,8 +77,12 @@ func (c configCmd) show(o *operator) error {
 			Source:      settingSource(s.Trusted),
 		}
 
-		return serviceSettings{s.Name, s.Charm, mergeSettings(&ch.Config,
-			set.Values), map[string]setting{"trust": trust}}, err
+		return serviceSettings{
+			Service:  s.Name,
+			Charm:    s.Charm,
+			Settings: mergeSettings(&ch.Config, set.Values),
+			Juju:     map[string]setting{"trust": trust},
+		}, nil
 	})
 	if err != nil {
 		return err

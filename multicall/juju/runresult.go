@@ -19,13 +19,13 @@ type runResult struct {
 	down []error // of units on which it was not run
 }
 
-// print returns the exit code as an error.
+// print prints the outcomes. Its error carries the exit code.
 func (r runResult) print(format string) error {
 	if format == "plain" {
 		return r.printPlain()
 	}
 
-	errs := r.down
+	errs := slices.Clone(r.down)
 	for _, a := range r.actions {
 		if a.action.Status != state.ActionCompleted {
 			errs = append(

@@ -225,11 +225,13 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 	return kept, nil
 }
 
-// keptRelease returns the release that a charm of the environment is, as if it were asked for by its revision.
+// keptRelease describes a charm that the environment has as the store would describe it: a release without a
+// channel.
 func keptRelease(c state.Charm) *storeRelease {
 	var bases []charmsource.Base
 	for _, text := range c.Store.Bases {
 		base := parseBase(text)
+		// The record of a charm has no architecture.
 		base.Arch = constraints.HostArch()
 		bases = append(bases, base)
 	}

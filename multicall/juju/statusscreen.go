@@ -75,7 +75,8 @@ func applicationTable(s status.Status) *console.Table {
 	return t
 }
 
-// addRow adds a row with the colour of its word. Why it is so is shown whole where somebody must see to it.
+// addRow adds a row in the colour of the word. The reason becomes the last cell, which is never cut if
+// somebody must act on it.
 func addRow(t *console.Table, word string, why reason, cells ...string) {
 	if isEyeCatching(word) {
 		t.AddWhole(wordColour(word), why.seeAlso(), append(cells, why.text)...)

@@ -74,7 +74,9 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	case e.Message != "":
 		d.waitFor("%s", e.Message)
 	case d.Next != "":
+		// It waits for nothing: its agent is about to act.
 	case d.State != state.UnitStarted && d.Life == state.Alive:
+		// Before start, the agent's decision (agent/uniter/decide) waits only for a leader of the service.
 		d.waitFor("a unit that leads its service")
 	case d.Life != state.Alive:
 		d.waitFor("the end of its relations and subordinates")

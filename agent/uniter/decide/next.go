@@ -109,7 +109,8 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 }
 
 // nextInWorkflow returns the next step of a unit without a failed hook. The order of its checks is the
-// order of the unit's life: deploy, upgrade, storage, install, leader, config-changed, start.
+// order of the unit's life: deploy, upgrade, storage, install, leader, config-changed, start. Only after an
+// upgrade does config-changed come before the leader hooks.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
@@ -132,8 +133,10 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 
-	// The charm stops to see new settings once its unit leaves.
+	// A unit that leaves gets no new settings, unless its start hook has yet to run.
 	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
+
+	// A new charm sees its settings before any leader hook.
 	if w.ConfigOwedFirst && takesConfig {
 		return RunHook{hook.ForUnit(hook.ConfigChanged), FromWorkflow}
 	}

@@ -35,6 +35,7 @@ func findOption(argv []string, name, other string) string {
 	return found
 }
 
+// cutByte is strings.Cut. The package strings is not imported, see the package's comment.
 func cutByte(s string, at byte) (first, rest string, found bool) {
 	for i := range len(s) {
 		if s[i] == at {
@@ -44,6 +45,7 @@ func cutByte(s string, at byte) (first, rest string, found bool) {
 	return s, "", false
 }
 
+// baseName is filepath.Base without its import, see the package's comment.
 func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {

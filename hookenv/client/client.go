@@ -7,8 +7,8 @@
 // argv[0] is a hook tool and a client id is at hand, the process does its work here and exits
 // before the other packages initialise. Go initialises packages that are ready in the order of
 // their import paths, and "bijou/..." comes before "github.com/...". That is worth 3 ms of 5 a
-// call, and it holds only as long as this package imports nothing but os, syscall, strconv and
-// hookenv/amp.
+// call, and it holds only as long as this package imports nothing but os, syscall, strconv,
+// hookenv/amp and its own rooms early and wire.
 //
 // multicall imports it for the calls without a client id, hookenv/server for
 // the words of the protocol.

@@ -215,6 +215,7 @@ func (tx *Tx) WrittenBytes() (n int) {
 	return n
 }
 
+// coveringPrefix returns a prefix of the key among those whose keys were listed; any one will do.
 func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {
 		if strings.HasPrefix(key, p) {

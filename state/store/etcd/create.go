@@ -78,6 +78,7 @@ func (d *db) checkNotNested(ctx context.Context) error {
 	}
 }
 
+// writeMarker writes the marker of a new store. It returns ErrExists if a store is there already.
 func (d *db) writeMarker(ctx context.Context) error {
 	if err := d.waitReady(ctx); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	var resp *clientv3.TxnResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		resp, err = d.client.Txn(ctx).
-			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)).
+			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)). // no key at all
 			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)),
 				clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).

@@ -279,12 +279,17 @@ var (
 
 // findArchive returns the charm of a folder that juju download has filled, and its sum.
 func findArchive(folder string) (path, sum string, err error) {
-	all, _ := filepath.Glob(filepath.Join(folder, "*.charm"))
-	if len(all) != 1 {
+	names, err := fs.Glob(os.DirFS(folder), "*.charm")
+	if err != nil {
+		return "", "", err
+	}
+	if len(names) != 1 {
 		return "", "", errors.New("it is no charm")
 	}
-	sum, _, err = osutil.DigestFile(all[0])
-	return all[0], sum, err
+
+	path = filepath.Join(folder, names[0])
+	sum, _, err = osutil.DigestFile(path)
+	return path, sum, err
 }
 
 func revisionOf(archive string) int {

@@ -68,19 +68,19 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	return systemd.Reload()
 }
 
-func (i places) selectUnits() (unitSet, error) {
-	if !i.Systemd {
+func (p places) selectUnits() (unitSet, error) {
+	if !p.Systemd {
 		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
 	}
-	if i.Neco {
-		return i.necoUnits()
+	if p.Neco {
+		return p.necoUnits()
 	}
 
-	e, err := i.chooseEnvironment()
+	e, err := p.chooseEnvironment()
 	if err != nil {
 		return unitSet{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
 	}
-	units, err := i.environmentUnits(e)
+	units, err := p.environmentUnits(e)
 	if err != nil {
 		return unitSet{}, err
 	}
@@ -88,12 +88,12 @@ func (i places) selectUnits() (unitSet, error) {
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
-func (i places) necoUnits() (unitSet, error) {
-	if i.Env != "" || i.Machine != "" {
+func (p places) necoUnits() (unitSet, error) {
+	if p.Env != "" || p.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
 	}
 
-	bin := i.Dir
+	bin := p.Dir
 	if bin == "" {
 		binary, err := applet.ExecutablePath()
 		if err != nil {
@@ -112,21 +112,21 @@ func (i places) necoUnits() (unitSet, error) {
 }
 
 // environmentUnits returns the machine's unit file first.
-func (i places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
-	if i.Machine == "" {
+func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
+	if p.Machine == "" {
 		return systemd.Units(e)
 	}
-	if n, err := strconv.Atoi(i.Machine); err != nil || n < 1 || strconv.Itoa(n) != i.Machine {
+	if n, err := strconv.Atoi(p.Machine); err != nil || n < 1 || strconv.Itoa(n) != p.Machine {
 		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1",
-			i.Machine))
+			p.Machine))
 	}
 
-	return systemd.AgentUnits(e, i.Machine)
+	return systemd.AgentUnits(e, p.Machine)
 }
 
-func (i places) chooseEnvironment() (home.Environment, error) {
-	if i.Env != "" {
-		return home.Load(i.Env)
+func (p places) chooseEnvironment() (home.Environment, error) {
+	if p.Env != "" {
+		return home.Load(p.Env)
 	}
 	h, err := home.Find()
 	if err != nil {

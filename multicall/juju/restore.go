@@ -279,7 +279,7 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	}
 
 	r.o.note("  %s of %d bytes from the backup of %s, the same in the store: sha256 %s",
-		formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.Format("2006-01-02 15:04:05Z"), copied.SHA256)
+		formatCount(copied.Keys, "key"), copied.Bytes, r.archive.Time.UTC().Format("2006-01-02 15:04:05Z"), copied.SHA256)
 	r.noteOutcome()
 	return nil
 }

@@ -57,11 +57,13 @@ func (t statusTables) write(w io.Writer) error {
 	return nil
 }
 
-// notes explain the screen at its foot.
+// notes returns the lines below the tables that explain them.
 func (t statusTables) notes(parts []statusPart) (notes []string) {
-	leads := func(u status.Unit) bool { return u.Leader }
-	if slices.ContainsFunc(slices.Collect(maps.Values(allUnits(t.status))), leads) {
-		notes = append(notes, "* leads its application")
+	for _, u := range allUnits(t.status) {
+		if u.Leader {
+			notes = append(notes, "* leads its application")
+			break
+		}
 	}
 
 	for _, part := range parts {

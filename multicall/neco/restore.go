@@ -33,7 +33,7 @@ func (c restoreCmd) Run(o *operator) error {
 			)
 		case err == nil:
 			o.note("%d keys of the backup of %s are restored; look at: neco status",
-				len(a.Keys), a.Time.Format("2006-01-02 15:04:05Z"))
+				len(a.Keys), a.Time.UTC().Format("2006-01-02 15:04:05Z"))
 		}
 
 		return err

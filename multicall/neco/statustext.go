@@ -36,17 +36,17 @@ func (d statusText) render(coloured bool) (string, error) {
 	return b.String(), err
 }
 
-// writeFacts writes all but the servers.
+// writeFacts writes everything except the table of servers.
 func (d statusText) writeFacts(line func(name, format string, args ...any)) {
-	first := ""
-	if len(d.doc.Hints) > 0 {
-		first = d.doc.Hints[0]
+	first, more := "", d.doc.Hints
+	if len(more) > 0 {
+		first, more = more[0], more[1:]
 	}
 	line("state", "%s%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why), prefixIfSet("; ", first))
-
-	for _, hint := range d.doc.Hints[min(1, len(d.doc.Hints)):] {
+	for _, hint := range more {
 		line("also", "%s", hint)
 	}
+
 	if d.doc.Cluster != "" {
 		line("cluster", "%s", d.doc.Cluster)
 	}

@@ -28,8 +28,8 @@ const repositorySource = "# The folder that the environment's nspawn.apt-reposit
 
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
-// indexRepository writes an apt index of the packages in the configured directory. It keeps an index that
-// is as new as the packages.
+// indexRepository writes an apt index of the packages in the configured directory, unless the index was made
+// of the same packages.
 func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	from := p.aptRepository()
 	if from == "" {
@@ -39,7 +39,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		return fmt.Errorf("nspawn.apt-repository is %q: want an absolute path", from)
 	}
 
-	lock, err := osutil.LockDir(ctx, filepath.Join(p.dir, indexFolder))
+	folder := filepath.Join(p.dir, indexFolder)
+	lock, err := osutil.LockDir(ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,6 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		return fmt.Errorf("cannot use nspawn.apt-repository: %w", err)
 	}
 
-	folder := filepath.Join(p.dir, indexFolder)
 	if err := osutil.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
 		return err
 	}
@@ -69,6 +69,7 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		}
 	}
 
+	// apt, as a user of its own, reads this file, and only this process reads made-of.
 	if err := osutil.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
 		return err
 	}

@@ -244,8 +244,13 @@ func members(object json.RawMessage) (all []member, ok bool) {
 // order of next.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	var before, after []json.RawMessage
-	if !holdsStructs(t) || json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil ||
-		len(after) == 0 {
+	if !holdsStructs(t) {
+		return next
+	}
+	if json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil {
+		return next
+	}
+	if len(after) == 0 {
 		return next
 	}
 
@@ -264,6 +269,7 @@ func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 		}
 	}
 
+	// json.Marshal would escape < and > in the elements.
 	return append(append([]byte{'['}, bytes.Join(rawBytes(after), []byte{','})...), ']')
 }
 

@@ -43,12 +43,14 @@ func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	return newArchiveTree(zr, l)
 }
 
+// newArchiveTree checks the archive's list of files, and returns it as a tree.
 func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	t := &archiveTree{entries: make(map[string]entry, len(zr.File)), limits: l}
 	if err := l.checkFiles(len(zr.File)); err != nil {
 		return nil, err
 	}
 
+	// One such name shows that the archive's packer writes backslashes for slashes, in all names.
 	foreign := slices.ContainsFunc(zr.File, func(f *zip.File) bool { return hasForeignSeparator(f.Name) })
 	var total int64
 	for _, f := range zr.File {
@@ -64,10 +66,10 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-// addFile adds a file whose name has backslashes for slashes if separator says so.
-func (t *archiveTree) addFile(f *zip.File, separator bool) error {
+// addFile adds a file. If hasBackslashes is set, backslashes in its name stand for slashes.
+func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	name := f.Name
-	if separator {
+	if hasBackslashes {
 		name = strings.ReplaceAll(name, `\`, "/")
 	}
 	name, isDir := strings.CutSuffix(name, "/")

@@ -224,7 +224,7 @@ func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) 
 // String tells the backup from all others.
 func (b *backupSource) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s",
-		b.header.Time.Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
+		b.header.Time.UTC().Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
 }
 
 // readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the archive.

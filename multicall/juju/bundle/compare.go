@@ -55,7 +55,7 @@ type wanted struct {
 }
 
 // Compare compares a bundle, whose files were found, with an environment. It returns all obstacles in one
-// error.
+// error, and the comparison with it.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -66,16 +66,19 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 		names:  slices.Sorted(maps.Keys(b.Applications)),
 	}
 
-	p := placer{b, map[string][]string{}, map[string]bool{}}
+	p := placer{bundle: b, places: map[string][]string{}, busy: map[string]bool{}}
 	var errs []error
 	for _, name := range c.names {
 		w := &wanted{Application: b.Applications[name], Found: found[name], options: map[string]any{}}
 		w.have, w.isThere = env.Services[name]
 		c.wanted[name] = w
-		_, err := p.place(name)
-		for _, err := range append(c.checkApplication(name, w), err) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("application %q: %w", name, err))
+
+		obstacles := c.checkApplication(name, w)
+		_, err := p.place(name) // which notes the places in p for match, below
+		obstacles = append(obstacles, err)
+		for _, obstacle := range obstacles {
+			if obstacle != nil {
+				errs = append(errs, fmt.Errorf("application %q: %w", name, obstacle))
 			}
 		}
 	}

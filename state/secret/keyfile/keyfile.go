@@ -34,12 +34,14 @@ type entry struct {
 	Unknown    map[string]any `yaml:",inline"`
 }
 
-// Read returns the keys; secret.ErrNoKey if there is no file.
+// Read returns the keys. It returns secret.ErrNoKey if there is no file.
 func (f File) Read() (secret.Keyring, error) {
+	if f == "" {
+		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
+	}
+
 	data, err := osutil.ReadUpTo(string(f), maxFile)
 	switch {
-	case f == "":
-		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: %s is missing here: copy it from another host of the environment",
 			secret.ErrNoKey, f)

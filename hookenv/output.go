@@ -123,10 +123,14 @@ func renderSmart(value any) ([]byte, error) {
 // Juju.
 func renderJSON(value any) ([]byte, error) {
 	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+
 	if text.LosesBytes(encoded) {
 		return nil, errors.New("cannot print JSON: a value is not UTF-8")
 	}
-	return append(encoded, '\n'), err
+	return append(encoded, '\n'), nil
 }
 
 // pythonFloat is printed as Python prints floats, which the tools of classic charms do too: a whole

@@ -135,12 +135,20 @@ func (v *View) Actions(unit string) ([]Action, error) {
 func (v *View) actionIDs(unit string) (ids []int, err error) {
 	if unit != "" {
 		q, _, err := keyspace.Load[actionQueue](v.keys, keys.ActionQueue(unit))
+		if err != nil {
+			return nil, err
+		}
+
 		ids = append(q.Ended, q.Waiting...)
 		slices.Sort(ids)
-		return ids, err
+		return ids, nil
 	}
 
 	kvs, err := v.keys.List(keys.Actions)
+	if err != nil {
+		return nil, err
+	}
+
 	for _, kv := range kvs {
 		if id, ok := keys.CutInt(kv.Key, keys.Actions); ok {
 			ids = append(ids, id)
@@ -148,7 +156,7 @@ func (v *View) actionIDs(unit string) (ids []int, err error) {
 	}
 
 	slices.Sort(ids)
-	return ids, err
+	return ids, nil
 }
 
 // UnitActions reads the actions of a unit's charm: the one that is deployed, before that

@@ -237,12 +237,16 @@ func (v *View) LogSources(asked []string) ([]string, error) {
 		return asked, nil
 	}
 	kvs, err := v.keys.List(keys.LogHeads)
+	if err != nil {
+		return nil, err
+	}
+
 	var sources []string
 	for _, kv := range kvs {
 		sources = append(sources, strings.TrimPrefix(kv.Key, keys.LogHeads))
 	}
 
-	return sources, err
+	return sources, nil
 }
 
 // readSourceLog returns the lines of one log that the filter selects. It reads batches from the newest
@@ -294,9 +298,13 @@ func levelRank(level string) int {
 // RemoveLog removes all lines of a unit's or machine's log.
 func (tx *Tx) RemoveLog(source string) error {
 	head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
+	if err != nil {
+		return err
+	}
+
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 		tx.keys.Remove(keys.LogBatch(source, n))
 	}
 	tx.keys.Remove(keys.LogHead(source))
-	return err
+	return nil
 }

@@ -84,14 +84,20 @@ type PortInUse struct {
 	Port Port
 }
 
-// PortConflict finds an open port of another unit on a unit's machine that overlaps a
-// range; its own are [Port.ConflictsWith]'s affair. On "local", where every machine is the same host and fifty services may have
-// the same port in their charm, an equal range is no conflict.
+// PortConflict finds an open port on a unit's machine that overlaps the range, and that is a different unit's;
+// [Port.ConflictsWith] compares the unit's own. On "local", where every machine is the same host and many
+// services may have the same port in their charm, an equal range does not conflict.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
-	u, uerr := v.Unit(unit)
-	env, eerr := v.Environment()
-	open, perr := v.machinePorts(u.Machine)
-	if err := cmp.Or(uerr, eerr, perr); err != nil {
+	u, err := v.Unit(unit)
+	if err != nil {
+		return in, false, err
+	}
+	env, err := v.Environment()
+	if err != nil {
+		return in, false, err
+	}
+	open, err := v.machinePorts(u.Machine)
+	if err != nil {
 		return in, false, err
 	}
 

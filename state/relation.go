@@ -152,15 +152,18 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 	}
 
 	all, err := tx.relationIndexes(d.Service)
+	if err != nil {
+		return err
+	}
+
 	var others []string
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		if all[id].Name == d.Name {
 			others = append(others, all[id].Other)
 		}
 	}
-
-	if err != nil || len(others) < d.limit {
-		return err
+	if len(others) < d.limit {
+		return nil
 	}
 
 	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s",

@@ -170,12 +170,16 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 
 func (v *View) relationNames(service string) ([]string, error) {
 	all, err := v.relationIndexes(service)
+	if err != nil {
+		return nil, err
+	}
+
 	var names []string
 	for index := range maps.Values(all) {
 		names = append(names, index.Name)
 	}
 	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(names), nil
 }
 
 // checkOptionsKept refuses another type for an option that is set. One that the charm

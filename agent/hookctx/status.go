@@ -30,12 +30,16 @@ func readServiceStatus(v *state.View, service string) (status hookapi.Status, er
 	}
 
 	units, err := v.Units(service)
+	if err != nil {
+		return status, err
+	}
+
 	status = toStatus(w)
 	status.Units = map[string]hookapi.Status{}
 	for _, u := range units {
 		status.Units[u.Name] = toStatus(u.Status)
 	}
-	return status, err
+	return status, nil
 }
 
 func toStatus(w state.WorkloadStatus) hookapi.Status {

@@ -98,6 +98,10 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	}
 
 	config, err := v.Config(service.Name)
+	if err != nil {
+		return service, err
+	}
+
 	s.Charm = service.Charm
 	s.ConfigVersion = config.Version
 	s.Resources = service.ResourcesVersion
@@ -105,7 +109,7 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	s.StatusInterval = env.StatusInterval()
 	s.HookTimeout = env.HookTimeout()
 	s.Environment, s.JujuVersion = env, service.PromisedVersion()
-	return service, err
+	return service, nil
 }
 
 // readRelations leaves out the members. A subordinate's unit has nothing to do with the

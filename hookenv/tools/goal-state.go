@@ -14,11 +14,15 @@ func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 
 func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	goals, err := inv.Hook.Goals(ctx)
+	if err != nil {
+		return err
+	}
+
 	relations := map[string]any{}
 	for name, members := range goals.Relations {
 		relations[name] = goalDictionary(members)
 	}
-	return inv.PrintResult(map[string]any{"units": goalDictionary(goals.Units), "relations": relations}, err)
+	return inv.Print(map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
 }
 
 func goalDictionary(goals map[string]hookapi.Goal) map[string]any {

@@ -100,13 +100,17 @@ func (p *portChanger) expandPorts(
 func closedRanges(ctx context.Context, inv *hookenv.Invocation, port hookapi.Port) ([]hookapi.Port, error) {
 	ports := []hookapi.Port{port}
 	opened, err := inv.Hook.Ports(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	for _, other := range opened {
 		if other.Endpoint != "" && other.IsSameRange(port) {
 			ports = append(ports, other)
 		}
 	}
 
-	return ports, err
+	return ports, nil
 }
 
 // expandEndpoints returns the port once for each endpoint of --endpoints. It returns an error for endpoints

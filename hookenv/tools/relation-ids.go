@@ -14,6 +14,10 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	}
 
 	relations, err := listRelations(ctx, inv.Hook, inv.Facts.Unit)
+	if err != nil {
+		return err
+	}
+
 	ids := []string{}
 	for _, r := range relations {
 		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
@@ -21,7 +25,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 		}
 	}
 
-	return inv.PrintResult(ids, err)
+	return inv.Print(ids)
 }
 
 func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {

@@ -148,11 +148,15 @@ func ListRelationIDs(ctx context.Context, h hookapi.Hook) ([]string, error) {
 	}
 
 	relations, err := listRelations(ctx, h, f.Unit)
+	if err != nil {
+		return nil, err
+	}
+
 	ids := []string{}
 	for _, r := range relations {
 		ids = append(ids, formatRelationID(f.Dialect, r, f.Service))
 	}
-	return ids, err
+	return ids, nil
 }
 
 func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, error) {

@@ -81,12 +81,16 @@ func prepareSecretIDs(f *hookenv.FlagSet) hookenv.Runner {
 			return err
 		}
 		infos, err := inv.Hook.SecretInfos(ctx)
+		if err != nil {
+			return err
+		}
+
 		ids := []string{}
 		for _, info := range infos {
 			ids = append(ids, info.ID)
 		}
 
-		return inv.PrintResult(ids, err)
+		return inv.Print(ids)
 	}
 }
 

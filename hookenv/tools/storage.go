@@ -54,6 +54,10 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 
 func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	all, err := inv.Hook.Storages(ctx)
+	if err != nil {
+		return err
+	}
+
 	ids := []string{}
 	for _, s := range all {
 		if len(inv.Args) == 0 || path.Dir(s.ID) == inv.Args[0] {
@@ -61,7 +65,7 @@ func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 		}
 	}
 
-	return inv.PrintResult(ids, err)
+	return inv.Print(ids)
 }
 
 // addStorage requests more storage for the unit. Arguments are NAME or NAME=COUNT. The operator, not the

@@ -91,12 +91,16 @@ func outputWithin(ctx context.Context, s *script.State, program string, args ...
 func awaitOutput(s *script.State, args []string) (out string, err error) {
 	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
 	limit, err := time.ParseDuration(args[0])
+	if err != nil {
+		return "", errors.Join(err, script.ErrUsage)
+	}
+
 	wanted := args[1] != "!"
 	if !wanted {
 		args = args[1:]
 	}
-	want, rerr := regexp.Compile("(?m)" + args[1])
-	if err := errors.Join(err, rerr); err != nil || len(args) < 3 {
+	want, err := regexp.Compile("(?m)" + args[1])
+	if err != nil || len(args) < 3 {
 		return "", errors.Join(err, script.ErrUsage)
 	}
 

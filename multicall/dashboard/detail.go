@@ -99,6 +99,10 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 		return detail{}, err
 	}
 	runs, err := v.HookRuns(name)
+	if err != nil {
+		return detail{}, err
+	}
+
 	slices.Reverse(runs)
 	u.HideSettings()
 
@@ -113,7 +117,7 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	u.Hooks = nil     // they stand in a table
 	u.Relations = nil // they stand above the rest
 	d.Facts = newEntries(u)
-	return d, err
+	return d, nil
 }
 
 // readOfStatus reads a service, or a relation with the settings of its members.

@@ -143,11 +143,15 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	}
 
 	recent, err := v.RecentHookRuns(time.Now().Add(-time.Hour))
+	if err != nil {
+		return err
+	}
+
 	for unit, runs := range recent {
 		e.putRuns(unit, runs)
 	}
 
-	return err
+	return nil
 }
 
 // refresh reads the records that changes concern, and returns the units among them; all is true where

@@ -74,9 +74,13 @@ func (c addMachineCmd) Run(o *operator) error {
 
 func (c addMachineCmd) machineSpec() (state.Machine, error) {
 	asked, err := parseConstraints(c.Constraints...)
+	if err != nil {
+		return state.Machine{}, err
+	}
+
 	spec := state.Machine{Series: c.Series, Constraints: asked, Placement: c.Placement}
 	if c.Provisioner {
 		spec.Jobs = []string{state.JobManage, state.JobUnits}
 	}
-	return spec, err
+	return spec, nil
 }

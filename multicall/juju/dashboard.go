@@ -56,6 +56,10 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return nil, err
+	}
+
 	kind, _, _ := strings.Cut(e.State, ":")
 	return &dashboard.Environment{
 		Name:    e.Name,
@@ -64,5 +68,5 @@ func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) 
 		State:   s,
 		Explain: unitMessage,
 		Owed:    o.parts.Owed,
-	}, err
+	}, nil
 }

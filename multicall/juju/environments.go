@@ -111,9 +111,13 @@ func (o *operator) readModel(name string) modelRow {
 			return err
 		}
 		units, err := v.Units("")
+		if err != nil {
+			return err
+		}
+
 		r.machines = strconv.Itoa(len(machines))
 		r.units = strconv.Itoa(len(units))
-		return err
+		return nil
 	})
 	if err != nil {
 		return r.unreadable(err)

@@ -34,13 +34,14 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 	}
 
 	err = o.view(func(v *state.View) (err error) {
-		if err = c.checkUnit(v); err == nil {
-			runs, err = v.HookRuns(c.Unit)
-			runs = runs[max(0, len(runs)-c.Count):]
+		if err := c.checkUnit(v); err != nil {
+			return err
 		}
+		runs, err = v.HookRuns(c.Unit)
 		if err != nil {
 			return err
 		}
+		runs = runs[max(0, len(runs)-c.Count):] // the last ones
 
 		running, err = v.Running(c.Unit)
 		return err

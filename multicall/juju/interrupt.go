@@ -78,6 +78,10 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	}
 
 	runs, err := v.HookRuns(c.Unit)
+	if err != nil {
+		return "", err
+	}
+
 	for _, r := range runs {
 		if r.ID == op.ID && r.Failure == "" {
 			return "had ended by itself before that, with success", nil
@@ -85,5 +89,5 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	}
 
 	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit +
-		" " + op.Running().Relation), err
+		" " + op.Running().Relation), nil
 }

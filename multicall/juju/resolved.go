@@ -247,6 +247,10 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 
 	return s.View(o.ctx, func(v *state.View) error {
 		inside, err := v.Uniter(of.unit)
+		if err != nil {
+			return err
+		}
+
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if r := inside.Relations[id]; r.Failure != nil {
 				o.note("its %s is in error; for that: juju resolved --retry %s %s (or --no-retry)",
@@ -254,7 +258,7 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 			}
 		}
 
-		return err
+		return nil
 	})
 }
 

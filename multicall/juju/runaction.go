@@ -188,9 +188,13 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 		}
 
 		schemas, err := v.UnitActions(actions[0].Unit)
+		if err != nil {
+			return err
+		}
+
 		for _, name := range schemas[call.action].Undescribed(actions[0].Parameters) {
 			o.note("warning: the charm says nothing about a parameter %q", name)
 		}
-		return err
+		return nil
 	})
 }

@@ -66,13 +66,16 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	}
 
 	if path := attributes["file"]; filepath.IsAbs(path) { // Juju's clients send its content, too
-		data, err = readFile(path, secret.MaxContent)
-		attributes["file"] = string(data)
+		content, err := readFile(path, secret.MaxContent)
+		if err != nil {
+			return spec, err
+		}
+		attributes["file"] = string(content)
 	}
 
 	spec.Credential = map[string]any{"auth-type": attributes["auth-type"], "attrs": attributes}
 	delete(attributes, "auth-type")
-	return spec, err
+	return spec, nil
 }
 
 // Run makes it the content of an operators' secret.

@@ -22,15 +22,21 @@ func (c showSecretCmd) Run(o *operator) error {
 	var ring secret.Keyring
 	read := func(v *state.View) (map[string]secretInfo, error) {
 		r, err := findSecret(v, c.Secret)
+		if err != nil {
+			return nil, err
+		}
+
 		info := newSecretInfo(r, c.Revisions)
 		info.Revision = cmp.Or(c.Revision, r.Latest)
-		if err == nil && c.Reveal {
-			var content secret.Content
-			content, err = record.Open(v, ring, r, info.Revision)
+		if c.Reveal {
+			content, err := record.Open(v, ring, r, info.Revision)
+			if err != nil {
+				return nil, err
+			}
 			info.Content = content.Texts()
 		}
 
-		return map[string]secretInfo{r.ID: info}, err
+		return map[string]secretInfo{r.ID: info}, nil
 	}
 
 	show := func(s *state.State) error {

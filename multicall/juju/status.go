@@ -106,13 +106,20 @@ func damageLines(damage []string) (lines []string) {
 
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
+	if err != nil {
+		return s, err
+	}
+
 	full := c.Format == "json" || c.Format == "yaml"
-	if err == nil && full {
-		s.Environment, err = v.Environment()
+	if full {
+		if s.Environment, err = v.Environment(); err != nil {
+			return s, err
+		}
 	}
 
 	switch {
-	case err != nil || !c.Storage && !full:
+	case !c.Storage && !full:
+		// Storage is not shown.
 	case len(c.Selectors) > 0:
 		s.Storage, err = v.UnitStorages(slices.Collect(maps.Keys(allUnits(s)))...)
 	default:

@@ -331,6 +331,9 @@ func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
 	})
+	if err != nil {
+		return err
+	}
 
 	u.upgrading, u.skipped = nil, nil
 	for _, b := range behind {
@@ -341,7 +344,7 @@ func (u *upgrade) readBehind() error {
 		}
 	}
 
-	return err
+	return nil
 }
 
 func (u *upgrade) noteSkipped() {

@@ -173,8 +173,12 @@ func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]st
 	}
 
 	files, err := f.getResources(scratch)
+	if err != nil {
+		return nil, err
+	}
+
 	maps.DeleteFunc(files, func(_, path string) bool { return path == keptResource })
-	return files, err
+	return files, nil
 }
 
 // keptResource stands for a file that the service has already.

@@ -104,14 +104,13 @@ func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 		return record.Get(v, id)
 	}
 	all, err := record.All(v)
+	if err != nil {
+		return secret.Record{}, err
+	}
 	for _, r := range all {
 		if r.Owner == (secret.Owner{}) && r.Label == nameOrID {
 			return r, nil
 		}
-	}
-
-	if err != nil {
-		return secret.Record{}, err
 	}
 
 	return secret.Record{}, fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)

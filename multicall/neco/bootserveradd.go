@@ -45,11 +45,15 @@ func (c bootserverAddCmd) Run(o *operator) error {
 		o.note("registered already: %s", record.ListServers(known))
 	}
 	s, err := o.loadSnapshot()
+	if err != nil {
+		return err
+	}
+
 	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
 	if len(unseen) > 0 {
 		o.note("no worker of server %s was ever seen; no update begins for it until one was",
 			record.ListServers(unseen))
 	}
 
-	return err
+	return nil
 }

@@ -136,6 +136,9 @@ func (o *operator) readSettings() (map[string]string, error) {
 			o.note("cannot read the configuration key %s; to remove it: neco config unset KEY", fault)
 		}
 		kvs, err := v.List(keys.AllConfig)
+		if err != nil {
+			return nil, err
+		}
 
 		for _, kv := range kvs {
 			key := strings.TrimPrefix(kv.Key, keys.AllConfig)
@@ -149,6 +152,6 @@ func (o *operator) readSettings() (map[string]string, error) {
 			}
 		}
 
-		return stored, err
+		return stored, nil
 	})
 }

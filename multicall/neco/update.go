@@ -109,18 +109,16 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	}
 	defer source.Close()
 
+	t.Version = c.To
 	all, err := source.Releases(o.ctx)
+	if err != nil {
+		return t, "", err
+	}
 	if best, ok := release.Choose(s.Config.Env, s.Config.TagPrefix, all); ok {
 		newest = best.Version.String()
 	}
 
-	t.Version = c.To
-	var r release.Release
-	if err != nil {
-		return t, newest, err
-	}
-
-	r, err = release.Lookup(c.To, s.Config.TagPrefix, all)
+	r, err := release.Lookup(c.To, s.Config.TagPrefix, all)
 	if err != nil {
 		return t, newest, err
 	}

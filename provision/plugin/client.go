@@ -162,10 +162,14 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 
 	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Instances(ctx, &protocol.InstancesRequest{})
+		if err != nil {
+			return err
+		}
+
 		for _, i := range r.GetInstances() {
 			all = append(all, instanceFromProto(i))
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return all, err

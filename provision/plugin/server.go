@@ -126,11 +126,15 @@ func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.S
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
 	return answer(s, func(p provider.Provider) (*protocol.InstancesResponse, error) {
 		all, err := p.Instances(ctx)
+		if err != nil {
+			return nil, err
+		}
+
 		response := &protocol.InstancesResponse{}
 		for _, i := range all {
 			response.Instances = append(response.Instances, instanceToProto(i))
 		}
-		return response, err
+		return response, nil
 	})
 }
 

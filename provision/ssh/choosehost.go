@@ -289,8 +289,12 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		entry.Host += "#" + entry.Fingerprint
 	}
 	t, err := parseTarget(entry.Host)
+	if err != nil {
+		return err
+	}
+
 	m.target, m.hardware = t, entry.Hardware
-	return err
+	return nil
 }
 
 // readHosts returns the pool, and which hosts are machines.

@@ -136,8 +136,12 @@ func (r hostRecord) parseHost() (target, error) {
 		return target{}, r.unreadable
 	}
 	t, err := parseTarget(r.Host)
+	if err != nil {
+		return target{}, err
+	}
+
 	t.Fingerprint = r.Fingerprint
-	return t, err
+	return t, nil
 }
 
 func (p *Provider) ledgerPath(machine string) string {

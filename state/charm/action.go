@@ -213,8 +213,12 @@ func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	for _, from := range []struct{ file, key string }{{"actions.yaml", ""}, {"charmcraft.yaml", "actions"}} {
 		_, err := c.parseFile(from.file, read, func(data []byte) error {
 			actions, err := parseActions(data, from.key)
+			if err != nil {
+				return err
+			}
+
 			maps.Copy(c.Actions, actions)
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

@@ -59,23 +59,31 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 // ErrStoreGone and ErrClosed end it, too.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	var keys []string
 	for _, e := range batch.Events {
 		keys = append(keys, e.Key)
 	}
-	return keys, err
+	return keys, nil
 }
 
 // Changes is Next with the keys' values, as far as the store tells them.
 func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	batch, err := w.nextBatch(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	var changes []Change
 	for _, e := range batch.Events {
 		kv := KeyValue{Key: e.Key, Value: e.Value, Revision: batch.Revision}
 		changes = append(changes, Change{KeyValue: kv, Deleted: e.Deleted})
 	}
 
-	return changes, err
+	return changes, nil
 }
 
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {

@@ -236,9 +236,13 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 		return Sealed{}, err
 	}
 	plain, err := json.Marshal(c)
+	if err != nil {
+		return Sealed{}, err
+	}
+
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
-	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, err
+	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, nil
 }
 
 // Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the ring lacks the key.

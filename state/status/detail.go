@@ -106,29 +106,49 @@ func ReadUnit(
 	}
 
 	if d.Running == nil {
-		d.Next, err = owed(v, name)
+		if d.Next, err = owed(v, name); err != nil {
+			return d, err
+		}
 	}
+
 	d.explain(name, view, s.Machines[u.Machine])
-	return d, err
+	return d, nil
 }
 
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
-	storage, serr := v.UnitStorages(u.Name)
-	own, oerr := record.IndexOf(v, secret.Owner{Unit: u.Name})
-	shared, herr := record.IndexOf(v, secret.Owner{Service: u.Service})
-	records, rerr := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+	if err != nil {
+		return err
+	}
 	d.Options = number.DictionaryForPrinting(c.Values)
-	d.Storage = map[string]state.StorageState{}
 
-	d.Secrets = map[string]string{}
+	storage, err := v.UnitStorages(u.Name)
+	if err != nil {
+		return err
+	}
+	d.Storage = map[string]state.StorageState{}
 	for _, s := range storage {
 		d.Storage[s.ID] = s.State
 	}
+
+	own, err := record.IndexOf(v, secret.Owner{Unit: u.Name})
+	if err != nil {
+		return err
+	}
+	shared, err := record.IndexOf(v, secret.Owner{Service: u.Service})
+	if err != nil {
+		return err
+	}
+	records, err := record.Read(v, slices.Concat(own.Owned, own.Consumed, shared.Owned, shared.Granted))
+	if err != nil {
+		return err
+	}
+	d.Secrets = map[string]string{}
 	for _, r := range records {
 		d.Secrets[r.ID] = r.Label
 	}
-	return errors.Join(err, serr, oerr, herr, rerr)
+
+	return nil
 }
 
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
@@ -166,6 +186,10 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 // there is none.
 func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
 	lines, err := v.Logs(state.LogFilter{Sources: []string{unit}, Since: f.Started})
+	if err != nil {
+		return err
+	}
+
 	for _, l := range lines {
 		if l.Hook != f.Hook || !next.IsZero() && !l.Time.Before(next) {
 			continue
@@ -178,7 +202,7 @@ func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Option
 	}
 
 	f.Lines = f.Lines[max(0, len(f.Lines)-maxFailedLines):]
-	return err
+	return nil
 }
 
 // HookRun is a hook that has run, or runs, as `juju hook-history` shows it.

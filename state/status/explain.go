@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +15,10 @@ import (
 // arrival, then actions and commands of operators.
 func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	inside, err := v.Uniter(unit)
+	if err != nil {
+		return err
+	}
+
 	places := map[string]int64{}
 	for id, members := range inside.Members {
 		for member, m := range members {
@@ -30,14 +33,18 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	slices.SortFunc(d.Queue, func(a, b string) int {
 		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
 	})
-	actions, aerr := v.Actions(unit)
+
+	actions, err := v.Actions(unit)
+	if err != nil {
+		return err
+	}
 	for _, a := range actions {
 		if a.Status == state.ActionPending {
 			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
 		}
 	}
 
-	return errors.Join(err, aerr)
+	return nil
 }
 
 // explain sets the reason why the unit waits, and the operator's possible answers. The first case that

@@ -216,10 +216,14 @@ func (w *input) readMachines(v *state.View) error {
 
 func (w *input) readAllMachines(v *state.View) error {
 	machines, err := v.Machines()
+	if err != nil {
+		return err
+	}
+
 	for _, m := range machines {
 		w.machines[m.ID] = m
 	}
-	return err
+	return nil
 }
 
 // decode takes the records of a list at a time: they are not to be in memory all at once.

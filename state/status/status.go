@@ -150,11 +150,15 @@ func readInput(v *state.View, o Options) (*input, error) {
 
 	w.findMissing()
 	trouble, err := v.ProvisionerTrouble()
+	if err != nil {
+		return nil, err
+	}
+
 	if len(trouble.Messages) > 0 {
 		w.trouble = &trouble
 	}
 	w.addWaiting()
-	return w, err
+	return w, nil
 }
 
 // findMissing notes records that others name and that are not there, as after a disk or a hand has

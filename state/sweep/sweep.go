@@ -94,6 +94,10 @@ func removeStray(ctx context.Context, s *state.State, find func(v *state.View) (
 // strayRelationKeys finds the keys below relations that have no record.
 func strayRelationKeys(v *state.View) (stray []string, err error) {
 	kvs, err := v.Keys().List(keys.Relations)
+	if err != nil {
+		return nil, err
+	}
+
 	records := map[string]bool{}
 	for _, kv := range kvs {
 		if !strings.Contains(kv.Key[len(keys.Relations):], "/") {
@@ -108,7 +112,7 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 		}
 	}
 
-	return stray, err
+	return stray, nil
 }
 
 func sweepTools(ctx context.Context, s *state.State) error {
@@ -123,6 +127,10 @@ func sweepTools(ctx context.Context, s *state.State) error {
 		}
 
 		machines, err := tx.Machines()
+		if err != nil {
+			return err
+		}
+
 		used := map[string]bool{env.Tools: true}
 		for _, m := range machines {
 			used[m.Tools] = true
@@ -134,7 +142,7 @@ func sweepTools(ctx context.Context, s *state.State) error {
 			}
 		}
 
-		return err
+		return nil
 	})
 }
 

@@ -38,9 +38,9 @@ func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderEl
 	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
 }
 
-// nominate makes a unit a candidate for the leadership of its service. One that is not to
-// stay leads only as long as nobody else can. When ctx is done the campaign ends without
-// writing to the store: leaderships end with the session.
+// nominate makes a unit a candidate for the leadership of its service. A unit that does not stay leads only
+// while nobody else can. When ctx is done, the campaign ends without a write, since leaderships end with
+// the session.
 func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,8 +170,8 @@ type campaignResult struct {
 	err  error
 }
 
-// campaign blocks until a unit here leads its service. It returns nil if meanwhile no unit
-// here can.
+// campaign blocks until a unit of this host leads its service. It returns nil if there is no longer a
+// candidate here.
 func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
 	session, err := e.presence.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -238,8 +238,8 @@ func (e *leaderElection) holdLeadership(
 	return nil
 }
 
-// hasOtherCandidates reports whether another process has a unit that could lead. It returns
-// false where that cannot be read.
+// hasOtherCandidates reports whether another process has a unit that could lead. If it cannot read that, it
+// returns false.
 func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (some bool) {
 	_ = e.state.View(ctx, func(v *state.View) error {
 		units, err := v.Units(service)

@@ -311,8 +311,8 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses prefers the addresses that are known to those that the host has. Machines of "local" are
-// this host, and reach each other at the loopback address.
+// chooseAddresses returns the machine's known addresses, or else the host's. Machines of "local" are this
+// host, and reach each other at the loopback address.
 func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	found := "127.0.0.1"
 	if provider != state.ProviderLocal {

@@ -13,7 +13,7 @@ import (
 	"bijou/state/unitdir"
 )
 
-// removeStaleFolders removes the directories of all units that are not among these.
+// removeStaleFolders removes the directories of units that are not in the list.
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.Dir, root.name)
@@ -41,7 +41,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 	return nil
 }
 
-// removeStorage forgets a storage once nothing of it is left.
+// removeStorage removes a storage's directory, and then its record.
 func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
 	if err == nil && (s.Unit != "" || s.Life == state.Alive) {

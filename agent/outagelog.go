@@ -74,7 +74,7 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	return o
 }
 
-// clearOutage is called with l.mu held.
+// clearOutage removes an agent's outage. The caller holds l.mu.
 func (l *outageLog) clearOutage(agent string, o outage) outage {
 	if o.cause == "" {
 		return o
@@ -98,7 +98,7 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 // minAttemptsShown keeps out of the status what passes by itself at once.
 const minAttemptsShown = 2
 
-// updateStatus writes nothing of a store that is away, since it could not.
+// updateStatus stores the agent's trouble for the status. While the store is away, it writes nothing.
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	line := state.LogLine{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
 	fails := &o.Trouble

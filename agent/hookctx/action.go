@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// Action returns the action that runs; hookapi.ErrNoAction in a hook.
+// Action returns the running action. It returns hookapi.ErrNoAction in a hook.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	return answer(ctx, c, func() (hookapi.Action, error) {
 		if c.opts.Action == nil {

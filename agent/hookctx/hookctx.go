@@ -146,7 +146,7 @@ func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, e
 	return value, err
 }
 
-// loadOnce reads something at its first use, and keeps it in cached; c.mu is held.
+// loadOnce returns what cached holds, and fills it by read at the first call. The caller holds c.mu.
 func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *state.View) (*T, error)) (*T, error) {
 	if *cached != nil {
 		return *cached, nil
@@ -160,7 +160,8 @@ func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *s
 	return value, nil
 }
 
-// localUnit returns the local unit where a caller gave no name.
+// localUnit returns the given unit, or the local unit if none is given. It returns hookapi.ErrUnknownUnit
+// if there is no local unit either.
 func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
 		unit = c.opts.Facts.Unit
@@ -230,7 +231,7 @@ func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	return tx.TouchSettings(at.Relation, by)
 }
 
-// CountChangedNodes returns in how many settings nodes the hook has changed something.
+// CountChangedNodes returns the number of settings nodes that the hook has changed.
 func (c *Context) CountChangedNodes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,8 +51,8 @@ func (c *Context) requireLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireServiceWrite refuses a service's own settings in a relation to all units but its
-// leader. An operator writes for any unit, and leads none.
+// requireServiceWrite returns an error if the unit may not write the service's own settings in a relation.
+// Only the leader may write them, or an operator for any unit.
 func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
 	f := c.opts.Facts
 	switch {
@@ -71,7 +71,7 @@ func (c *Context) LeaderSettings(ctx context.Context) (map[string]string, error)
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadLeaderSettings(ctx)) })
 }
 
-// SetLeaderSettings merges changes into them, with the hook's success.
+// SetLeaderSettings merges changes into the leader settings. They take effect when the hook succeeds.
 func (c *Context) SetLeaderSettings(ctx context.Context, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		if err := c.requireLeader(ctx); err != nil {
@@ -101,8 +101,8 @@ func (c *Context) SeenLeaderSettings() int64 {
 	return c.leaderSettings.seenVersion()
 }
 
-// addUnitAndLeaderState also writes the leader settings, and makes the commit fail without the
-// leadership that the hook's writes need.
+// addUnitAndLeaderState adds the unit's state and the leader settings to the transaction. The commit fails
+// unless the unit holds the leadership that the hook's writes need.
 func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {

@@ -139,7 +139,7 @@ type unitPorts struct {
 	changes []PortChange
 }
 
-// SetPort opens or closes a range with the hook's success.
+// SetPort opens or closes a range of ports when the hook succeeds.
 func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open bool) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit(unit)

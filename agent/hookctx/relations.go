@@ -50,8 +50,8 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	return r, nil
 }
 
-// readRelation returns the members that the unit sees: in container scope those on its own
-// machine only.
+// readRelation returns a relation with the members that the unit sees. In container scope it sees only
+// members on its own machine.
 func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {

@@ -62,7 +62,7 @@ func (c *Context) recordPath(r state.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
 
-// ensureFetched downloads the resource to path, unless that has it already.
+// ensureFetched downloads the resource to path, unless the same content is there already.
 func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path string) error {
 	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
 	note := c.recordPath(r)

@@ -47,7 +47,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	return nil
 }
 
-// RevokeSecret ends grants.
+// RevokeSecret removes grants of a secret.
 func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

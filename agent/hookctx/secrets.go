@@ -40,7 +40,8 @@ func (s *cachedSecret) isGone() bool {
 	return slices.Contains(s.removed, 0) || len(s.removed) > 0 && len(s.record.Revisions) == 0
 }
 
-// loadSecrets reads, at the first use, all that the unit and its service have or read.
+// loadSecrets reads all secrets that the unit and its service own or may read. It reads them at the first
+// call only.
 func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	if err := c.checkOpen(ctx); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	return err
 }
 
-// add asks for the relations by which the unit may read the secret.
+// add adds a secret, and the relations by which the unit may read it.
 func (all *secretCache) add(v *state.View, unit string, r secret.Record) (err error) {
 	readable := r.IsReadableBy(unit, func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
@@ -125,7 +126,7 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 	return nil, fmt.Errorf("secret %q not found", id)
 }
 
-// findLabelled returns nil if the unit knows no secret by the label.
+// findLabelled returns the secret that the unit knows by the label; nil if there is none.
 func (c *Context) findLabelled(label string) *cachedSecret {
 	unit := c.opts.Facts.Unit
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
@@ -146,8 +147,8 @@ func (c *Context) isManaged(s *cachedSecret) bool {
 		(s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID))
 }
 
-// findManaged returns a secret for a change, which makes the hook's success conditional on the
-// leadership where that is needed.
+// findManaged returns a secret that the hook may change. If that needs the leadership, the hook's success
+// depends on it.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
 	s, err := c.findSecret(ctx, id, "")
 	switch {
@@ -161,8 +162,8 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 	return s, err
 }
 
-// AddSecret makes a secret of the unit, or of its service, which only the leader may do. It returns the
-// secret's id.
+// AddSecret creates a secret of the unit, or of its service, and returns the secret's id. Only the leader
+// may create one of the service.
 func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.SecretChange) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +236,7 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	return nil
 }
 
-// setContent makes one revision of all that the hook sets.
+// setContent puts all content that the hook sets into one revision.
 func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secret.Content, now time.Time) error {
 	if content == nil {
 		return nil

@@ -67,7 +67,7 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings returns at once the errors that the commit would return at the end.
+// checkSettings returns at once the errors that the commit would return later.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {
@@ -84,8 +84,8 @@ func checkSettings(changes map[string]*string) error {
 	return nil
 }
 
-// loadNode is where every settings node comes from, whichever tool or command asks for it, so
-// that it alone decides how far the hook reaches.
+// loadNode returns a settings node. Every tool and command reads nodes here, so that this function alone
+// decides which nodes the hook may reach.
 func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil

@@ -50,7 +50,7 @@ func toStatus(w state.WorkloadStatus) hookapi.Status {
 // and fails on an empty one.
 const statusUnknown = "unknown"
 
-// SetStatus takes effect at once.
+// SetStatus sets the workload status at once, without waiting for the hook's success.
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	return c.do(ctx, func() error {
 		if ofService {

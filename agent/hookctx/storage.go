@@ -37,7 +37,8 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	})
 }
 
-// AddStorage gives the unit so many more of each with the hook's success.
+// AddStorage requests the given number of instances of each storage. The unit gets them when the hook
+// succeeds.
 func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	return c.do(ctx, func() error {
 		own, err := c.loadStorage(ctx)

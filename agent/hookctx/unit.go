@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// SetVersion sets the version of the workload that the unit runs, at once.
+// SetVersion sets, at once, the version of the workload that the unit runs.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit("")

@@ -53,7 +53,8 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
 }
 
-// recordArrivals relies on the snapshot: only the unit's loop writes the records of the queue.
+// recordArrivals adds new hooks to the unit's queue. It relies on the snapshot, since only the unit's loop
+// writes the queue's records.
 func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil

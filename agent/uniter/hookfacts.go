@@ -229,7 +229,7 @@ func (f hookFacts) logAttrs() []any {
 	return attrs
 }
 
-// debugSession returns nil for a hook that nobody runs by hand.
+// debugSession returns the operator's debug session that the hook runs in; nil if there is none.
 func debugSession(d *state.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
 	if d == nil || hook.IsAction(h) {
 		return nil, ""

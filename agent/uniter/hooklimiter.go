@@ -36,7 +36,7 @@ func (l *HookLimiter) Resize(size int) {
 	l.grantFree()
 }
 
-// Drain stops to grant slots, and returns a channel that is closed once none is in use.
+// Drain stops granting slots, and returns a channel that is closed once no slot is in use.
 func (l *HookLimiter) Drain() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *HookLimiter) release(t *ticket) {
 	l.grantFree()
 }
 
-// grantFree is called with l.mu held.
+// grantFree grants free slots to waiting tickets. The caller holds l.mu.
 func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]

@@ -39,8 +39,8 @@ func (l *lastError) get() string {
 	return l.line
 }
 
-// lastTelling returns the last line that has a letter, which the end of a dictionary and a traceback's marks
-// have not; cut to maxStderr bytes. It is empty if there is none.
+// lastTelling returns the last line that has a letter, cut to maxStderr bytes; empty if there is none. So
+// it skips the end of a dictionary, and the marks of a traceback.
 func lastTelling(text string) string {
 	for text != "" {
 		rest := strings.LastIndexByte(text, '\n')

@@ -21,7 +21,7 @@ func (u *uniter) measureHook(r *runningHook, failure string) {
 		metrics.Result(failure == ""))
 }
 
-// measureUnit costs nothing unless somebody measures.
+// measureUnit adds the unit to the metrics, unless they are switched off.
 func (u *uniter) measureUnit(s decide.Snapshot) {
 	if u.State.Metrics == nil {
 		return

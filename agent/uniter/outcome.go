@@ -177,7 +177,8 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 	return err
 }
 
-// clearOp begins the record of an outcome.
+// clearOp removes the operation in flight from the unit's record, as the first part of an outcome. It
+// returns errRecorded if the outcome was recorded before.
 func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	if err := tx.PrefetchHook(unit, op.Hook.Relation, hook.Member(op.Hook)); err != nil {
 		return err

@@ -112,8 +112,8 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	return service, nil
 }
 
-// readRelations leaves out the members. A subordinate's unit has nothing to do with the
-// services of other principals.
+// readRelations reads the relations that concern the unit, without their members. Relations with units of
+// other principals do not concern a subordinate.
 func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, error) {
 	stored, err := v.ServiceRelations(unit.Service)
 	if err != nil {
@@ -235,8 +235,8 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	return err
 }
 
-// readSecrets costs no round trip for a unit that has to do with none: both indexes come
-// with the unit's record.
+// readSecrets reads the secrets that concern the unit. Without any it needs no round trip, since both
+// indexes come with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
@@ -263,7 +263,8 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 	return err
 }
 
-// readCharmHooks reads nothing if known are the hooks of that charm: a charm never changes.
+// readCharmHooks returns the hooks of the charm. It returns known if they belong to that charm, since a
+// charm never changes.
 func readCharmHooks(
 	v *state.View,
 	service state.Service,

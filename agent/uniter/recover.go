@@ -15,8 +15,8 @@ import (
 	"bijou/state/unitdir"
 )
 
-// recoverAtStart kills a hook that still runs although its agent died, and records that
-// it has failed, and that the agent has restarted.
+// recoverAtStart kills a hook that still runs although its agent died. It records the hook as failed, and
+// the agent as restarted.
 func (u *uniter) recoverAtStart(ctx context.Context) error {
 	var op state.Op
 	var inFlight bool
@@ -79,8 +79,8 @@ func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 	return err
 }
 
-// awaitRestoreCheck returns once the unit may go on from records that come from a backup:
-// its folder agrees with them, or an operator has looked at it.
+// awaitRestoreCheck blocks while records that were restored from a backup differ from the unit's directory,
+// unless an operator has accepted the difference.
 func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	for {
 		agreed, revision, err := u.checkRestored(ctx)

@@ -106,7 +106,7 @@ func (u *uniter) commit(ctx context.Context, f func(tx *state.Tx) error) error {
 	return nil
 }
 
-// takeSnapshot returns the snapshot after the changes that the watch has seen.
+// takeSnapshot applies the changes that the watch has seen, and returns the snapshot.
 func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	u.noteMadeHooks()
 	keys, lost, err := u.watch.Take()
@@ -199,8 +199,8 @@ func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) er
 	return nil
 }
 
-// readRest reads everything but the unit's own records and the members. If a relation has
-// come or gone it reads the members, too: those of the new one were not watched.
+// readRest reads everything except the unit's own records and the members. If a relation was added or
+// removed, it reads the members too, since those of a new relation were not watched.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err

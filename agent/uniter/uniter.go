@@ -228,7 +228,8 @@ const quiescedPoll = 250 * time.Millisecond
 // that waits for the unit to be quiet gets the lock.
 const maxTurn = 5 * time.Second
 
-// beginTurn reports whether a hook may run: nobody has quiesced the unit.
+// beginTurn takes the lock that hooks need, and reports whether a hook may run. None may run while the unit
+// is quiesced.
 func (u *uniter) beginTurn() (bool, error) {
 	if !u.turnBegan.IsZero() {
 		return true, nil
@@ -265,8 +266,8 @@ func (u *uniter) endTurn() {
 	u.turnBegan = time.Time{}
 }
 
-// waitForChange also returns at the end of the hook in flight, at until (unless it is
-// zero), and when granted is closed (unless it is nil).
+// waitForChange blocks until something changes. It also returns when the hook in flight ends, at until
+// (zero: never), and when granted is closed (nil: never).
 func (u *uniter) waitForChange(
 	ctx context.Context,
 	snap decide.Snapshot,
@@ -298,7 +299,7 @@ func (u *uniter) waitForChange(
 	return nil
 }
 
-// renewWatch watches from the revision on all records that the unit's steps depend on.
+// renewWatch watches, from the revision on, all records that the unit's steps depend on.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),

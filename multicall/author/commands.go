@@ -128,8 +128,8 @@ func printJournal(s *script.State, units []string) (string, error) {
 	return formatJournal(lines, units), err
 }
 
-// readLog returns the lines of the environment's log and of the units' own, in their order. Most are there
-// twice.
+// readLog returns the lines of the environment's log and of the units' own logs, by time. Most lines are
+// there twice.
 func readLog(ctx context.Context, s *script.State) ([]string, error) {
 	log, err := outputWithin(ctx, s, "juju", "debug-log")
 	lines := strings.SplitAfter(log, "\n")
@@ -213,7 +213,7 @@ func writeProgram(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o755)
 }
 
-// findCall wants a fake program to have been called with such arguments.
+// findCall fails unless a fake program was called with the arguments.
 func findCall(_ *script.State, args []string) (string, error) {
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
 	want, err := regexp.Compile("(?m)" + append(args, "")[1])
@@ -227,8 +227,8 @@ func findCall(_ *script.State, args []string) (string, error) {
 	return string(calls), nil
 }
 
-// runStub deploys a service without anybody's charm, has its units or the service itself say something (set), or
-// wants them to have been told something by units or by a service (saw).
+// runStub deploys a service that needs no charm of its author. With set, its units or the service write
+// settings; with saw, it fails unless other units or a service have written settings to it.
 func runStub(s *script.State, args []string) (out string, err error) {
 	verb, rest := args[0], args[1:]
 	isApp := len(rest) > 0 && rest[0] == "--app"
@@ -252,7 +252,7 @@ func runStub(s *script.State, args []string) (out string, err error) {
 	return "", script.ErrUsage
 }
 
-// setSettings runs relation-set for each of the units, which it needs one of.
+// setSettings runs relation-set in each of the units. It returns an error if there is none.
 func setSettings(s *script.State, dirs []string, service string, args []string) (out string, err error) {
 	if len(dirs) == 0 {
 		return "", fmt.Errorf("%s has no unit that can say it", service)
@@ -278,8 +278,8 @@ func unitDirs(service string) []string {
 	return dirs
 }
 
-// deployStub deploys a charm with these relations that stands for the other side of the charm under test.
-// relations holds pairs of a role and RELATION:INTERFACE.
+// deployStub deploys a charm that plays the other side of the charm under test. relations holds pairs of a
+// role and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
 	metadata := "name: stub\nsummary: Says what it is told to\ndescription: Plays the other side.\nhook-dialect: modern\n"
@@ -302,7 +302,7 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 	return outputOf(s, "juju", "deploy", dir, name)
 }
 
-// findTold wants a unit of the service to have been told all that at once.
+// findTold fails unless a unit of the service has been sent all the settings at the same time.
 func findTold(record, service, relation string, pairs []string) (all string, err error) {
 	for _, dir := range unitDirs(service) {
 		data, _ := os.ReadFile(filepath.Join(dir, record+relation))

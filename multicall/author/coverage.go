@@ -34,8 +34,8 @@ func (t touched) add(kind, name string) {
 	}
 }
 
-// findTouchable returns all of the charm that a test can touch. Hooks are the files in hooks/; of a charm with one
-// program they are those that the program names.
+// findTouchable returns all parts of the charm that a test can touch. Its hooks are the files in hooks/ or,
+// for a charm with one program, those that the program names.
 func (a *author) findTouchable(dir string) (touched, error) {
 	read, err := charm.ReadDir(dir)
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	return all, nil
 }
 
-// findTouched returns the parts of all that the script has used: hooks, actions and relations whose hooks
-// began, and options to which it gives a value.
+// findTouched returns the parts that the script has used: hooks, actions and relations whose hooks began,
+// and options to which the script gives a value.
 func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
@@ -128,7 +128,7 @@ func isOf(unit, name string) bool {
 	return service == name
 }
 
-// printTouched tells the process that started this one.
+// printTouched prints the touched parts for the process that started this one.
 func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	all, err := r.findTouchable(r.Dir)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *scriptRun) printTouched(archive *txtar.Archive) error {
 	return nil
 }
 
-// takeTouched adds to t the report of a script's process, and returns its other output.
+// takeTouched adds the report of a script's process to t, and returns the rest of the output.
 func (t touched) takeTouched(out []byte) (rest []byte) {
 	i := bytes.LastIndex(out, []byte("\n"+touchedMark))
 	if i < 0 {
@@ -165,7 +165,8 @@ func (t touched) takeTouched(out []byte) (rest []byte) {
 	return out[:i]
 }
 
-// printCoverage prints how much of all the tests have touched, and a line for each that they have not.
+// printCoverage prints how much of the charm the tests have touched, and a line for each part that they
+// have not.
 func printCoverage(w io.Writer, all, t touched) {
 	var counts, missed []string
 	for _, kind := range kinds {

@@ -40,7 +40,7 @@ func (r *relation) UnmarshalText(text []byte) (err error) {
 // Function returns the name as one of Python's.
 func (r relation) Function() string { return strings.ReplaceAll(r.Name, "-", "_") }
 
-// Run writes the folder, or nothing.
+// Run writes the directory of a new charm, or nothing.
 func (c createCmd) Run(a *author) error {
 	seen := map[string]bool{"host": c.Subordinate}
 	for _, r := range append(c.Provides, c.Requires...) {
@@ -72,7 +72,7 @@ func (c createCmd) Run(a *author) error {
 	return nil
 }
 
-// write writes the files of a new charm: those that all languages have, and those of this one.
+// write writes the files of a new charm: those of all languages, and those of the chosen one.
 func (c createCmd) write() error {
 	var text strings.Builder
 	for _, name := range []string{"every", c.Lang} {

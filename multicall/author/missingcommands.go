@@ -38,7 +38,7 @@ func missingCommands() []missing {
 	}
 }
 
-// refuseMissing shows users of charmcraft what charm has instead of their command.
+// refuseMissing returns an error that tells users of charmcraft which command of charm to use instead.
 func refuseMissing(args []string) error {
 	for _, m := range missingCommands() {
 		if !slices.Contains(strings.Fields(m.commands), args[0]) {
@@ -52,8 +52,8 @@ func refuseMissing(args []string) error {
 	return nil
 }
 
-// advise fills the name and the directory that the user gave into the hint, unless a shell would read them as
-// anything else than one word.
+// advise fills the name and the directory that the user gave into the hint. It leaves out any that a shell
+// would not read as one word.
 func (m missing) advise(words []string) string {
 	name, dir := "", ""
 	for i := 0; i < len(words); i++ {

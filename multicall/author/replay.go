@@ -23,8 +23,8 @@ type replayCmd struct {
 	Environment string `short:"e" placeholder:"NAME" help:"The environment (model); default: as juju chooses it."`
 }
 
-// Run writes a script that brings a fresh environment to where the unit is, and has the hook run there. It
-// overwrites nothing.
+// Run writes a script that brings a fresh environment to the unit's state and then makes the hook run. It
+// overwrites no file.
 func (c replayCmd) Run(a *author) error {
 	dir, err := c.charmDir()
 	if err != nil {
@@ -57,7 +57,7 @@ func (c replayCmd) Run(a *author) error {
 	return nil
 }
 
-// charmDir returns the charm in whose tests the file is to be.
+// charmDir returns the directory of the charm whose tests get the file.
 func (c replayCmd) charmDir() (string, error) {
 	path, err := filepath.Abs(c.AsTest)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c replayCmd) charmDir() (string, error) {
 	return filepath.Dir(tests), nil
 }
 
-// readUnit asks juju for all that the script needs.
+// readUnit asks juju for everything that the script needs.
 func (c replayCmd) readUnit(a *author, r *replay) error {
 	var history []status.HookRun
 	if err := c.ask(a, &history, "hook-history", c.Unit); err != nil {
@@ -99,7 +99,7 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	return c.ask(a, &r.options, "config", r.service, "--history")
 }
 
-// ask decodes what a command of juju prints. What that prints of a failure is shown as it is.
+// ask runs a juju command and decodes its output. If the command fails, the error shows its own message.
 func (c replayCmd) ask(a *author, into any, args ...string) error {
 	args = append([]string{"juju"}, append(args, "--format", "json")...)
 	if c.Environment != "" {
@@ -129,7 +129,7 @@ func (c replayCmd) ask(a *author, into any, args ...string) error {
 	return nil
 }
 
-// writeNew writes a file that is not there yet, and the folder that it is in.
+// writeNew writes a file that does not exist yet, and makes its directory.
 func writeNew(path string, text []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

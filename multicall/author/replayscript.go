@@ -41,8 +41,8 @@ type optionChange struct {
 	Options []string  `json:"options"`
 }
 
-// script returns the script. Its parts are the world before the hook, what has the hook run, and what
-// must be true after it.
+// script returns the script. It sets up the world before the hook, makes the hook run, and checks the world
+// after it.
 func (r *replay) script() ([]byte, error) {
 	relation, kind := r.relationOfHook()
 	event, err := r.eventOf(relation, kind)
@@ -81,7 +81,7 @@ func quoteWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", "''") + "'"
 }
 
-// writeHead says which hook that was, and what has changed since.
+// writeHead writes which hook the script replays, and what has changed since the hook ran.
 func (r *replay) writeHead() {
 	outcome := "was done"
 	if r.run.Failure != "" {
@@ -144,7 +144,7 @@ func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string)
 	return nil, ""
 }
 
-// eventOf returns what writes the world and has the hook run in it.
+// eventOf returns the lines that set up the world and make the hook run in it.
 func (r *replay) eventOf(relation *status.RelationDetail, kind string) (event func(), err error) {
 	hasStarted := slices.ContainsFunc(r.earlier, func(run status.HookRun) bool { return run.Hook == "start" })
 	if len(r.earlier) == 0 && r.run.Number > 1 {
@@ -183,7 +183,7 @@ func (r *replay) isPeer(rel status.RelationDetail) bool {
 	return r.meta.Declared[rel.Endpoint].Role == charm.Peers
 }
 
-// deployStub deploys what plays the other side, once a service.
+// deployStub deploys a stub for the other side, once for each service.
 func (r *replay) deployStub(rel status.RelationDetail) {
 	if slices.Contains(r.stubs, rel.Service) {
 		return
@@ -206,7 +206,8 @@ func (r *replay) deployStub(rel status.RelationDetail) {
 	}
 }
 
-// stubRelation returns the words of stub for the other side of a relation; every service has juju-info.
+// stubRelation returns the arguments of the stub command for the other side of a relation. There are none
+// for juju-info, which every service has.
 func (r *replay) stubRelation(rel status.RelationDetail) []string {
 	own := r.meta.Declared[rel.Endpoint]
 	if rel.RelatedEndpoint == charm.JujuInfo || rel.Endpoint == charm.JujuInfo {
@@ -220,7 +221,8 @@ func (r *replay) stubRelation(rel status.RelationDetail) []string {
 	return []string{role, rel.RelatedEndpoint + ":" + own.Interface}
 }
 
-// deploy deploys the charm. Options go with it, so that its first hooks meet them, unless they are to come later.
+// deploy deploys the charm. It sets the options at once, so that the first hooks see them, unless the
+// script sets them later.
 func (r *replay) deploy(withOptions bool) {
 	words := []string{"juju", "deploy", "."}
 	if r.service != r.meta.Name {
@@ -237,8 +239,8 @@ func (r *replay) deploy(withOptions bool) {
 // optionsFile has the values of options that do not fit into a line.
 const optionsFile = "replay-options.yaml"
 
-// optionWords returns NAME=VALUE of each option that is not the charm's default, and the name of a file with those
-// that are no line.
+// optionWords returns NAME=VALUE for each option that differs from the charm's default, and the name of a
+// file for the options whose values do not fit on a line.
 func (r *replay) optionWords() (words []string) {
 	lines := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(r.unit.Options)) {
@@ -277,7 +279,7 @@ func (r *replay) relate(rel status.RelationDetail) {
 	r.call("juju", "add-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// prepare deploys the charm and its relations, without the one whose hook it is.
+// prepare deploys the charm and adds its relations, except the relation of the hook.
 func (r *replay) prepare(withOptions bool, except *status.RelationDetail) {
 	r.deploy(withOptions)
 	for _, rel := range r.unit.Relations {
@@ -302,7 +304,7 @@ func (r *replay) prepare(withOptions bool, except *status.RelationDetail) {
 	}
 }
 
-// addPeers adds as many units as the unit has met.
+// addPeers adds as many units as the unit has met peers.
 func (r *replay) addPeers() {
 	most := 0
 	for _, rel := range r.unit.Relations {
@@ -436,7 +438,8 @@ func (r *replay) peerEvent(kind string) {
 	r.call("juju", "remove-unit", r.service+"/1")
 }
 
-// relationEvent has the hook run: a relation is made, its other side says something, or goes.
+// relationEvent writes what makes a relation's hook run: it adds the relation, lets the other side write
+// settings, or removes it.
 func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.deployStub(rel)
 	r.prepare(true, &rel)
@@ -497,7 +500,8 @@ func (r *replay) remoteHere(rel status.RelationDetail) string {
 
 func (r *replay) writeHook() { r.line("\n# %s", r.hookAndRemote()) }
 
-// writeEnd wants no unit to be in error, the hook to have run, and the other sides to be told what they were told.
+// writeEnd checks that no unit is in error, that the hook has run, and that the other sides got the same
+// settings.
 func (r *replay) writeEnd() {
 	remove := r.run.Hook == "stop" || r.run.Hook == "remove"
 	r.call("settled")
@@ -515,8 +519,8 @@ func (r *replay) writeEnd() {
 	}
 }
 
-// isWrittenLater reports whether a hook after this one has, or may have, written the setting of the unit or of its
-// service.
+// isWrittenLater reports whether a later hook has written, or may have written, this setting of the unit or
+// its service.
 func (r *replay) isWrittenLater(relation int, name string, isApp bool) bool {
 	of := r.name
 	if isApp {
@@ -539,8 +543,8 @@ func (r *replay) regexpOfRun() string {
 	return regexp.QuoteMeta(line)
 }
 
-// saw wants the other side to have been told all that. Of what is hidden, or names an address of this host, only
-// that it was.
+// saw checks that the other side got the settings. Of a hidden value, or one with an address of this host,
+// it checks only that it is set.
 func (r *replay) saw(rel status.RelationDetail, app string, data map[string]string) {
 	words := []string{"stub", "saw", rel.Service, rel.RelatedEndpoint}
 	if app != "" {

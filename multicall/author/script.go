@@ -35,8 +35,8 @@ type scriptRun struct {
 	state   *script.State // of the script's language
 }
 
-// isolate cuts this process off from the host, and becomes the one that runs the script. It returns
-// after a probe, or with an error.
+// isolate cuts this process off from the host, and replaces it by the process that runs the script. It
+// returns only after a probe, or with an error.
 func (c testCmd) isolate(a *author) error {
 	runtime.LockOSThread() // capabilities are a thread's
 
@@ -95,8 +95,8 @@ func (c testCmd) runScript(a *author) error {
 	return nil
 }
 
-// setUp makes the script's environment. Its agents find the script's own programs, and then this binary,
-// before all others.
+// setUp makes the script's environment. In its PATH the script's own programs come first, and then this
+// binary.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	home := filepath.Join(r.Folder, "home")
 	fakes := filepath.Join(r.Folder, "fakes")
@@ -141,7 +141,8 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	return r.call(&r.log, "juju", "bootstrap", "--config", fmt.Sprintf("%s=%t", state.AllowOtherSeries, r.Force))
 }
 
-// execute runs the script: its commands are the engine's, the applets, and those of this package.
+// execute runs the script. It knows the commands of the engine, the applets, and the commands of this
+// package.
 func (r *scriptRun) execute(archive *txtar.Archive) error {
 	engine := script.NewEngine()
 	engine.Quiet = !r.Verbose
@@ -179,7 +180,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 // lastScreenTimeout bounds how long a failed script is looked at.
 const lastScreenTimeout = 10 * time.Second
 
-// logLastScreen says how things were when the script failed.
+// logLastScreen logs the state of the environment after the script has failed.
 func (r *scriptRun) logLastScreen(failure error) {
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout) // the script's own time may be up
 	defer stop()

@@ -57,8 +57,8 @@ func (w storeWish) String() string {
 // deploySwitches are the options of deploy that take no value.
 var deploySwitches = []string{"--force", "--force-series", "--force-base", "--trust", "--dry-run", "--allow-outside", "--wait"}
 
-// findWish returns which charm of the store the words after `juju deploy` ask for, and at which of them its name
-// is; ok is false if they ask for another charm.
+// findWish returns the store's charm that the arguments of `juju deploy` name, and the index of that name.
+// ok is false if they name no charm of the store.
 func findWish(words []string) (w storeWish, at int, ok bool) {
 	at = -1
 	for i := 0; i < len(words); i++ {
@@ -93,7 +93,8 @@ func findWish(words []string) (w storeWish, at int, ok bool) {
 	return w, at, charm.CheckName(w.name) == nil
 }
 
-// findWishes returns all that a script's lines deploy by name. What is to fail is none.
+// findWishes returns all charms of the store that a script's lines deploy. It leaves out deployments that
+// must fail.
 func findWishes(lines string) (all []storeWish) {
 	for line := range strings.Lines(lines) {
 		words := strings.Fields(line)
@@ -111,8 +112,8 @@ func findWishes(lines string) (all []storeWish) {
 	return all
 }
 
-// fetchCharms brings the charms of the store that scripts deploy by name, since scripts have no network, and pins
-// them: the next run has the same. It returns the folders that they are in, by wish.
+// fetchCharms downloads the store's charms that scripts deploy, since scripts have no network. It pins
+// them, so that the next run gets the same revisions. It returns their directories, by wish.
 func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, error) {
 	wishes := map[string]storeWish{}
 	for _, file := range scripts {
@@ -194,8 +195,8 @@ func decodeFolders(text string) (folders map[string]string, err error) {
 	return folders, err
 }
 
-// fetchCharm returns what the charm is pinned to, and the folder that has it, with its resources. It asks the store
-// only for what is not on this host.
+// fetchCharm returns the charm's pin, and the directory that holds the charm with its resources. It asks
+// the store only for files that this host lacks.
 func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folder string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -247,8 +248,8 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 	return now, folder, os.Rename(draft, folder)
 }
 
-// download has juju put the charm and its resources, in those revisions if they are pinned, into the folder. What
-// that prints of a failure is shown.
+// download makes juju download the charm and its resources into the directory, in the pinned revisions if
+// there are any. If juju fails, the user sees its messages.
 func (a *author) download(w storeWish, resources map[string]int, folder string) error {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"juju", "download", w.name, "--resources", "--no-progress"}
@@ -277,7 +278,7 @@ var (
 	resourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^resource_(.+?)_r(\d+)(?:_|$)`) })
 )
 
-// findArchive returns the charm of a folder that juju download has filled, and its sum.
+// findArchive returns the only charm in a directory that juju download has filled, and its SHA-256 sum.
 func findArchive(folder string) (path, sum string, err error) {
 	names, err := fs.Glob(os.DirFS(folder), "*.charm")
 	if err != nil {
@@ -324,7 +325,8 @@ func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error)
 	return j.Cmd.Run(s, j.replace(args)...)
 }
 
-// replace names the charm's file in the place of the store's name, and the files of resources that are not given.
+// replace puts the charm's file in place of the store's name, and adds the files of resources that the line
+// does not give.
 func (j storeJuju) replace(args []string) []string {
 	if len(args) < 2 || args[0] != "deploy" {
 		return args

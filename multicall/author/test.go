@@ -121,8 +121,8 @@ func (c testCmd) Run(a *author) error {
 	return a.ctx.Err()
 }
 
-// takeDefault has charms refused where environments of this host refuse them, and nowhere else: scripts
-// have a folder of environments of their own.
+// takeDefault makes the script's environments accept the charms that new environments of this host accept,
+// since scripts have their own directory of environments.
 func (c *testCmd) takeDefault() error {
 	h, err := home.Find()
 	if err != nil {
@@ -137,8 +137,9 @@ func (c *testCmd) takeDefault() error {
 	return nil
 }
 
-// checkIsolation finds out, once for all scripts, whether this host can isolate hooks. If it cannot, it
-// refuses to run hooks as root. As a user it warns that hooks can change all that the user may change.
+// checkIsolation finds out, once for all scripts, whether this host can isolate hooks. If it cannot,
+// checkIsolation refuses to run hooks as root; for other users it warns that hooks can change all of the
+// user's files.
 func (c *testCmd) checkIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(

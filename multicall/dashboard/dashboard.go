@@ -103,7 +103,7 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// listen refuses addresses that others can reach.
+// listen opens the page's socket. It refuses addresses that other hosts can reach.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err == nil && !isLoopback(host) {

@@ -154,8 +154,8 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 	return nil
 }
 
-// refresh reads the records that changes concern, and returns the units among them; all is true where
-// everything must be drawn again.
+// refresh reads the records that have changed, and returns the units among them. all is true if everything
+// must be drawn again.
 func (e *liveEnvironment) refresh(
 	v *state.View,
 	options status.Options,
@@ -195,7 +195,7 @@ type runView struct {
 // takes no click. The stroke of the rectangle makes it as wide as a finger finds.
 const shortestDrawn = 0.01
 
-// putRuns shows hooks in the timeline: of each unit as many as are remembered.
+// putRuns puts a unit's hooks into the timeline, as many as it shows.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
 		if first, ok := e.first[unit]; !ok || r.Started.Before(first) {
@@ -328,7 +328,7 @@ func (e *liveEnvironment) putOthers() {
 	}
 }
 
-// putTimeline tells the timeline where it begins, and how many units have no lane in it.
+// putTimeline updates the start of the timeline, and the number of units that have no lane in it.
 func (e *liveEnvironment) putTimeline() {
 	var first time.Time // zero: nothing has run
 	quiet := 0

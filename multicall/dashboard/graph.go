@@ -38,7 +38,8 @@ func (g graph) arrange() [][]string {
 	return slices.DeleteFunc(arranged, func(row []string) bool { return len(row) == 0 })
 }
 
-// rankBoxes returns how many lines lead down to each box at most, without going round in circles.
+// rankBoxes returns the length of the longest path that leads down to each box. It ignores circles, and
+// ranks boxes without lines last.
 func (g graph) rankBoxes() map[string]int {
 	rank, onPath := map[string]int{}, map[string]bool{}
 	var sink func(box string, depth int)
@@ -69,7 +70,7 @@ func (g graph) rankBoxes() map[string]int {
 	return rank
 }
 
-// meanPlace returns where a box's neighbours are in the mean; its own place without any.
+// meanPlace returns the mean place of a box's neighbours, or the box's own place if it has none.
 func (g graph) meanPlace(box string, place map[string]float64) float64 {
 	sum, n := 0.0, 0
 	for _, l := range g.lines {

@@ -31,7 +31,7 @@ func newGuard(next http.Handler, port string) *guard {
 	}
 }
 
-// ServeHTTP serves requests that a browser of the operator can have sent, and refuses all others.
+// ServeHTTP serves requests that the operator's own browser can have sent, and refuses all others.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	known := g.knows(r)
@@ -55,7 +55,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether the request has the cookie of a browser that was let in.
+// knows reports whether the request has the cookie of a browser that was admitted.
 func (g *guard) knows(r *http.Request) bool {
 	cookie, err := r.Cookie(g.cookie)
 	if err != nil {
@@ -73,7 +73,7 @@ func (g *guard) knows(r *http.Request) bool {
 	return known
 }
 
-// admit gives a browser its cookie if the token is that of the link, which is used up with it.
+// admit gives a browser its cookie if the token is that of the link. The link works only once.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,7 +19,8 @@ type pulse struct {
 	Why      string `json:"why,omitempty"` // it has not
 }
 
-// takePulses asks a store every pulseInterval whether it answers, until ctx is done, and closes the channel.
+// takePulses asks a store every pulseInterval whether it answers. It ends when ctx is done, and then closes
+// the channel.
 func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan pulse {
 	pulses := make(chan pulse)
 

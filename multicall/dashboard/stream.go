@@ -54,7 +54,8 @@ type reading struct {
 	err  error
 }
 
-// readOn reads a part of the page whenever it may have changed, until ctx is done, and closes the channel.
+// readOn reads a part of the page whenever it may have changed. It ends when ctx is done, and then closes
+// the channel.
 func readOn(ctx context.Context, l live) <-chan reading {
 	readings := make(chan reading)
 

@@ -44,7 +44,7 @@ type machineFolder struct {
 	dir string
 }
 
-// findMachineFolder returns the way to a machine or unit, and its directory there.
+// findMachineFolder returns the way to the host of a machine or unit, and the directory there.
 func (o *operator) findMachineFolder(name string) (to machineFolder, err error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	return to, nil
 }
 
-// runForeground gives the program juju's own streams, and returns its exit code as juju's.
+// runForeground runs a program with juju's own streams, and returns the program's exit code as juju's.
 func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin = o.streams.In
 	c.Stdout = o.streams.Out

@@ -81,7 +81,7 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 	return infos
 }
 
-// paramNames lists required parameters first, the others in brackets.
+// paramNames returns the parameters' names: required ones first, the others in brackets.
 func paramNames(s charm.Schema) string {
 	var required, others []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

@@ -51,7 +51,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithCancel(ctx)
 }
 
-// wait blocks until all have settled, or returns ctx's error. It outlasts a store that is away.
+// wait blocks until all actions have settled, or returns ctx's error. It keeps waiting while the store is
+// away.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -94,7 +95,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 
 const actionsEnded = "actions ended"
 
-// showBar shows how many have ended, if there are several.
+// showBar shows how many actions have ended, if there are several.
 func (w *actionWaiter) showBar() {
 	if len(w.actions) == 1 {
 		return
@@ -182,8 +183,8 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel waits until all actions have ended. It cancels the rest after the timeout (0: none), or when
-// the operator interrupts; reason says which.
+// waitOrCancel waits until all actions have ended. After the timeout (0: none), or when the operator
+// interrupts, it cancels the others; reason says which of the two happened.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
@@ -225,7 +226,7 @@ func (w *actionWaiter) cancelRemaining(left []state.Action) error {
 	return nil
 }
 
-// awaitActions waits for actions, and lets those go on that have not ended in time.
+// awaitActions waits for actions. An action that has not ended in time goes on.
 func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, actions)
 	w.progress = func(a state.Action, line state.ActionLine) {
@@ -254,7 +255,7 @@ func awaitActions(o *operator, s *state.State, actions []state.Action, timeout t
 	return errors.Join(unprinted, err)
 }
 
-// outcomeError returns nil if all have completed.
+// outcomeError returns an error that names the actions that have not completed; nil if there are none.
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []error
 	var hints []string

@@ -24,8 +24,8 @@ const (
 	processPollInterval = 20 * time.Millisecond
 )
 
-// startBackground waits until the process's presence is in the store. Where the store
-// cannot be opened it starts nothing.
+// startBackground starts the environment's process, and waits until the process has announced itself in the
+// store. It starts nothing if it cannot open the store.
 func (o *operator) startBackground(e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		mark := logSize(e)
@@ -118,7 +118,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-// explainStart says how far a process is that has not come up in time. A host with much to do may take longer.
+// explainStart describes the state of a process that has not started in time, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
 		return fmt.Errorf("the background process does not come up: %w", err)

@@ -270,7 +270,7 @@ type nobody struct{}
 func (nobody) Holds() bool  { return true }
 func (nobody) Close() error { return nil }
 
-// quiesce keeps hooks of a storage's unit from beginning, once none runs.
+// quiesce waits until no hook of the storage's unit runs, and keeps new ones from beginning.
 func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	if s.Unit == "" {
 		return nobody{}, nil
@@ -316,7 +316,8 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 	})
 }
 
-// storageFolder returns the folder of a storage of this host, or why it is not taken.
+// storageFolder returns the directory of a storage on this host, or the reason why the backup leaves it
+// out.
 func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
 	info, err := os.Stat(folder)

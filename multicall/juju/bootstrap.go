@@ -93,7 +93,8 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkCloud takes Juju's name of this host for the provider local, and refuses its clouds.
+// checkCloud accepts Juju's name of this host for the provider local, and refuses the names of Juju's
+// clouds.
 func (c *bootstrapCmd) checkCloud(o *operator) error {
 	nspawn := "containers of this host: juju bootstrap nspawn"
 	cloud, _, _ := strings.Cut(c.Provider, "/") // from its region
@@ -289,7 +290,8 @@ func (b *bootstrap) createState() error {
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
-// restoreState goes on from a state that an earlier call has made whole, and with --replace makes it again.
+// restoreState keeps a state that an earlier call has restored completely. With --replace it restores the
+// state again.
 func (b *bootstrap) restoreState() error {
 	uuid, err := b.restore.findWhole(b.env)
 	if err != nil {

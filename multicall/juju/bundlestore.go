@@ -134,7 +134,7 @@ func (c deployCmd) describeStoreCharm(
 	return found, nil
 }
 
-// changeFromStore is change for an application whose resources may be revisions of the store's.
+// changeFromStore is change for an application whose resources may be revisions in the store.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	isPicked := func(name, _ string) bool { return f.picked[name] > 0 }
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
@@ -157,7 +157,7 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 	return e.change(step, files, f.release)
 }
 
-// deployFromStore downloads an application's charm and deploys it; a rehearsal only the latter.
+// deployFromStore downloads an application's charm and deploys it. In a rehearsal it downloads nothing.
 func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, step bundle.Step) error {
 	d := deployment{
 		o: e.o, state: e.state, found: f.found, service: service, config: step.Options, series: step.Series,

@@ -12,7 +12,7 @@ type cancelActionCmd struct {
 	removalFlags
 }
 
-// Run cancels all or none.
+// Run cancels all of the actions, or none.
 func (c cancelActionCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var ids []string

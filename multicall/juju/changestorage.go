@@ -6,8 +6,8 @@ import (
 	"bijou/state"
 )
 
-// changeStorage applies change to all storages, or to none, and prints says for each. The agents do the
-// rest.
+// changeStorage applies change to all storages, or to none. It prints a line for each, in the format says.
+// The agents do the rest.
 func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
 	var units []string
 	err := o.update(func(tx *state.Tx) error {

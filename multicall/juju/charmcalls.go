@@ -90,9 +90,9 @@ func describeForeignKernel(provider string, _ bool) string {
 	return ""
 }
 
-// noteCalls warns of programs that a charm calls, and of what it does, where its machines cannot. Machines of
-// other providers than local have Juju's programs. A charm that has only a library for snaps or kernel modules
-// gets no warning.
+// noteCalls warns of programs that the charm calls, and of other things that it does, if its machines
+// cannot support them. Machines of providers other than local have Juju's programs. noteCalls ignores a
+// charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
 	provider := ""
 	if e, err := o.home.Choose(o.name); err == nil {

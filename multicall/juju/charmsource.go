@@ -30,8 +30,8 @@ func (c charmSource) isPath() bool {
 }
 
 // storeName returns the name of a charm or bundle if the operator means the store's. That is ch:NAME, or
-// NAME if there is no repository. If NAME is also a directory with a charm here, it returns an error, since
-// nobody can know.
+// NAME if there is no repository. It returns an error if NAME is also a directory with a charm, since then
+// either can be meant.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	if name, isStore = strings.CutPrefix(c.name, "ch:"); isStore {
 		if err := charm.CheckName(name); err != nil {
@@ -53,7 +53,7 @@ func (c charmSource) storeName(verb string) (name string, isStore bool, err erro
 	return c.name, true, nil
 }
 
-// isZip reports whether a file begins as archives of charms do.
+// isZip reports whether a file begins like a zip archive.
 func isZip(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	return found, origin, nil
 }
 
-// findInRepository reads the charm from a folder of charms. One for several series is taken for the wanted one.
+// findInRepository reads the charm from a repository. It gives a charm for several series the wanted one.
 func findInRepository(repository string, ref charm.Ref) (charm.Found, state.Origin, error) {
 	dir, err := filepath.Abs(repository)
 	if err != nil {
@@ -116,7 +116,8 @@ func findInRepository(repository string, ref charm.Ref) (charm.Found, state.Orig
 	}, nil
 }
 
-// readPath reads a folder, or an archive, which it unpacks into scratch with the checks that a unit makes.
+// readPath reads a directory or an archive. It unpacks an archive into scratch, with the same checks as a
+// unit.
 func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, state.Origin, error) {
 	path, err := filepath.Abs(c.name)
 	if err != nil {
@@ -181,7 +182,7 @@ func (c charmSource) unpack(path, dir string) (*charm.Charm, error) {
 	return charm.ReadArchive(file, info.Size())
 }
 
-// storeCharm checks the archive as a unit will, before it is stored.
+// storeCharm packs the charm, checks the archive as a unit will, and stores it.
 func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) (state.Charm, error) {
 	file, err := os.CreateTemp("", "bijou-charm-")
 	if err != nil {

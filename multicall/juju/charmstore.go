@@ -85,7 +85,7 @@ type storeRelease struct {
 	resources map[string]int // revisions of the resources that were downloaded, by name
 }
 
-// origin returns where a service's charm comes from that follows the channel.
+// origin returns the origin to record for a service whose charm follows the channel.
 func (r storeRelease) origin(channel, series string) state.Origin {
 	base := r.Base
 	if base.Name == "" {
@@ -170,7 +170,7 @@ func (r *storeRelease) mark(resources []state.Resource) {
 	}
 }
 
-// baseOfSeries returns a store's base for a series; without a name if the series has no version.
+// baseOfSeries returns the store's base for a series. The base has no name if the series has no version.
 func baseOfSeries(series string) charmsource.Base {
 	b := charm.BaseOfSeries(series)
 	if i := strings.IndexAny(b.Name, "0123456789"); b.Version == "" && i > 0 {
@@ -226,7 +226,7 @@ func (st *charmStore) resolve(w charmsource.Wish) (*storeRelease, error) {
 	return st.accept(w, answers[0])
 }
 
-// accept refuses a release that machines of the wish cannot have.
+// accept returns an error if the machines of the wish cannot run the release.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*storeRelease, error) {
 	err := answer.Err
 	none, ok := errors.AsType[*charmsource.NoReleaseError](err)
@@ -261,7 +261,7 @@ func (st *charmStore) noteBase(r *storeRelease, w charmsource.Wish) {
 	}
 }
 
-// read returns the charm as the store describes it, before it is downloaded.
+// read returns the charm as the store describes it, without downloading it.
 func (r *storeRelease) read() (charm.Found, error) {
 	if r.File.Size > charm.MaxPacked {
 		return charm.Found{}, fmt.Errorf("revision %d of charm %q has %d MiB, and at most %d MiB can be kept",
@@ -289,7 +289,7 @@ func (r *storeRelease) read() (charm.Found, error) {
 	return charm.Found{Charm: c}, nil
 }
 
-// manifest writes the bases as a packed charm has them, the wished one first.
+// manifest returns the bases in the format of a packed charm, the wished base first.
 func (r *storeRelease) manifest() string {
 	bases := slices.Clone(r.Bases)
 	slices.SortStableFunc(bases, func(a, b charmsource.Base) int {
@@ -320,7 +320,8 @@ func (r *storeRelease) checkResources(meta *charm.Meta) error {
 	return nil
 }
 
-// download gets the archive, from the environment if that has it, and unpacks it below scratch.
+// download gets the archive from the environment or, if that lacks it, from the store. It unpacks the
+// archive below scratch.
 func (st *charmStore) download(r *storeRelease, scratch string) (charm.Found, error) {
 	archive := filepath.Join(scratch, "store.charm")
 	if err := st.getFile(r.File, archive, false); err != nil {
@@ -388,7 +389,8 @@ func (st *charmStore) getFile(f charmsource.File, path string, isResource bool) 
 	return err
 }
 
-// keepFile stores a file as a blob, which stays for an hour unless something refers to it by then.
+// keepFile stores a file as a blob. The blob stays for an hour, and longer if something refers to it by
+// then.
 func (st *charmStore) keepFile(path string, isResource bool) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // completionTimeout is shorter than the patience of who has pressed a key.
 const completionTimeout = time.Second
 
-// completeNames returns the names that a value may be, of environments or of an environment's parts; none
-// if they cannot be read.
+// completeNames returns the names that a value can have: of environments, or of an environment's parts. It
+// returns none if it cannot read them.
 func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
 	h, err := home.Find()
 	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])

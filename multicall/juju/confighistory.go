@@ -40,7 +40,7 @@ type optionChange struct {
 	Options []string  `yaml:"options" json:"options"`
 }
 
-// showHistory prints the changes, the last first.
+// showHistory prints the changes, the latest first.
 func (c configCmd) showHistory(o *operator) error {
 	if len(c.Words) > 0 || len(c.File)+len(c.Reset) > 0 {
 		return console.Usage(fmt.Errorf("--history shows who has set options of %q, and sets none", c.Service))

@@ -13,7 +13,7 @@ import (
 
 type dashboardCmd struct{ dashboard.Flags }
 
-// Run serves the page until it is interrupted, with the boot servers that are there.
+// Run serves the page until it is interrupted. The page also shows the boot servers, if there are any.
 func (c dashboardCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		e, err := o.newDashboard(s)
@@ -34,7 +34,8 @@ func (c dashboardCmd) Run(o *operator) error {
 	})
 }
 
-// OpenEnvironment opens the environment that commands use without -e, for a page; nil if there is none.
+// OpenEnvironment opens the environment that commands use without -e, for the page. It returns nil if there
+// is none.
 func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}

@@ -19,7 +19,7 @@ type debugHooksCmd struct {
 	Detached bool     `help:"Only make the session, and say how to attach to it."`
 }
 
-// Run makes the session and attaches to it.
+// Run starts the session and attaches to it.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"),
@@ -68,7 +68,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	return nil
 }
 
-// startSession starts tmux before it tells the unit's agent, which would find no session otherwise.
+// startSession starts tmux before it announces the session, since the unit's agent looks for tmux at once.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf(
 		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",

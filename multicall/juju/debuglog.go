@@ -53,7 +53,7 @@ type jujuLogFlags struct {
 	Firehose      bool     `hidden:"" help:"There is one environment at a time."`
 }
 
-// noteIgnored says which of them are not heeded.
+// noteIgnored prints which options have no effect.
 func (f jujuLogFlags) noteIgnored(o *operator) {
 	for _, ignored := range []struct {
 		given     bool
@@ -113,7 +113,8 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows obeys the options, and without one follows on a terminal.
+// follows reports whether the command follows the log: as the options say or, without them, if stdout is a
+// terminal.
 func (c debugLogCmd) follows(terminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
@@ -125,7 +126,7 @@ func (c debugLogCmd) follows(terminal bool) bool {
 	return terminal
 }
 
-// maxLines is 0 for all.
+// maxLines returns how many lines the command prints; 0 for all.
 func (c debugLogCmd) maxLines() int {
 	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
 		if lines != nil {
@@ -148,7 +149,8 @@ func logPatterns(names []string) []string {
 	return patterns
 }
 
-// logPattern takes Juju's tags as well: unit-web-0, application-web, and 0 for machine-0.
+// logPattern returns the pattern for a log's name. It also accepts Juju's tags: unit-web-0,
+// application-web, and 0 for machine-0.
 func logPattern(name string) string {
 	if unit, ok := strings.CutPrefix(name, "unit-"); ok {
 		if at := strings.LastIndexByte(unit, '-'); at > 0 && charm.IsUnit(unit[:at]+"/"+unit[at+1:]) {
@@ -263,8 +265,8 @@ func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) e
 	return out.Flush()
 }
 
-// noteDropped warns of lines that the environment dropped before they were read. With a
-// level set the number cannot be known.
+// noteDropped warns of lines that the environment dropped before they were read. With --level it cannot
+// know how many.
 func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
@@ -322,7 +324,7 @@ func (t *logFollower) paint(level string) string {
 	return level
 }
 
-// parseSince accepts a duration before now, or a time; a time of day alone is today's.
+// parseSince accepts a duration before now, or a time. A time of day means today's.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil

@@ -29,7 +29,7 @@ func (c deployCmd) refuseBundleFlags() error {
 	return nil
 }
 
-// checkStepSeries refuses new services whose machines cannot be made, before anything is done.
+// checkStepSeries refuses new services whose machines cannot be made, before the first step.
 func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -126,8 +126,8 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	return nil
 }
 
-// execute carries out one step. It may be repeated after an interruption, since the next comparison finds
-// the rest.
+// execute executes one step. After an interruption the whole command can be repeated, since the next
+// comparison finds the remaining steps.
 func (e bundleExecutor) execute(step bundle.Step) error {
 	service, files := step.What, map[string]string{}
 	for _, resource := range step.Resources {
@@ -186,7 +186,8 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	return e.addUnits(step)
 }
 
-// change is one transaction. Resources may be of a release of the store; nil: none is.
+// change executes a step in one transaction. release, if any, is the store's release whose revisions the
+// resources may be.
 func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *storeRelease) error {
 	resources, err := e.o.storeResources(e.state, files)
 	if err != nil {
@@ -255,7 +256,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns a bundle's file: a *.yaml, or bundle.yaml in a folder that is no charm.
+// findBundle returns a bundle's file: a *.yaml, or bundle.yaml in a directory that is not a charm.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -270,8 +271,8 @@ func findBundle(path string) (file string, isBundle bool) {
 		(noCraft != nil || regexp.MustCompile(`(?m)^type:\s*["']?bundle\b`).Match(craft))
 }
 
-// openBundle calls f with the bundle held against the chosen environment. Archives are
-// unpacked for as long.
+// openBundle compares the bundle with the chosen environment, and calls f with the result. It removes
+// unpacked archives when f has returned.
 func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b *bundle.Comparison) error) error {
 	scratch, err := os.MkdirTemp("", "bijou-bundle-")
 	if err != nil {

@@ -263,7 +263,7 @@ func (f *storeFinder) describe(scratch string) (err error) {
 	return f.pickResources()
 }
 
-// pickResources looks the revisions of resources up that were given.
+// pickResources asks the store for the revisions of resources that the user gave.
 func (f *storeFinder) pickResources() error {
 	if len(f.picked) == 0 {
 		return nil
@@ -286,7 +286,7 @@ func (f *storeFinder) pickResources() error {
 	return nil
 }
 
-// checkGiven refuses resources that the charm does not have, and files that are not there.
+// checkGiven refuses resources that the charm does not have, and files that do not exist.
 func (f *storeFinder) checkGiven() error {
 	for _, name := range slices.Sorted(maps.Keys(f.picked)) {
 		if _, err := f.found.Meta.ResourceFile(name); err != nil {
@@ -304,7 +304,7 @@ func (f *storeFinder) checkGiven() error {
 	return nil
 }
 
-// splitResources parts NAME=FILE from NAME=REVISION, which is a number that no file has for a name.
+// splitResources separates NAME=FILE from NAME=REVISION. A number is always a revision.
 func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
 	files, err = parsePairs(words)
 	if err != nil {
@@ -350,8 +350,8 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	return files, nil
 }
 
-// releasedResources returns the resources that belong to the release. A release found by its revision has
-// none of its own, so that those of the channel's release count.
+// releasedResources returns the resources that belong to the release. A release that was found by its
+// revision has none, so that those of the channel's release count.
 func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
 	var lacking []string
 	for name := range f.found.Meta.Resources {

@@ -59,8 +59,8 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	return nil
 }
 
-// findHostFolders returns the folders that operators have named for storage, with whose they are: nothing removes
-// what is in them. A state that cannot be read names none.
+// findHostFolders returns the directories that operators have named for storage, and their owners, since
+// nothing removes their contents. If it cannot read the state, it returns none.
 func findHostFolders(o *operator, e home.Environment) (folders []string) {
 	var all []state.Storage
 	err := o.openUnchecked(e, func(s *state.State) (err error) {

@@ -17,7 +17,7 @@ type destroyMachineCmd struct {
 	KeepInstance bool `hidden:"" help:"Refused: a setting says which instances stay."`
 }
 
-// Run makes the machines dying, all or none.
+// Run marks the machines as dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	if c.KeepInstance {
 		return console.Hint(console.Usage(errors.New("cannot keep the instance of one machine: a setting says which stay")),

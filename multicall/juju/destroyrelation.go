@@ -18,7 +18,7 @@ type destroyRelationCmd struct {
 	waitFlags
 }
 
-// Run makes the relation dying.
+// Run marks the relation as dying.
 func (c destroyRelationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var r state.Relation

@@ -13,7 +13,7 @@ type destroyServiceCmd struct {
 	waitFlags
 }
 
-// Run makes the services dying, once all are known to be there.
+// Run marks the services as dying, once it has found all of them.
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }

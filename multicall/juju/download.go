@@ -114,7 +114,7 @@ func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	return wanted, nil
 }
 
-// pipe writes nothing before all of it was verified.
+// pipe writes the charm to stdout, after it has verified all of it.
 func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
@@ -135,7 +135,7 @@ func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
 	return err
 }
 
-// fetchResources adds to the words the flags that deploy them.
+// fetchResources downloads the resources, and adds to words the flags that deploy them.
 func (st *charmStore) fetchResources(r *storeRelease, folder string, words []string) ([]string, error) {
 	for _, resource := range r.Resources {
 		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {

@@ -38,7 +38,7 @@ type baseEntry struct {
 	Channel string `json:"channel" yaml:"channel"`
 }
 
-// Run searches the store.
+// Run searches the store, and prints the charms and bundles that it finds.
 func (c findCmd) Run(o *operator) error {
 	return o.askCharmStore(func(st *charmStore) error {
 		all, err := st.source.Find(o.ctx, charmsource.Query{

@@ -14,7 +14,7 @@ type getConstraintsCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the constraints; as text, nothing if there are none.
+// Run prints the constraints. As text it prints nothing if there are none.
 func (c getConstraintsCmd) Run(o *operator) error {
 	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
 		if c.Service != "" {

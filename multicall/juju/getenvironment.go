@@ -15,7 +15,7 @@ type getEnvironmentCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints one value, or all as YAML, defaults applied.
+// Run prints one value, or all values as YAML, with the defaults.
 func (c getEnvironmentCmd) Run(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {

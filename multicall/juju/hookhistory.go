@@ -53,7 +53,8 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 	return runs, running, err
 }
 
-// checkUnit tells a unit that was removed from one that never was, as long as its log is kept.
+// checkUnit returns an error if the unit does not exist. As long as the unit's log is kept, the error says
+// that the unit was removed.
 func (c hookHistoryCmd) checkUnit(v *state.View) error {
 	_, err := v.Unit(c.Unit)
 	if !errors.Is(err, state.ErrNotFound) {
@@ -69,7 +70,8 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 		"its log is still there: juju debug-log --unit "+c.Unit)
 }
 
-// historyTable has below each hook a row for each setting that it wrote.
+// historyTable returns a table of the hooks. Below each hook it has a row for each setting that the hook
+// wrote.
 func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Table {
 	t := console.NewTable("N", "STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 

@@ -169,7 +169,8 @@ func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	})
 }
 
-// add keeps each revision of a channel once, the one that was released last first.
+// add adds a revision to a channel's list, unless it is there already. The revision that was released last
+// comes first.
 func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	risks := e.Channels[r.Track]
 	if risks == nil {
@@ -187,7 +188,8 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
 
-// newCharm reads only the metadata that the command shows. So it also describes charms that bijou refuses.
+// newCharm reads only the metadata that the command shows, so that it can describe charms that bijou
+// refuses.
 func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var meta struct {
 		Subordinate bool                 `yaml:"subordinate"`

@@ -16,7 +16,7 @@ type interruptCmd struct {
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
 }
 
-// Run asks for the end of the hook that runs, and waits for it.
+// Run requests the end of the running hook, and waits for it.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op
@@ -43,8 +43,8 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// awaitEnd returns how the run ended, or "" if it has not in time. It outlasts a store
-// that is away.
+// awaitEnd returns how the run ended; "" if it did not end in time. It keeps waiting while the store is
+// away.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end string, err error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()

@@ -44,7 +44,7 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
 }
 
-// withKeptHint adds the charms that the service can go back to.
+// withKeptHint adds a hint with the charms that the service can go back to.
 func (o *operator) withKeptHint(s state.Writer, service string, refused error) error {
 	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
 		return v.KeptCharms(service)

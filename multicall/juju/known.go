@@ -11,7 +11,7 @@ import (
 	"bijou/state/charm"
 )
 
-// listKnown adds to the error for a name that nothing has the names that there are.
+// listKnown adds the existing names to an error about an unknown name.
 func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err

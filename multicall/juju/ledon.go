@@ -69,7 +69,8 @@ func waitedStatus(query string) string {
 	return untilActive
 }
 
-// destroyControllerHint names the model that a controller's name is here, or how to list them.
+// destroyControllerHint returns the command that destroys the model of the controller's name, or the one
+// that lists models.
 func destroyControllerHint(words []string, names givenNames) string {
 	h, err := home.Find()
 	if err != nil {
@@ -86,7 +87,7 @@ func destroyControllerHint(words []string, names givenNames) string {
 	return "juju destroy-model MODEL; " + listHint("models", there)
 }
 
-// createSecretHint is of kubectl create secret generic NAME --from-literal=K=V.
+// createSecretHint returns juju's command for kubectl create secret generic NAME --from-literal=K=V.
 func createSecretHint(words []string, _ givenNames) string {
 	name := ""
 	var pairs []string
@@ -126,7 +127,7 @@ func waitsForCondition(words []string) bool {
 	})
 }
 
-// conditionHint is of kubectl's wait.
+// conditionHint returns juju's command for kubectl wait.
 func conditionHint(words []string, _ givenNames) string {
 	state := untilActive
 	timeout := ""

@@ -19,7 +19,7 @@ type migrateStateCmd struct {
 	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
 }
 
-// Run moves the state.
+// Run moves the environment's state to another store.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -121,7 +121,8 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 	return nil
 }
 
-// targetURL makes paths absolute and keeps the credentials that the URL names.
+// targetURL returns the URL of the new store with absolute paths, and with the credentials that the user
+// gave.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, file := strings.CutPrefix(c.To, "sqlite:")
 	if !file {

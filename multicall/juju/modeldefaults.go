@@ -25,7 +25,8 @@ type modelDefault struct {
 	Host    string `yaml:"controller,omitempty" json:"controller,omitempty"`
 }
 
-// Run shows or changes the values that bootstrap begins with, all or none.
+// Run prints or changes the default configuration of new environments. It changes all given values, or
+// none.
 func (c modelDefaultsCmd) Run(o *operator) error {
 	if c.Cloud+c.Region != "" {
 		o.note("bijou has no clouds: the defaults are those of all environments that this host makes")

@@ -16,7 +16,8 @@ import (
 	"bijou/state/backoff"
 )
 
-// checkStopped finds processes of this host which are just starting and have announced nothing yet.
+// checkStopped returns an error if an agent of the environment runs on this host. It also finds an agent
+// that is still starting and has announced nothing yet.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	if err != nil {
@@ -58,8 +59,8 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 		"if it is not: leave this folder alone, or remove it")
 }
 
-// checkOriginal is refuseCopy for commands that do not open the store. A store that cannot
-// be opened is no reason to refuse.
+// checkOriginal is refuseCopy for commands that do not open the store. It ignores a store that cannot be
+// opened.
 func (o *operator) checkOriginal(e home.Environment) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
@@ -156,8 +157,9 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	return o.awaitHolderEnd(old)
 }
 
-// awaitHolderEnd says which process has not ended, and lets the machine begin here all the same: that
-// process has lost its claim, so that nothing more of it is written.
+// awaitHolderEnd waits until the process that ran the machine has ended. If the process does not end in
+// time, awaitHolderEnd names it and lets the machine start here: the process has lost its claim and can no
+// longer write.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()

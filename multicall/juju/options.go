@@ -52,7 +52,7 @@ func (r *optionReader) readWords(words []string) (map[string]any, error) {
 	return all, nil
 }
 
-// readPairs reads options that words cannot be anything but.
+// readPairs reads options from words that can only be OPTION=VALUE.
 func (r *optionReader) readPairs(words []string) (map[string]any, error) {
 	pairs, err := parsePairs(words)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *optionReader) readPairs(words []string) (map[string]any, error) {
 	return all, nil
 }
 
-// readOption takes the value itself, or @FILE for the content of a file.
+// readOption returns the value itself or, for @FILE, the content of the file.
 func (r *optionReader) readOption(name, text string) (any, error) {
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		data, err := r.readInput(path, state.MaxSetting)
@@ -99,7 +99,7 @@ func (r *optionReader) readFile(path string) (map[string]any, error) {
 	return given, nil
 }
 
-// readInput reads at most maxSize bytes, as the operator may name a file without an end.
+// readInput reads at most maxSize bytes, since the user may name a file that never ends.
 func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 	if path != "-" {
 		return readFile(path, maxSize)

@@ -102,19 +102,19 @@ func TestPagesNameTestsThatThereAre(t *testing.T) {
 		}
 	}
 
-	hacking, err := os.ReadFile("../../HACKING.md")
+	promises, err := os.ReadFile("../../docs/dev/promises.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := holders(string(hacking))
+	held := holders(string(promises))
 	if len(held) == 0 {
-		t.Error("HACKING.md's table of promises names nothing that holds them")
+		t.Error("docs/dev/promises.md names nothing that holds a promise")
 	}
 	for _, name := range held {
 		_, script := os.Stat(filepath.Join("../../testscripts/scripts", name+".txtar"))
 		_, suite := os.Stat(filepath.Join("../..", name))
 		if script != nil && suite != nil && !there[name] {
-			t.Errorf("HACKING.md says that %s holds a promise: there is no such script, suite or test", name)
+			t.Errorf("docs/dev/promises.md says that %s holds a promise: there is no such script, suite or test", name)
 		}
 	}
 }

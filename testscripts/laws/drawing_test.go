@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestDrawing holds the drawing of the house in HACKING.md against the packages that there
+// TestDrawing holds the drawing of the house in docs/dev/house.md against the packages that there
 // are: each stands in it once, and imports only what stands below it.
 func TestDrawing(t *testing.T) {
-	page, err := os.ReadFile("../../HACKING.md")
+	page, err := os.ReadFile("../../docs/dev/house.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,27 +23,27 @@ func TestDrawing(t *testing.T) {
 		}
 		at := slices.Index(drawn, folder)
 		if at < 0 {
-			t.Errorf("HACKING.md does not draw %s: give it a line", folder)
+			t.Errorf("docs/dev/house.md does not draw %s: give it a line", folder)
 			continue
 		}
 		for _, imp := range p.Imports {
 			to, ok := strings.CutPrefix(imp, "bijou/")
 			if ok && slices.Index(drawn, to) < at {
-				t.Errorf("%s imports %s, which stands above it in HACKING.md's drawing: imports run downwards only", folder, to)
+				t.Errorf("%s imports %s, which stands above it in the drawing of docs/dev/house.md: imports run downwards only", folder, to)
 			}
 		}
 		seen[folder] = true
 	}
 	for i, folder := range drawn {
 		if !seen[folder] || slices.Index(drawn, folder) != i {
-			t.Errorf("HACKING.md draws %s, which is not there, or twice", folder)
+			t.Errorf("docs/dev/house.md draws %s, which is not there, or twice", folder)
 		}
 	}
 }
 
 // TestArrows holds the arrows below the drawing.
 func TestArrows(t *testing.T) {
-	page, err := os.ReadFile("../../HACKING.md")
+	page, err := os.ReadFile("../../docs/dev/house.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +54,14 @@ func TestArrows(t *testing.T) {
 	_, block, _ := strings.Cut(string(page), "\nThe main arrows, each an import that there is:\n\n```text\n")
 	block, _, found := strings.Cut(block, "```")
 	if !found {
-		t.Fatal("HACKING.md draws no arrows")
+		t.Fatal("docs/dev/house.md draws no arrows")
 	}
 	for line := range strings.Lines(block) {
 		from, all, _ := strings.Cut(line, "->")
 		for to := range strings.SplitSeq(all, ",") {
 			from, to := strings.TrimSpace(from), strings.TrimSpace(to)
 			if !slices.Contains(imports["bijou/"+from], "bijou/"+to) {
-				t.Errorf("HACKING.md draws an arrow from %s to %s, which is no import", from, to)
+				t.Errorf("docs/dev/house.md draws an arrow from %s to %s, which is no import", from, to)
 			}
 		}
 	}

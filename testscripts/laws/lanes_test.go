@@ -42,9 +42,9 @@ func TestLongSuitesHaveLanes(t *testing.T) {
 	}
 }
 
-// TestLanesAreExplained holds the lanes of .ci/long against HACKING.md's table.
+// TestLanesAreExplained holds the lanes of .ci/long against the table of docs/dev/testing.md.
 func TestLanesAreExplained(t *testing.T) {
-	page, err := os.ReadFile("../../HACKING.md")
+	page, err := os.ReadFile("../../docs/dev/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestLanesAreExplained(t *testing.T) {
 	}
 	for _, lane := range strings.Fields(string(out)) {
 		if !strings.Contains(string(page), "`long "+lane+"`") {
-			t.Errorf("HACKING.md does not say what `long %s` runs", lane)
+			t.Errorf("docs/dev/testing.md does not say what `long %s` runs", lane)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package provision
 
 import "bijou/state/metrics"
 
-// measure updates the metrics from the leader's last plan. docs/monitoring.md describes each metric.
+// measure updates the metrics from the leader's last plan. docs/how-to/watch-it.md describes each metric.
 func (l *leader) measure(s snapshot) {
 	now := metrics.NewRegistry()
 	now.Set(1, leaderMetric)

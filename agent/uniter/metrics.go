@@ -9,7 +9,7 @@ import (
 	"bijou/state/metrics"
 )
 
-// docs/monitoring.md says what each metric is.
+// docs/how-to/watch-it.md says what each metric is.
 const (
 	hookMetric  = "bijou_hook_seconds"
 	unitMetric  = "bijou_unit_state"

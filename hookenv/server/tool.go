@@ -211,7 +211,7 @@ func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, erro
 	return box, nil
 }
 
-// Python Juju's commands and their arguments (docs/socket.md). Its flush, sync
+// Python Juju's commands and their arguments (docs/dev/socket.md). Its flush, sync
 // and wait are reserved.
 const (
 	commandGet  = "get"

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// TestPageHasEveryTool wants each tool in the table of docs/charms.md that says which one is
+// TestPageHasEveryTool wants each tool in the table of docs/reference/charms.md that says which one is
 // for what.
 func TestPageHasEveryTool(t *testing.T) {
-	data, err := os.ReadFile("../../docs/charms.md")
+	data, err := os.ReadFile("../../docs/reference/charms.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestPageHasEveryTool(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, tool := range All() {
 		if !strings.Contains(section, "`"+tool.Name+"`") {
-			t.Errorf("docs/charms.md does not say what %s is for", tool.Name)
+			t.Errorf("docs/reference/charms.md does not say what %s is for", tool.Name)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package dashboard is one page that shows an environment and boot servers, live, to a browser of
-// this host: docs/dashboard.md.
+// this host: docs/how-to/dashboard.md.
 //
 // It changes nothing, and is told by juju and neco, which import it, what their words for things are.
 package dashboard

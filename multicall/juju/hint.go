@@ -63,7 +63,7 @@ func (o *operator) withHint(err error) error {
 // hintReplaced says the two ways on from a store that was replaced under its agents.
 func hintReplaced(err error, r *state.Replaced) error {
 	return console.Hint(err,
-		"nothing is written any more and its agents end; see docs/backup.md, \"A state file that was replaced\"",
+		"nothing is written any more and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",
 		"to put a backup in its place: juju stop; juju restore --replace FILE",
 		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
 }

@@ -2,7 +2,7 @@
 // whose work an executable does, and such an executable calls Serve.
 //
 // It knows no provider and no state, and decides nothing about machines. It alone
-// imports go-plugin; only multicall/providers imports it. docs/providers.md describes what
+// imports go-plugin; only multicall/providers imports it. docs/reference/providers.md describes what
 // it speaks, for those who write providers in other languages.
 package plugin
 

@@ -29,7 +29,7 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 }
 
 // JujuVersion is the version of Juju that bijou behaves like towards charms on machines: nothing that its release
-// notes promise to them is missing. docs/charms.md says what was looked at. It has no suffix: the pattern with
+// notes promise to them is missing. docs/reference/charms.md says what was looked at. It has no suffix: the pattern with
 // which the ops library parses it, in all its versions, allows none, and a charm that cannot parse it fails in its
 // first line.
 const JujuVersion = "3.6.27"

@@ -9,9 +9,9 @@ import (
 )
 
 // TestPageHasEveryKey wants each key that is read of a charm's files in the tables of
-// docs/charms.md.
+// docs/reference/charms.md.
 func TestPageHasEveryKey(t *testing.T) {
-	data, err := os.ReadFile("../../docs/charms.md")
+	data, err := os.ReadFile("../../docs/reference/charms.md")
 	must(t, err)
 	page, _, _ := strings.Cut(string(data), "\n## Hooks, and their order\n")
 	files, err := filepath.Glob("*.go")
@@ -35,7 +35,7 @@ func TestPageHasEveryKey(t *testing.T) {
 	}
 	for key := range keys {
 		if !strings.Contains(page, "`"+key) {
-			t.Errorf("docs/charms.md does not explain the key %q", key)
+			t.Errorf("docs/reference/charms.md does not explain the key %q", key)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package metrics
 
-// help returns a line of help for each metric, which Prometheus shows. docs/monitoring.md says more.
+// help returns a line of help for each metric, which Prometheus shows. docs/how-to/watch-it.md says more.
 func help() map[string]string {
 	return map[string]string{
 		"bijou_hook_seconds":                "How long hooks, actions and commands have run.",

@@ -10,9 +10,9 @@ import (
 )
 
 // TestMetricsAreExplained: each metric that a daemon measures has a line of help, and stands in
-// docs/monitoring.md.
+// docs/how-to/watch-it.md.
 func TestMetricsAreExplained(t *testing.T) {
-	page, err := os.ReadFile("../../docs/monitoring.md")
+	page, err := os.ReadFile("../../docs/how-to/watch-it.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestMetricsAreExplained(t *testing.T) {
 			// The page gives metrics of one kind as `neco_server_present`, `_finished`.
 			_, rest, _ := strings.Cut(strings.TrimPrefix(name, "neco_"), "_")
 			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`_"+rest+"`") {
-				t.Errorf("docs/monitoring.md does not say what %s is", name)
+				t.Errorf("docs/how-to/watch-it.md does not say what %s is", name)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // What a leader knows of a deadline it tells the next one by lengths of time: the two
 // clocks may differ by hours, and a deadline by the wrong one stops a sound update. How
-// that goes is drawn in docs/reference/stall-detection.md.
+// that goes is drawn in docs/dev/stall-detection.md.
 
 // lastMoveAt returns when something has moved last, by this leader's even clock. If it
 // has not seen the move itself, nor has a leader recorded it, that is when it has first

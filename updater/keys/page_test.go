@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// TestKeysOfPage holds the keys in docs/neco.md against the code: it has all of them, and
+// TestKeysOfPage holds the keys in docs/how-to/boot-servers.md against the code: it has all of them, and
 // none that is not there.
 func TestKeysOfPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/neco.md")
+	text, err := os.ReadFile("../../docs/how-to/boot-servers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,12 +25,12 @@ func TestKeysOfPage(t *testing.T) {
 	told, have := toldKeys(section), allKeys(t)
 	for _, key := range have {
 		if !slices.Contains(told, key) {
-			t.Errorf("docs/neco.md does not know the key %s", key)
+			t.Errorf("docs/how-to/boot-servers.md does not know the key %s", key)
 		}
 	}
 	for _, key := range told {
 		if !slices.Contains(have, key) {
-			t.Errorf("docs/neco.md knows a key %s, which is not there", key)
+			t.Errorf("docs/how-to/boot-servers.md knows a key %s, which is not there", key)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func endsLeadership(err error) bool {
 	return errors.Is(err, keyspace.ErrSessionLost) || updater.IsStoreGone(err)
 }
 
-// docs/monitoring.md says what each metric is.
+// docs/how-to/watch-it.md says what each metric is.
 const (
 	leadsMetric      = "neco_updater_leader"
 	checksMetric     = "neco_updater_checks_total"

@@ -16,7 +16,7 @@ type Gate struct {
 	// Slow is set once the alert was sent that nothing moves at this step.
 	Slow bool `json:"slow,omitempty"`
 	// Waited is for how many seconds nothing had moved when a leader wrote that last, since
-	// the next one's clock may be another: docs/reference/stall-detection.md.
+	// the next one's clock may be another: docs/dev/stall-detection.md.
 	Waited int `json:"waited,omitempty"`
 	// Progress is the request's when the leader wrote this: if that has grown since, At and
 	// Waited are about what was before. Binaries of before do not write it.

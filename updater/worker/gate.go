@@ -10,7 +10,7 @@ import (
 // nextAtBarrier waits for the gate, and now and then reads the others' records itself, so that no
 // barrier depends on a leader. Before it gives up, because nobody has moved for the time-out, it
 // reads them once more, to report for whom it has waited. While the store was away nobody could
-// write how far they are, so that this time does not count. See docs/reference/stall-detection.md.
+// write how far they are, so that this time does not count. See docs/dev/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)

@@ -189,7 +189,7 @@ func TestCostBesideOtherWork(t *testing.T) {
 	}
 }
 
-// TestSteps is the measurement of docs/performance.md; TestSteps/quiet/200 is one of it.
+// TestSteps is the measurement of docs/dev/performance.md; TestSteps/quiet/200 is one of it.
 func TestSteps(t *testing.T) {
 	if os.Getenv("BIJOU_MEASURE") == "" {
 		t.Skip("BIJOU_MEASURE is not set")

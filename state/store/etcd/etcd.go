@@ -11,7 +11,7 @@
 // snapshot is noticed; tombstones that nobody needs any more), snapshot (reads), commit
 // (transactions), lease (and what prefix conditions must know of leases), and watches: watchstream
 // (one stream of events), watchmux (all watchers over one stream) and watcher (with a replay of
-// what happened before). How these three work together is in docs/reference/etcd-watch.md.
+// what happened before). How these three work together is in docs/dev/etcd-watch.md.
 //
 // # Prefix conditions
 //

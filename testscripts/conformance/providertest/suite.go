@@ -64,7 +64,7 @@ func start(ctx context.Context, t *testing.T, f Fixture, machine string) provide
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("a start of machine %s took %.2fs", machine, time.Since(begun).Seconds()) // docs/performance.md
+	t.Logf("a start of machine %s took %.2fs", machine, time.Since(begun).Seconds()) // docs/dev/performance.md
 	t.Cleanup(func() { _ = f.Provider.Stop(context.WithoutCancel(ctx), i.ID) })
 	return i
 }

@@ -20,12 +20,12 @@ func section(page, heading string) (lines []string) {
 	return lines
 }
 
-// TestPage sets boot servers up on hosts where nothing is, by the commands of docs/neco.md,
+// TestPage sets boot servers up on hosts where nothing is, by the commands of docs/how-to/boot-servers.md,
 // word for word: but for addresses, each server's number, and the store for one machine
 // alone, which is the other way.
 func TestPage(t *testing.T) {
 	w := newWorld(t)
-	page, err := os.ReadFile("../../../docs/neco.md")
+	page, err := os.ReadFile("../../../docs/how-to/boot-servers.md")
 	w.check(err)
 	self, err := os.Executable()
 	w.check(err)

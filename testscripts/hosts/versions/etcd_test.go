@@ -60,7 +60,7 @@ func (w *world) addFar() {
 	w.t.Helper()
 	w.juju(w.current, "add-machine")
 	check(w.t, os.MkdirAll(w.env(1), 0o755))
-	for _, part := range []string{"environment.yaml", "tools"} { // what docs/many-machines.md says that a host needs
+	for _, part := range []string{"environment.yaml", "tools"} { // what docs/tutorials/many-machines.md says that a host needs
 		if out, err := exec.Command("cp", "-a", filepath.Join(w.env(0), part), w.env(1)).CombinedOutput(); err != nil {
 			w.t.Fatalf("cannot copy: %v\n%s", err, out)
 		}

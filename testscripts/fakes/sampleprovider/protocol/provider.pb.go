@@ -1,5 +1,5 @@
 // The protocol between bijou's provisioner and a provider of machines. It is
-// spoken over a unix socket, by hashicorp/go-plugin's handshake; docs/providers.md
+// spoken over a unix socket, by hashicorp/go-plugin's handshake; docs/reference/providers.md
 // tells how, and what each method promises. This file may be copied.
 //
 // Failures are gRPC statuses, of which the message is shown to the operator.

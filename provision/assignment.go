@@ -99,9 +99,9 @@ func newRecordIndex(want Want) recordIndex {
 	return r
 }
 
-// dropDuplicates leaves out instances without an id. Of an instance that is listed more than once
-// one remains if it is recorded or all agree. One that is another environment's, too, is that
-// one's.
+// dropDuplicates drops instances without an id, and merges those that are listed more than once. It keeps
+// such an instance if it is recorded, or if all its entries agree. An instance that is listed for a
+// different environment, too, belongs to that environment.
 func (a *assignment) dropDuplicates(
 	have []provider.Instance,
 	r recordIndex,

@@ -85,7 +85,7 @@ func (b *bootOutput) flush(ctx context.Context) {
 	}
 }
 
-// Write never fails, and never waits for the store.
+// Write takes output of a start. It never fails, and never waits for the store.
 func (b *bootOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -94,7 +94,7 @@ func (p *jobPool) startQueued(ctx context.Context) {
 	}
 }
 
-// It is called with the lock held.
+// startJob starts a job in a goroutine. The caller holds the lock.
 func (p *jobPool) startJob(ctx context.Context, j job) {
 	own, cancel := context.WithCancel(ctx)
 	p.busy[j.key()] = runningJob{j.action.Verb, cancel}

@@ -120,8 +120,8 @@ func (a *assignment) planMachine(w Wanted) []Action {
 
 func addressDiffers(told, recorded string) bool { return told != "" && told != recorded }
 
-// takeDown removes the machine once there is nothing to stop any more. What is recorded is stopped
-// even if the provider does not list it; after that it is recorded no more.
+// takeDown removes the machine once nothing is left to stop. It stops a recorded instance even if the
+// provider does not list it, and then clears the record.
 func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.StopsGone() {
 		return stopActions(w.ID, all)
@@ -153,9 +153,9 @@ func neverStarted(w Wanted, have []provider.Instance) bool {
 	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// chooseInstance keeps the recorded instance while the provider lists it, running or not, else the
-// first that runs; the rest is surplus. If it lists neither nothing is surplus, since Start brings one
-// back with its files.
+// chooseInstance returns the machine's instance: the recorded one if the provider lists it, running or not,
+// or else the first that runs. All others are surplus. If it returns none, nothing is surplus, since Start
+// can bring a stopped instance back with its files.
 func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
 	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {

@@ -218,8 +218,8 @@ func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duratio
 	return min(max(l.absentAgents.untilDue(now, limit), rest), limit)
 }
 
-// noteAgents reports whether records have changed that the last plan did not know. Agents that no
-// start would bring back are passed over.
+// noteAgents notes agents that came or went, except those that no start would bring back. It reports
+// whether other records have changed since the last plan.
 func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 	now := l.Now()
 	for _, c := range changes {

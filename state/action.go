@@ -201,7 +201,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(bytesDoc{b})
 }
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON reads both forms.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		var doc bytesDoc

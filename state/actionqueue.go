@@ -17,8 +17,9 @@ type actionQueue struct {
 	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
 }
 
-// AddAction puts an action of the unit's charm, by name, or a command into the unit's queue. ErrNotFound
-// (unit, action), ErrDead. An action's parameters are held against the charm's schema.
+// AddAction puts an action of the unit's charm, or a command, into the unit's queue. It checks an action's
+// parameters against the charm's schema. It returns ErrNotFound if the unit or the action does not exist,
+// and ErrDead if the unit is going.
 func (tx *Tx) AddAction(a Action, now time.Time) (Action, error) {
 	u, err := tx.Unit(a.Unit)
 	if err != nil {
@@ -112,8 +113,8 @@ func (v *View) NextAction(unit string) (a Action, ok bool, err error) {
 	return a, err == nil, err
 }
 
-// StartAction records that a pending action runs. One that has been cancelled
-// meanwhile is ErrNotFound.
+// StartAction records that a pending action runs. It returns ErrNotFound if the action was cancelled
+// meanwhile.
 func (tx *Tx) StartAction(id int, run string, now time.Time) error {
 	a, err := tx.Action(id)
 	if err != nil {
@@ -179,8 +180,8 @@ func (tx *Tx) EndAction(id int, status ActionStatus, end ActionEnd, now time.Tim
 	return tx.keys.Put(keys.Action(id), a)
 }
 
-// CancelAction ends an action that waits, and asks for the end of one that runs:
-// its agent kills it. One that has ended is ErrInUse.
+// CancelAction cancels an action that waits. For one that runs it records the request, so that the unit's
+// agent kills it. It returns ErrInUse if the action has ended.
 func (tx *Tx) CancelAction(id int, now time.Time) error {
 	a, err := tx.Action(id)
 	switch {

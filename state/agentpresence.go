@@ -52,8 +52,7 @@ func (tx *Tx) announce(s *Session, agent string) error {
 
 const announceBatch = 50
 
-// AnnounceAll announces many agents, as after an outage, in batches. It passes
-// over those whose machine or unit is gone.
+// AnnounceAll announces many agents in batches. It skips agents whose machine or unit is gone.
 func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []string) error {
 	err := inBatchesOf(ctx, announceBatch, update, agents, func(tx *Tx, agent string) error {
 		return tx.announce(s, agent)

@@ -117,7 +117,8 @@ func (v *View) Charm(url string) (Charm, error) {
 	return c, err
 }
 
-// StoreCharm reads the charm that is this revision of a store's charm. ErrNotFound.
+// StoreCharm reads the charm that is this revision of a store's charm. It returns ErrNotFound if there is
+// none.
 func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 	all, err := v.Charms()
 	if err != nil {

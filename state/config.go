@@ -166,8 +166,8 @@ func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	return tx.keys.Put(keys.Config(service), doc)
 }
 
-// CheckSecretOption wants the URI of a secret that is there and, unless the service is new,
-// that it was granted.
+// CheckSecretOption returns an error unless the value is the URI of an existing secret and, except for a
+// new service, the secret is granted to the service.
 func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
 	uri, _ := value.(string)
 	if uri == "" {

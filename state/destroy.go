@@ -9,9 +9,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// DestroyService makes a service, its relations and its units dying; what no
-// agent knows is removed at once, the rest when its agents are done. It works in
-// batches; one that was interrupted is finished by calling it again.
+// DestroyService marks a service, its relations and its units as dying. It removes at once what no agent
+// knows; the agents remove the rest. It works in batches; after an interruption call it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
 		update := s.withProgress(s.Update, Steps{
@@ -52,9 +51,9 @@ func (s *State) destroyService(
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
-// markServiceDying keeps anything from being added to the service, and lists what it
-// has. Of the units only the counter is a condition, since a thousand units change all
-// the time; a new one takes a number.
+// markServiceDying keeps anything from being added to the service, and lists the service's parts. Of the
+// units only the counter is a condition, since a thousand units change all the time, and a new one takes a
+// number.
 func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)
 	if err != nil {
@@ -104,8 +103,8 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 	return err
 }
 
-// DestroyRelation makes a relation dying, for its members to leave; one that has
-// none is removed at once. A peer relation goes with its service only.
+// DestroyRelation marks a relation as dying, so that its members leave it. It removes a relation without
+// members at once. A peer relation is removed with its service only.
 func (tx *Tx) DestroyRelation(id int) error {
 	r, err := tx.Relation(id)
 	if err != nil {
@@ -133,9 +132,9 @@ func (tx *Tx) destroyRelation(id int) error {
 	return tx.RemoveRelationIfDone(r)
 }
 
-// RemoveRelationIfDone removes a dying relation without members, and the dying services
-// that waited for it. Settings that do not fit into the transaction are left for Sweep:
-// ids are never used again, so they are in nobody's way.
+// RemoveRelationIfDone removes a dying relation without members, and the dying services that waited for it.
+// It leaves settings that do not fit into the transaction to Sweep; they do no harm, since ids are never
+// used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if done, err := tx.isRelationDone(r); err != nil || !done {
 		return err
@@ -215,8 +214,8 @@ func (s *State) removeMembers(ctx context.Context, id int) error {
 	return inBatches(ctx, s.Update, members, func(tx *Tx, m Member) error { return tx.LeaveRelation(id, m.Unit) })
 }
 
-// ForceDestroyService removes a service at once with its units and relations, as
-// ForceRemoveUnit and ForceDestroyRelation do. ErrNotFound.
+// ForceDestroyService removes a service at once with its units and relations, as ForceRemoveUnit and
+// ForceDestroyRelation do. It returns ErrNotFound if there is no such service.
 func (s *State) ForceDestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
 		for _, unit := range units {

@@ -110,7 +110,7 @@ func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 	return InferEndpoints(v.findRelated, a, b)
 }
 
-// InferEndpoints is View.InferEndpoints for services that find finds by such texts.
+// InferEndpoints is View.InferEndpoints for services that the function find returns.
 func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []Endpoint, err error) {
 	defer func() {
 		if err != nil {

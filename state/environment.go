@@ -191,7 +191,7 @@ func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	return tx.keys.Put(keys.Environment, e)
 }
 
-// validate checks the settings of a new environment, all of them.
+// validate checks all settings of a new environment.
 func (e Environment) validate() error {
 	if e.Name == "" || e.UUID == "" || e.Provider == "" || e.DefaultSeries == "" {
 		return fmt.Errorf("name %q, uuid %q, provider %q and default series %q must not be empty",
@@ -268,8 +268,8 @@ func checkSettingValue(key, value string) (ok bool, want string) {
 // maxProxyValue bounds what becomes a variable of each hook, in bytes.
 const maxProxyValue = 16 << 10
 
-// CheckDefault refuses a setting that environments of a host cannot share, and a value that is none of
-// its kind; an empty one, which stands for no default, is right for every setting.
+// CheckDefault refuses a setting that environments of a host cannot share, and an invalid value. It accepts
+// an empty value, which stands for no default, for every setting.
 func CheckDefault(key, value string) error {
 	switch {
 	case key == ProviderSHA256:

@@ -22,8 +22,8 @@ type KeptCharm struct {
 // Identity tells one from the next.
 func (k KeptCharm) Identity() any { return k.Charm }
 
-// KeptCharms lists the charms that a service can go back to, the one that it left last first. One that
-// is no longer there, since an older binary has removed it, is left out. ErrNotFound.
+// KeptCharms lists the charms that a service can go back to, the latest first. It leaves out charms that no
+// longer exist, since an older binary has removed them. It returns ErrNotFound if there is no such service.
 func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -43,8 +43,8 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep adds the charm that the service leaves to those that it keeps, if a unit was active with it, and
-// takes the one that it goes over to away.
+// keep adds the charm that the service leaves to the kept ones, if a unit was active with it. It removes
+// the charm that the service changes to.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
 		return k.Charm == s.Charm || k.Charm == next

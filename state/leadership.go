@@ -31,7 +31,8 @@ func (v *View) Leader(service string) (unit string, err error) {
 	return p.Unit, err
 }
 
-// CheckLeader makes the commit conditional on a unit leading its service. ErrNotLeader.
+// CheckLeader makes the commit conditional on a unit leading its service. It returns ErrNotLeader if the
+// unit does not lead.
 func (tx *Tx) CheckLeader(service, unit string) error {
 	leader, err := tx.Leader(service)
 	if err != nil {

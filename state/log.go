@@ -107,7 +107,8 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	return parts
 }
 
-// appendLogs adds the first part of each. It costs two round trips, however many there are.
+// appendLogs appends the first part of each unit's or machine's lines. It costs two round trips, for any
+// number of logs.
 func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 	var headKeys, batchKeys []string
 	for source := range parts {
@@ -174,7 +175,7 @@ type LogFilter struct {
 	After   map[string]int64     // by source: only lines with a greater Seq
 }
 
-// Logs reads the lines of all sources, by time.
+// Logs reads the log lines that the filter selects, by time.
 func (v *View) Logs(f LogFilter) ([]LogLine, error) {
 	level, lerr := LogLevel(f.Level)
 	sources, serr := v.LogSources(f.Sources)
@@ -230,8 +231,7 @@ func (v *View) LogEnds() (map[string]int64, error) {
 	return ends, err
 }
 
-// LogSources lists the units and machines that have a log, of those that are asked for
-// (none: of all).
+// LogSources returns the asked sources or, if none are asked for, all units and machines that have a log.
 func (v *View) LogSources(asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil

@@ -187,8 +187,8 @@ func (tx *Tx) SetMachineTools(id, name string) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Tools = name })
 }
 
-// SetMachineDead marks a dying machine as taken down, for the provisioner to stop
-// its instance. An alive one, or one with units, is refused with ErrInUse.
+// SetMachineDead marks a dying machine as dead, so that the provisioner stops its instance. It returns
+// ErrInUse if the machine is alive or has units.
 func (tx *Tx) SetMachineDead(id string) error {
 	m, units, err := tx.readMachine(id)
 	if err != nil {
@@ -226,8 +226,8 @@ func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) 
 	})
 }
 
-// RemoveMachine removes a machine that has no units, its instance being gone. One
-// that is alive and provisioned, or has units, is refused with ErrInUse.
+// RemoveMachine removes a machine without units, whose instance is gone. It returns ErrInUse if the machine
+// is alive and provisioned, or has units.
 func (tx *Tx) RemoveMachine(id string) error {
 	m, units, err := tx.readMachine(id)
 	if err != nil {

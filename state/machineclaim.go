@@ -36,8 +36,8 @@ func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Cl
 	return s.Space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
-// UpdaterFor returns the Updater under the claim for one agent of the machine: ErrNotFound once its
-// unit, or the machine, is gone.
+// UpdaterFor returns the Updater under the claim for one agent of the machine. The Updater returns
+// ErrNotFound once the agent's unit, or the machine, is gone.
 func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return Under(c)(ctx, func(tx *Tx) error {

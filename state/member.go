@@ -83,8 +83,8 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	return tx.wantSubordinate(r, u)
 }
 
-// initSettings makes the settings node of a unit that enters, so that it exists even
-// without a value.
+// initSettings creates the settings node of a unit that enters, so that the node exists even without a
+// value.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
 	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
@@ -194,10 +194,8 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// IsRelationFor reports whether the relation, one of its service's, is one for the unit. In
-// container scope a subordinate's unit has to do with its own principal and with other
-// subordinates, of which it meets those that share its principal; other principals'
-// services are none of its business.
+// IsRelationFor reports whether a relation of the unit's service concerns the unit. In container scope a
+// subordinate's unit meets only its own principal, and other subordinates of the same principal.
 func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil

@@ -29,7 +29,7 @@ type Placement struct {
 	Storage []string
 }
 
-// placeUnit returns the id of a new unit's machine, which it adds where none fits.
+// placeUnit returns the id of the machine for a new unit. It adds a machine if no existing one fits.
 func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err error) {
 	switch {
 	case p.Machine == PlaceNew:
@@ -271,8 +271,8 @@ func (tx *Tx) SetConstraints(c constraints.Value) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Constraints = c })
 }
 
-// SetServiceConstraints replaces a service's constraints whole. Units that there
-// are keep theirs. A subordinate can have none. ErrNotFound, ErrDead.
+// SetServiceConstraints replaces all constraints of a service. Existing units keep theirs. A subordinate
+// can have none. It returns ErrNotFound or ErrDead for such a service.
 func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	s, err := tx.aliveService(service)
 	if err != nil {

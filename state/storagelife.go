@@ -159,7 +159,7 @@ func (tx *Tx) attachAgain(s Storage) error {
 	return tx.putStorage(s)
 }
 
-// storageLocation returns where the charm of the storage's unit wants it; empty: anywhere.
+// storageLocation returns the location that the charm of the storage's unit wants; empty: any.
 func (tx *Tx) storageLocation(s Storage) (string, error) {
 	u, err := tx.Unit(s.Unit)
 	if err != nil {
@@ -212,8 +212,9 @@ func (tx *Tx) queueRemoval(s Storage) error {
 	})
 }
 
-// RemoveStorage has the machine's agent remove a storage with all that it holds. One that a unit
-// has is refused with ErrInUse; with detach, the unit gives it back first. ErrNotFound.
+// RemoveStorage makes the machine's agent remove a storage with its content. It returns ErrInUse if a unit
+// has the storage, unless detach is set: then the unit gives it back first. It returns ErrNotFound if there
+// is no such storage.
 func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -250,8 +251,8 @@ func (tx *Tx) ForgetStorage(id string) error {
 	return tx.EndStorage(id)
 }
 
-// RemoveUnitStorage has the storage that a unit has removed once it has given it back, as it does
-// when it leaves.
+// RemoveUnitStorage removes a unit's storage as soon as the unit has given it back, as it does when it
+// leaves.
 func (tx *Tx) RemoveUnitStorage(unit string) error {
 	all, err := tx.UnitStorages(unit)
 	if err != nil {
@@ -277,7 +278,7 @@ func (s *State) RemoveServiceStorage(ctx context.Context, service string) error 
 	return inBatches(ctx, s.Update, units, func(tx *Tx, u Unit) error { return tx.RemoveUnitStorage(u.Name) })
 }
 
-// EndStorage forgets a storage: there is nothing of it any more.
+// EndStorage removes the record of a storage of which nothing is left.
 func (tx *Tx) EndStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -291,7 +292,7 @@ func (tx *Tx) EndStorage(id string) error {
 	})
 }
 
-// releaseUnitStorage is for a unit that goes.
+// releaseUnitStorage releases the storage of a unit that is removed.
 func (tx *Tx) releaseUnitStorage(unit string) error {
 	all, err := tx.UnitStorages(unit)
 	if err != nil {
@@ -307,7 +308,7 @@ func (tx *Tx) releaseUnitStorage(unit string) error {
 	return nil
 }
 
-// forgetMachineStorage is for a machine that is gone, with all that was on it.
+// forgetMachineStorage removes the records of the storage on a machine that is gone.
 func (tx *Tx) forgetMachineStorage(machine string) error {
 	m, err := tx.MachineStorage(machine)
 	if err != nil {

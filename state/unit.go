@@ -218,8 +218,8 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	return address, nil
 }
 
-// PrefetchUnit brings, in one round trip, the records that a unit's next step is decided by,
-// its own and those of its service; lists come apart.
+// PrefetchUnit reads, in one round trip, the records that decide a unit's next step: its own and its
+// service's. Lists take round trips of their own.
 func (v *View) PrefetchUnit(unit string) error {
 	service, _, err := charm.ParseUnit(unit)
 	if err != nil {

@@ -187,8 +187,8 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 	return nil
 }
 
-// PrefetchHook brings, in one round trip, the records that change when a hook of a unit begins
-// and ends: NoRelation and an empty member for one of the unit's own.
+// PrefetchHook reads, in one round trip, the records that change when a hook of a unit begins and ends. For
+// a hook of the unit itself, relation is NoRelation and member is empty.
 func (tx *Tx) PrefetchHook(unit string, relation int, member string) error {
 	all := []string{keys.Unit(unit), keys.Op(unit), keys.Workflow(unit)}
 	if relation != NoRelation {

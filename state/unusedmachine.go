@@ -94,7 +94,8 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	return "", nil
 }
 
-// listFitting makes no condition, since unused machines come and go.
+// listFitting returns the unused machines that fit. It adds no condition to the commit, since unused
+// machines come and go.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
 	kvs, err := v.keys.ListUnguarded(keys.UnusedMachines)
 	if err != nil {

@@ -182,8 +182,8 @@ func (v *View) relationNames(service string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// checkOptionsKept refuses another type for an option that is set. One that the charm
-// drops stays set for units that still run the old charm.
+// checkOptionsKept returns an error if the new charm has a different type for an option that is set. An
+// option that the charm drops stays set, for units that still run the old charm.
 func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	config, err := tx.Config(service)
 	if err != nil {
@@ -211,8 +211,8 @@ type OutdatedUnit struct {
 	InError bool   // such a unit is upgraded by force only
 }
 
-// OutdatedUnits lists the units of a service that run, and must keep, a different charm than that one.
-// Units that have not begun install the newest anyway.
+// OutdatedUnits lists the units of a service that run, and must keep, a charm different from the given one.
+// It leaves out units that have not begun, since they install the newest charm.
 func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 	units, err := v.Units(service)
 	if err != nil {

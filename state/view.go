@@ -219,7 +219,7 @@ func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 // WatchMachineAgents covers the presence of machines' agents, and no unit's.
 func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
 
-// WatchLogs covers the logs of those units and machines (none: of all).
+// WatchLogs returns the scope of the logs of the given units and machines; if none are given, of all.
 func WatchLogs(sources ...string) Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)

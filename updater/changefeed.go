@@ -16,8 +16,8 @@ type ChangeFeed struct {
 	scope keyspace.Scope
 }
 
-// NewChangeFeed returns one of the keys and prefixes, which collects as long as it runs. A prefix
-// ends with a slash, as in package keys.
+// NewChangeFeed returns a feed of changes of the keys and prefixes. It collects changes while it runs. A
+// prefix ends with a slash, as in package keys.
 func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 	var scope keyspace.Scope
 	for _, name := range names {

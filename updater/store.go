@@ -34,8 +34,8 @@ var ErrNotInitialised = errors.New("the store was not initialised")
 // formatNumber is the format of the keys, in keys.Format.
 const formatNumber = 1
 
-// OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there
-// are none, and an error if they have another format.
+// OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there are none, and a
+// different error if their format is unknown.
 func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 	space, err := keyspace.Open(ctx, url, keys.DefaultPrefix)
 	if errors.Is(err, keyspace.ErrNoStore) {
@@ -65,8 +65,8 @@ func checkFormat(v *keyspace.View) error {
 	return nil
 }
 
-// InitStore creates the updater's keys at the URL, and the store if there is none; made
-// is false if they were there.
+// InitStore creates the updater's keys at the URL, and the store if there is none. made is false if the
+// keys were there already.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
 	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {
@@ -93,7 +93,7 @@ const RetryInterval = time.Second
 // that does not answer.
 const ShutdownTimeout = 5 * time.Second
 
-// AwaitRetry waits a moment after a fault of the store's, or returns one that no retry helps.
+// AwaitRetry waits for a moment after a fault of the store. It returns an error that a retry cannot mend.
 func AwaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

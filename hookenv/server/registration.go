@@ -19,8 +19,7 @@ type registration struct {
 	calls sync.WaitGroup
 }
 
-// beginCall reports false if the hook has ended. Every call that it has let begin is followed by
-// calls.Done.
+// beginCall begins a call, which must end with calls.Done. It returns false if the hook has ended.
 func (r *registration) beginCall() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -198,7 +198,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 	}
 }
 
-// addConn reports false if Close has come first.
+// addConn adds a connection. It returns false if Close was called before.
 func (s *Server) addConn(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,8 +198,8 @@ func (o Option) fromInt(v int64) (any, error) {
 	return nil, o.typeError(strconv.FormatInt(v, 10))
 }
 
-// fromFloat takes a whole number for an int: JSON has one kind of number. Above
-// 2^53 a float64 is one of several whole numbers, so those are refused.
+// fromFloat converts a whole number to an int, since JSON has one kind of number. It refuses numbers above
+// 2^53, where a float64 stands for several whole numbers.
 func (o Option) fromFloat(v float64) (any, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -267,7 +267,7 @@ func (o Option) fromText(text string) (any, error) {
 	return nil, o.typeError(fmt.Sprintf("%.60q", text))
 }
 
-// checkText refuses strings that no hook could be given.
+// checkText refuses strings that cannot be passed to a hook.
 func checkText(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("%.60q is not UTF-8: encode it, as with base64", s)

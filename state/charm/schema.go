@@ -38,7 +38,7 @@ type Schema struct {
 	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
 }
 
-// UnmarshalYAML keeps the values that the schema names as they are written.
+// UnmarshalYAML keeps the schema's values as they are written.
 func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 	type keywords Schema // without this method
 	if err := n.Decode((*keywords)(s)); err != nil {
@@ -132,7 +132,7 @@ func (s Schema) checkSchema(at string, depth int) error {
 	return nil
 }
 
-// checkValue takes a value of JSON's types, numbers as json.Number.
+// checkValue checks a value of JSON's types, with numbers as json.Number.
 func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))

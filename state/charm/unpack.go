@@ -65,7 +65,7 @@ func Verify(r io.ReaderAt, size int64, want string) error {
 	return nil
 }
 
-// checkArchive checks all of an archive but its files' contents.
+// checkArchive checks everything in an archive except the contents of its files.
 func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archiveTree, *linkResolver, error) {
 	t, err := openArchive(r, size, l)
 	if err != nil {
@@ -156,7 +156,7 @@ type unpacker struct {
 	limits   limits
 }
 
-// createEntry does not set permissions yet.
+// createEntry creates a file or directory. finishEntry sets its permissions.
 func (u *unpacker) createEntry(e entry) error {
 	switch e.mode.Type() {
 	case fs.ModeDir:
@@ -197,7 +197,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	return u.limits.checkUnpacked(u.written)
 }
 
-// finishEntry sets permissions, and may sync.
+// finishEntry sets a file's permissions, and syncs the file if that is wanted.
 func (u *unpacker) finishEntry(e entry) error {
 	perm := e.mode &^ fs.ModeType
 	if e.mode.Type() == fs.ModeSymlink {

@@ -55,7 +55,7 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err erro
 	return DecodeYAML(doc, into)
 }
 
-// parseDocument returns nil for an empty one.
+// parseDocument parses one YAML document. It returns nil if the document is empty.
 func parseDocument(data []byte) (*yaml.Node, error) {
 	docs, err := ParseYAML(data)
 	if err != nil || len(docs) == 0 {
@@ -93,7 +93,7 @@ func recoverParser(err *error) {
 	}
 }
 
-// ParseYAML reads the documents of a file of bounded size, without those that are empty.
+// ParseYAML reads the YAML documents of a file of bounded size. It leaves out empty documents.
 func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 	if len(data) > MaxYAML {
 		return nil, fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
@@ -193,7 +193,7 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 })
 
-// describeMismatch says the same as Option.typeError would.
+// describeMismatch describes a wrong type in the words of Option.typeError.
 func describeMismatch(complaint string) string {
 	part := typeMismatch().FindStringSubmatch(complaint)
 	given, goType := strconv.Quote(part[2]), part[3]
@@ -228,7 +228,7 @@ type intYAML int64
 // UnmarshalYAML takes an int, or one in quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
-// decodeScalar reads a value as an option of that type does; null changes nothing.
+// decodeScalar reads a value as an option of that type does. It leaves the target as it is for null.
 func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, into *T) error {
 	value, err := Option{Type: t}.fromNode(n)
 	if err != nil {

@@ -75,8 +75,8 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 	return data, osutil.Digest(data), nil
 }
 
-// writeBlob returns the head of the blob, which it writes unless it is there and was touched
-// lately. Two writers of one blob write the same chunks, and the first to complete it wins.
+// writeBlob returns the head of the blob. It writes the blob unless it exists and was touched lately. Two
+// writers of one blob write the same chunks, and the first to complete it wins.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -122,7 +122,8 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putBlobHead writes a head, touched now, unless it has changed since it was read: ErrConflict.
+// putBlobHead writes a head with the present time. It returns ErrConflict if the head has changed since it
+// was read.
 func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old BlobHead) (BlobHead, error) {
 	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC(), stored: old.stored}
 	op, err := blobHeadOp(sum, head)
@@ -167,7 +168,8 @@ func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 	return head, err
 }
 
-// headOfCompleteBlob returns ErrNotFound also for a blob that is stored only in part.
+// headOfCompleteBlob returns the blob's head. It returns ErrNotFound also for a blob that is stored only in
+// part.
 func (v *View) headOfCompleteBlob(sum string) (BlobHead, error) {
 	head, err := v.BlobHead(sum)
 	if err != nil {
@@ -187,7 +189,8 @@ func (tx *Tx) AddBlob(data []byte) string {
 	return sum
 }
 
-// ReferToBlob makes the commit refer to a blob that PutBlob has stored. ErrNotFound.
+// ReferToBlob makes the commit refer to a blob that PutBlob has stored. It returns ErrNotFound if there is
+// no such blob.
 func (tx *Tx) ReferToBlob(sum string) error {
 	if tx.buffer.assumed[sum] {
 		return nil
@@ -223,7 +226,7 @@ func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 	return nil
 }
 
-// ensureBlob returns the head of a blob, written first if the data is there.
+// ensureBlob returns the head of a blob. It writes the blob first if it is given the data.
 func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHead, error) {
 	if data != nil {
 		return s.writeBlob(ctx, sum, memoryContent(data))

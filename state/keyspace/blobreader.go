@@ -15,9 +15,9 @@ import (
 	"bijou/state/store"
 )
 
-// OpenBlob returns a reader of a blob by its sha256. The reader gets it chunk by chunk
-// and verifies it: instead of io.EOF comes an error if the sum or the size differs.
-// ErrNotFound. The reader holds no transaction open; ctx bounds all of its reads.
+// OpenBlob returns a reader of the blob with this sha256. The reader gets and verifies the blob chunk by
+// chunk: if the sum or the size differs, it returns an error instead of io.EOF. It holds no transaction
+// open; ctx bounds all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
 func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -33,7 +33,8 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
-// ReadBlob reads a blob whole, one that was added in this Update, too. ErrNotFound.
+// ReadBlob reads all of a blob, also of one that was added in this Update. It returns ErrNotFound if there
+// is no such blob.
 func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if v.buffer != nil && v.buffer.blobs[sum] != nil {
 		return v.buffer.blobs[sum], nil
@@ -47,7 +48,7 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
 }
 
-// readChunk makes no condition: a chunk never changes.
+// readChunk reads a chunk. It adds no condition to the commit, since a chunk never changes.
 func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	kv, err := v.GetKV(ChunkKey(sum, n))
 	if err != nil {
@@ -108,9 +109,9 @@ func (r *blobReader) verifySum() error {
 	return io.EOF
 }
 
-// RemoveBlob takes a blob away: from its readers first, then its chunks, then its head,
-// all on condition that nobody else writes the head. Interrupted, it leaves a head for
-// the next sweep. ErrConflict: somebody has written the head since.
+// RemoveBlob removes a blob: first its readers lose it, then it removes the chunks, and then the head, all
+// on condition that nobody else writes the head. After an interruption the next sweep finds the head. It
+// returns ErrConflict if somebody has written the head since.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
 	op, err := blobHeadOp(sum, BlobHead{Size: head.Size}) // not touched for ages: a writer takes it over
 	if err != nil {
@@ -155,8 +156,8 @@ var errFileChanged = errors.New("it changed while it was read")
 // MaxFile is the largest file that PutFile stores, in bytes.
 const MaxFile = 512 << 20
 
-// PutFile is PutBlob for a file that may be large, up to MaxFile: it is read
-// twice, and never as a whole in memory.
+// PutFile is PutBlob for a large file, up to MaxFile. It reads the file twice, and never holds all of it in
+// memory.
 func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err
@@ -190,8 +191,8 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	return sum, size, nil
 }
 
-// fileContent reads a file chunk by chunk. Its last chunk is errFileChanged if the whole
-// has not the sum.
+// fileContent reads a file chunk by chunk. At the end it returns errFileChanged if the file's sum is a
+// different one.
 func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
 	var seen hash.Hash
 

@@ -172,8 +172,8 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	return out
 }
 
-// buildTxn makes the transaction conditional on all that was read, and leaves out writes
-// that change nothing.
+// buildTxn makes the transaction conditional on everything that was read. It leaves out writes that change
+// nothing.
 func (b *txBuffer) buildTxn(revision int64) store.Txn {
 	var t store.Txn
 	for _, key := range slices.Sorted(maps.Keys(b.writes)) {
@@ -238,7 +238,7 @@ func (s *Space) PutIf(
 	return at != 0, err
 }
 
-// putIf returns at which revision the key was written; 0 if a condition did not hold.
+// putIf returns the revision at which the key was written; 0 if a condition did not hold.
 func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := Encode(key, doc)
 	if err != nil {
@@ -285,8 +285,8 @@ func (l *Leadership) PutIf(
 		[]store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
 }
 
-// readRevision returns at which revision the session wrote the leader's key; 0 if another
-// one leads.
+// readRevision returns the revision at which the session wrote the leader's key; 0 if a different session
+// leads.
 func (l *Leadership) readRevision(ctx context.Context) (int64, error) {
 	return Read(ctx, l.session.space, func(v *View) (int64, error) {
 		kv, err := v.GetKV(l.key)

@@ -112,7 +112,7 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord is the claim of the next holder, with an epoch above minEpoch and its own.
+// nextRecord returns the record of the next holder, with an epoch above minEpoch and the present one.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	n := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {

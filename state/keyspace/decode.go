@@ -52,7 +52,7 @@ func LoadOrZero[T any](r Reader, key string) (T, error) {
 	return doc, err
 }
 
-// LoadExisting is Load with ErrNotFound, in those words, for a key that is absent.
+// LoadExisting is Load for a key that must exist. Otherwise it returns ErrNotFound, with the given text.
 func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	doc, ok, err := Load[T](r, key)
 	if err != nil {

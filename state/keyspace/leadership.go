@@ -132,8 +132,8 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.key, f)
 }
 
-// Resign ends the leadership, for the next to take. It is called once, and returns an
-// error if the store was away; the leadership then ends with the session.
+// Resign gives up the leadership, so that the next candidate gets it. It must be called once. It returns an
+// error if the store is away; the leadership then ends with the session.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.Remove(l.key)

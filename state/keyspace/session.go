@@ -43,8 +43,8 @@ type Presence struct {
 	Serves bool `json:"serves,omitempty"`
 }
 
-// NewSession begins a session, which lives until it is closed, is lost, or the
-// process ends. ctx bounds the beginning only.
+// NewSession begins a session, which lives until it is closed, it is lost, or the process ends. ctx bounds
+// only the beginning.
 func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 	lease, err := s.store.Lease(ctx, SessionTTL)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 // Done is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
-// Close ends the session: its leased keys are gone and its leaderships free at
-// once, or if the store is away, after SessionTTL. It is idempotent.
+// Close ends the session. Its leased keys and leaderships vanish at once or, if the store is away, after
+// SessionTTL. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()

@@ -33,7 +33,7 @@ func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	})
 }
 
-// rerun calls run until it meets nobody else's writes.
+// rerun calls run again until its commit meets no conflict with others' writes.
 func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
@@ -91,7 +91,7 @@ func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b
 	return finish(v.buffer, revision)
 }
 
-// commit writes the blobs that the transaction refers to, then the transaction.
+// commit writes the blobs that the transaction refers to, and then commits the transaction.
 func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	t := b.buildTxn(read)
 	if len(t.Ops) == 0 {
@@ -228,8 +228,8 @@ func (b *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// explainConflict returns why a commit with guards has met a conflict; nil if the guards
-// were not the reason.
+// explainConflict returns the reason why a commit with guards has met a conflict; nil if no guard caused
+// it.
 func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := b.checkFence(v); err != nil {

@@ -114,8 +114,8 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	}
 }
 
-// Await blocks until something has changed in the scopes after the revision, or may have:
-// the watcher was behind. Its caller takes a new View.
+// Await blocks until something in the scopes has changed after the revision. It also returns if something
+// may have changed, since the watcher was behind. Its caller takes a new View.
 func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
 	w, err := s.Watch(ctx, after, scopes...)
 	if err == nil {

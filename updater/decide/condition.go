@@ -138,7 +138,7 @@ func (s Snapshot) describeSteps(lrns []int) string {
 	return fmt.Sprintf(", at step %s", w.StepName)
 }
 
-// fleetTroubles are those of servers, workers and updaters.
+// fleetTroubles returns the troubles of servers, workers and updaters.
 func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	if len(s.Servers) == 0 {
 		return nil
@@ -244,7 +244,8 @@ func (s Snapshot) twinTroubles() (all []Trouble) {
 	return all
 }
 
-// releaseTroubles are reasons for which servers do not get a release, or have one that they should not.
+// releaseTroubles returns the reasons for which servers do not get a release, or have one that they must
+// not have.
 func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	if s.Config.SourceFault != "" {
 		all = append(all, Trouble{Why: "no updates: " + s.Config.SourceFault, Hint: SourceHint(s.Config)})
@@ -372,7 +373,8 @@ func RefusedAlert(r record.Refusal) string {
 	return withHint(t.Why, t.Hint)
 }
 
-// stopHint says how a stopped update goes on; atFault are the servers for which it was stopped.
+// stopHint returns a hint on how to continue a stopped update. The update was stopped because of the
+// servers atFault.
 func (s Snapshot) stopHint(atFault []int, why string) string {
 	if s.Current != nil && len(s.unregisteredServers()) > 0 {
 		return fmt.Sprintf("server %s is registered no more, so make the update again: neco recover",

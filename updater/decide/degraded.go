@@ -89,7 +89,8 @@ func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record
 	return all
 }
 
-// illComponents returns none of a worker that does not look, as that of a former version.
+// illComponents returns the server's ill components. It returns none for a worker that does not look at
+// them, as a former version's.
 func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 	if !i.KnowsHealth() {
 		return nil

@@ -248,8 +248,8 @@ func (s Snapshot) forgetWishes(to string) []updater.Change {
 	return changes
 }
 
-// releaseDigests returns the digests of a request for that version, or why it cannot be
-// made. Where no source of releases is configured there are none to compare.
+// releaseDigests returns the digests for a request of that version, or the reason why the request cannot be
+// made. Without a source of releases there are no digests to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	switch p, r := s.Published, s.Current; {
 	case !s.Config.HasSource():

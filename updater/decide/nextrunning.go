@@ -71,9 +71,8 @@ func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	return w, ok && w.IsFor(*s.Current)
 }
 
-// workerFailure returns the error that the server's worker has recorded in this attempt;
-// "" is none. A worker that is gone since its installation cannot record one: it was to
-// hand over to another one, which has not come.
+// workerFailure returns the error that the server's worker has recorded in this attempt; "" if there is
+// none. A worker that ended at its installation, and whose successor has not come, cannot record one.
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
@@ -92,8 +91,8 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	return w, ""
 }
 
-// slowestRecord returns the record of a server that no other is behind. Its Step is 0 where
-// one has no record yet, and -1 if all have finished.
+// slowestRecord returns the record of the server that is furthest behind. Its Step is 0 if a server has no
+// record yet, and -1 if all have finished.
 func (s Snapshot) slowestRecord() (low record.Status) {
 	low.Step = -1
 	for _, lrn := range s.Current.Servers {

@@ -39,9 +39,9 @@ func (m *Observations) NoteOutage() {
 // WallTime returns when the machine's clock shows a time that Now has led to.
 func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
 
-// Now returns a time that goes on evenly while an update runs, so that no server is late
-// or missing because somebody sets the machine's clock. While none runs it is the
-// machine's: the update window is about that.
+// Now returns the present time. While an update runs that time goes on evenly, so that no server seems late
+// or missing because somebody sets the clock. Otherwise it is the machine's clock, which the update window
+// is about.
 func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.Now()
@@ -141,9 +141,9 @@ func (s Snapshot) expectedServers() []int {
 	return s.Current.Servers
 }
 
-// trackAbsent counts a server's absence from when this leader has first seen it: a new
-// leader knows nothing of the time before. Servers that another leader has reported to be
-// missing have been absent for long.
+// trackAbsent counts a server's absence from the time at which this leader first saw it, since a new leader
+// knows nothing of earlier times. Servers that a previous leader has reported as missing count as absent
+// for long.
 func trackAbsent(
 	s Snapshot,
 	present map[int]record.Presence,

@@ -172,8 +172,8 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 	return found
 }
 
-// readLastEntry reads the entry of the current request; only without one it has to read
-// the whole history.
+// readLastEntry reads the history's entry of the current request. Only without a request does it read the
+// whole history.
 func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if s.Current != nil {
 		s.LastID = s.Current.ID

@@ -60,8 +60,8 @@ func (s Snapshot) recordedWait() time.Duration {
 	return time.Duration(s.recordedGate().Waited) * time.Second
 }
 
-// owesNote reports whether the next leader would take the wait for much shorter or longer
-// than it is, if this one ended now.
+// owesNote reports whether the present wait must be recorded, since the next leader would take it for much
+// shorter or longer than it is.
 func (s Snapshot) owesNote(waited time.Duration) bool {
 	recorded := s.recordedWait()
 	switch {
@@ -242,8 +242,8 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	return atFault, why
 }
 
-// failedServers returns the servers at fault for the failures of this attempt: not those
-// that have only waited for others.
+// failedServers returns the servers at fault for the failures of this attempt, without those that only
+// waited for others.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failed, waited []record.Reason
 	var late []int

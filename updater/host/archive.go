@@ -40,8 +40,8 @@ func unpackBeside(ctx context.Context, archive string, f release.File, entries [
 	return osutil.SyncDir(releasesDir(f))
 }
 
-// unpackAs unpacks the archive into a draft, and renames that to the folder once it is whole and on the
-// disk. It replaces a folder that is there in one step.
+// unpackAs unpacks the archive into a draft, and renames the draft to the directory once it is complete and
+// synced. It replaces an existing directory in one step.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err
@@ -116,8 +116,8 @@ func replaceLink(f release.File) error {
 
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
-// setAside keeps the folder that a link has replaced, only the last if there were
-// several. It may have been killed before it could, and is called again then.
+// setAside keeps the directory that a link has replaced; of several it keeps only the last. After an
+// interruption it is called again.
 func setAside(f release.File) error {
 	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {
@@ -159,7 +159,7 @@ func removeAllBut(dir string, kept func(name string) bool) error {
 	return err
 }
 
-// Unpack unpacks a tar archive, gzip-compressed or not, into a new folder.
+// Unpack unpacks a tar archive, gzip-compressed or not, into a new directory.
 func Unpack(ctx context.Context, archive, into string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -44,8 +44,8 @@ func (e hungError) Error() string {
 	return fmt.Sprintf("it hung: it was ended after %s, and tried twice", e.timeout)
 }
 
-// retryHung calls f, which can be repeated, under the time-out that the context carries.
-// It ends an f that hangs, and tries it once more.
+// retryHung calls f, which can be repeated, with the timeout that ctx carries. If f hangs, retryHung ends
+// it and tries it once more.
 func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	if timeout == 0 {
@@ -249,7 +249,8 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// retryCommand bears with a service that was just started, and may not listen yet.
+// retryCommand runs the command again while it fails, since a service that was just started may not listen
+// yet.
 func retryCommand(ctx context.Context, within time.Duration, command []string, line []byte) error {
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > within {
 		ctx = context.WithValue(ctx, timeoutKey{}, within)

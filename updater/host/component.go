@@ -42,7 +42,7 @@ func (h *Host) componentFile(name string) string {
 	return filepath.Join(h.dir, "components", name+".json")
 }
 
-// readRecord returns the zero record of a component that was never touched.
+// readRecord returns the component's record; the zero record if the component was never touched.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
 	if err != nil {
@@ -211,7 +211,8 @@ func (h *Host) healthyWithin(c release.Component) time.Duration {
 	return c.MaxStart()
 }
 
-// awaitHealthy also runs the component's command after its start, and watches it for its soak time.
+// awaitHealthy blocks until the component is healthy. It also runs the component's command after its start,
+// and watches the component for its soak time.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"bijou/updater/release"
 )
 
-// DeliverContents uploads the component's contents to sabakan, as far as it does not hold them yet.
+// DeliverContents uploads the component's contents to sabakan, except those that sabakan has already.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents
@@ -80,7 +80,7 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	return append(images, strings.Fields(string(out))...), nil
 }
 
-// uploadImage uploads a container image as an asset: an archive of its own.
+// uploadImage uploads a container image as an asset, in an archive of its own.
 func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
 	there, err := s.exists(ctx, "assets/"+asset+"/meta")
@@ -251,7 +251,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 	return ids, nil
 }
 
-// putFile does not mind if somebody else has uploaded that meanwhile.
+// putFile uploads a file. It accepts that somebody else has uploaded the same file meanwhile.
 func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 	defer func() {
 		if err != nil {

@@ -104,8 +104,8 @@ func needsReinstall(ctx context.Context, name string) bool {
 	return err == nil && string(out) == "reinstreq"
 }
 
-// runDpkg runs one command at a time that is dpkg or calls it. While somebody else uses
-// dpkg on this server, as apt may at any time, it tries again.
+// runDpkg runs one command at a time that is dpkg or calls it. While somebody else, for example apt, uses
+// dpkg on this server, it tries again.
 func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgLock <- struct{}{}:

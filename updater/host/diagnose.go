@@ -237,8 +237,8 @@ func (h *Host) probe(ctx context.Context, c release.Component) error {
 	return h.runCheck(ctx, *c.Health)
 }
 
-// CheckMembers checks those servers' members of the component, as it says how; asked is
-// false if it does not.
+// CheckMembers checks the component's members on these servers by the component's own check. asked is false
+// if the component has no such check.
 func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
 	if c.Members == nil {
 		return nil, false

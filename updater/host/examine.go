@@ -110,7 +110,8 @@ func filledEntries(dir string) (names []string) {
 	return names
 }
 
-// checkPackage asks dpkg. A former version has not noted which package it has installed.
+// checkPackage asks dpkg whether the component's package is installed. A former version has not recorded
+// which package it has installed.
 func checkPackage(ctx context.Context, name, version string) error {
 	if name == "" {
 		return nil

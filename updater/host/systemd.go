@@ -20,8 +20,8 @@ import (
 // signals, which can be lost.
 type Systemd struct{}
 
-// withUnit tries again if systemd goes away meanwhile, which it does for a moment when
-// its own package is upgraded.
+// withUnit calls f, and tries again if systemd goes away meanwhile, as it does for a moment when its own
+// package is upgraded.
 func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()

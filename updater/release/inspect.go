@@ -448,8 +448,8 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	return &n, nil
 }
 
-// checkFileThere asks for the head of the file only, and returns its length; 0 is not known. A server
-// that does not like that may still have the file.
+// checkFileThere requests only the head of the file, and returns the file's length; 0 if that is not known.
+// A server that does not support such requests may still have the file.
 func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()

@@ -154,7 +154,7 @@ func (r Recipe) write(
 	return packages, err
 }
 
-// inspect looks at the release as the leaders of all servers do that its packages are for.
+// inspect checks the release as leaders do, for each architecture that its packages are for.
 func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) error {
 	if _, err := WriteIndex(draft); err != nil {
 		return err
@@ -242,7 +242,7 @@ func isSameRelease(draft, dir string) error {
 	return nil
 }
 
-// archOf returns for which architecture an executable is, in Go's words.
+// archOf returns the architecture of an executable, in Go's words.
 func archOf(program string) (string, error) {
 	f, err := os.Open(program)
 	if err != nil {

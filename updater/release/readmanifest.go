@@ -26,7 +26,7 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
 
-// readManifest has complete called for each file before the plan is checked.
+// readManifest reads a manifest. It calls complete for each file before it checks the plan.
 func readManifest(file string, data []byte, complete func(f *File) error) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
@@ -139,8 +139,7 @@ type Step struct {
 	Component Component // what it is about
 }
 
-// Steps returns the manifest's steps. Nothing else knows their number: the last step is
-// the last one of the list.
+// Steps returns the manifest's steps, in order.
 func (m Manifest) Steps() []Step {
 	var steps []Step
 	add := func(action string, c Component) {

@@ -81,7 +81,8 @@ func readIndexFile(path string) (index, error) {
 	return parseIndex(data)
 }
 
-// listRelease returns the files of a release; nil if the folder has no SumsFile, so that it is none.
+// listRelease returns the files of a release; nil if the directory has no SumsFile, and so is not a
+// release.
 func listRelease(dir string) (files []indexFile, err error) {
 	if _, err := os.Stat(filepath.Join(dir, SumsFile)); err != nil {
 		return nil, nil

@@ -16,7 +16,7 @@ const (
 	activityInterval = 5 * time.Second
 )
 
-// publishActivity does nothing about a failure: it is called again soon.
+// publishActivity publishes the worker's activity. It ignores failures, since it is called again soon.
 func (w *worker) publishActivity(ctx context.Context) {
 	e, j := w.running, w.snapshot.Journal
 	if e == nil || w.clock.Now().Before(e.publishAt) {

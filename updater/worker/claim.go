@@ -20,8 +20,8 @@ import (
 // besides being told.
 const claimInterval = time.Minute
 
-// takeClaim blocks while another server has the LRN: only an operator can say that that
-// one will not come back.
+// takeClaim takes the claim of the LRN. It blocks while a different server holds it, since only an operator
+// knows whether that server will come back.
 func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
 	key := keys.Claim(o.LRN)
 	session := keyspace.NewSharedSession(o.Store, false)
@@ -51,7 +51,7 @@ func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error
 	}
 }
 
-// publishTwin shows others that this worker waits, as long as it does.
+// publishTwin shows others that this worker waits for the claim, as long as it does.
 func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSession, began time.Time, why error) error {
 	t := record.Twin{
 		Host:   o.Claimant.Name,
@@ -82,7 +82,7 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 	}
 }
 
-// alertTwin writes one alert for each pair of servers: its ID is made of both.
+// alertTwin writes one alert for each pair of servers, whose names make the alert's ID.
 func (o Options) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v; if the other one is gone for good: neco bootserver remove %d; neco bootserver add %d",
 		o.LRN, cmp.Or(o.Claimant.Name, "another"), why, o.LRN, o.LRN)

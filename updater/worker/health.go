@@ -26,8 +26,8 @@ type componentHealth struct {
 	since   time.Time // the first of them
 }
 
-// recallHealth takes over from the worker before which components are ill, so that none is
-// reported to be well meanwhile.
+// recallHealth takes over from the previous worker which components are ill. Otherwise this worker would
+// report them as well until it has looked.
 func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	h := &healthMemory{components: map[string]*componentHealth{}}
 	var before *record.Inventory

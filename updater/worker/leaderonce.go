@@ -78,8 +78,8 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 	return revision, err
 }
 
-// bringContents writes no result if it was cancelled. It returns errStale if the request
-// has changed.
+// bringContents brings a component's contents, and writes the result unless it was cancelled. It returns
+// errStale if the request has changed.
 func (w *worker) bringContents(
 	ctx context.Context,
 	c release.Component,

@@ -121,7 +121,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	return w.run(ctx)
 }
 
-// run ends all parts when one of them ends.
+// run runs all parts of the worker, and ends all of them when one ends.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -92,8 +92,8 @@ func (s Snapshot) isInstalled() bool {
 
 func (s Snapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
-// joinRequest makes the worker's record of this attempt. It goes on where its former
-// record or its journal shows that it has been.
+// joinRequest returns the worker's first record of this attempt. The worker continues where its former
+// record or its journal ends.
 func (s Snapshot) joinRequest(now time.Time) Task {
 	w := s.recordAt(0)
 	if s.isInstalled() && !s.planDiffers() {
@@ -184,8 +184,7 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 	}
 }
 
-// nextStep runs the worker's step once all others have come to it, too, and then goes on
-// to the next.
+// nextStep runs the worker's step once all other servers have come to it. Then it goes on to the next step.
 func (s Snapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
@@ -244,8 +243,8 @@ func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
 	}
 }
 
-// lateServers returns the servers that have not come to the worker's step; known is false
-// if their records were not read.
+// lateServers returns the servers that have not come to the worker's step yet. known is false if their
+// records were not read.
 func (s Snapshot) lateServers() (late []int, known bool) {
 	if s.Workers == nil {
 		return nil, false

@@ -55,8 +55,8 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 	return keyspace.DecodeInto(c.KeyValue, &r) == nil // else reading it says what is wrong
 }
 
-// reload reads its own record only at the start and after a gap in the changes: nobody
-// else writes that.
+// reload reads everything again. It reads the worker's own record only at the start, and after a gap in the
+// changes, since nobody else writes it.
 func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 	if err := w.readRequest(v); err != nil {
 		return err

@@ -119,8 +119,8 @@ func (w *worker) readRolling(
 	return m, revision, ctx.Err()
 }
 
-// checkOthers returns the other servers' unhealthy members. Where there is no way to ask
-// them, those count as healthy whose worker lives.
+// checkOthers returns the other servers' unhealthy members. If there is no way to ask the members, a member
+// counts as healthy while its server's worker lives.
 func (w *worker) checkOthers(
 	ctx context.Context,
 	c release.Component,

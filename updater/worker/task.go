@@ -35,7 +35,7 @@ type runningTask struct {
 	ended     chan error // buffered: it ends whether or not the loop listens
 }
 
-// startTask writes the journal first.
+// startTask writes the journal, and then starts the task.
 func (w *worker) startTask(ctx context.Context, t Task) error {
 	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
 		s := *w.snapshot.Status
@@ -116,8 +116,8 @@ func (w *worker) stopTask() {
 	}
 }
 
-// runTask blocks until it is cancelled if the request has changed: the loop cancels it
-// once it knows that, too.
+// runTask runs the task. If the task was cancelled because the request has changed, runTask blocks until
+// the loop, too, knows of the change and cancels it.
 func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if err := w.awaitInstallation(ctx); err != nil {
 		return err
@@ -177,8 +177,8 @@ func (w *worker) keepInstallationFinished(ctx context.Context) error {
 	return nil
 }
 
-// awaitInstallation keeps tasks from being ended by a package's script, and their
-// findings from being outdated by it. If it takes too long, the update goes on.
+// awaitInstallation waits for a running installation, whose package script could end tasks and change their
+// findings. If that takes too long, the update goes on.
 func (w *worker) awaitInstallation(ctx context.Context) error {
 	select {
 	case <-w.installationDone:
@@ -235,7 +235,7 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder makes this process the folder's only worker, until it ends.
+// lockFolder locks the directory, so that this process is its only worker until the process ends.
 func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)

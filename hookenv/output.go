@@ -102,6 +102,7 @@ func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {
 	case nil:
+		// Nothing is printed as an empty text.
 	case string:
 		text = v
 	case []string:

@@ -47,6 +47,7 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		case known && r.machines[owner].Unmanaged && len(r.instances[i.ID]) == 0:
 			a.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
 		case known && r.machines[owner].Unmanaged:
+			// Whoever made that machine also stops it.
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
 		case state.IsMachineID(owner, want.Next):

@@ -102,6 +102,7 @@ func (a *assignment) planMachine(w Wanted) []Action {
 
 	switch {
 	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
+		// Its start waits for a retry, or its recorded instance is that of a different machine.
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
 	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) ||

@@ -34,6 +34,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 		for _, kv := range kvs {
 			switch {
 			case isHostBound(kv.Key):
+				// No other host has a use for it.
 			case !json.Valid(kv.Value):
 				h.Lacks = append(h.Lacks, kv.Key+", which is no JSON")
 			default:

@@ -153,6 +153,7 @@ func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, er
 	s, err := c.findSecret(ctx, id, "")
 	switch {
 	case err != nil:
+		// Returned below.
 	case !c.isManaged(s):
 		err = hookapi.ErrSecretDenied
 	case s.record.Owner.Service != "":

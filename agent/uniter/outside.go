@@ -132,6 +132,7 @@ func findRelation(records state.Uniter, c server.Command) (*state.ActionRelation
 	case 0:
 		return nil, fmt.Errorf("relation %q not found", c.Relation)
 	case 1:
+		// The only one, below.
 	default:
 		return nil, fmt.Errorf("%q stands for several relations: give an id, one of %s", c.Relation,
 			strings.Trim(fmt.Sprint(found), "[]"))

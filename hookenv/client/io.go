@@ -22,6 +22,7 @@ func writeAll(fd int, p []byte) error {
 
 		switch err {
 		case nil, syscall.EINTR:
+			// Write the rest, or again.
 		case syscall.EAGAIN:
 			awaitReady(nil, singleFdSet(fd), fd)
 		default:
@@ -40,6 +41,7 @@ func readSome(fd int, p []byte) (int, error) {
 		case nil:
 			return n, nil
 		case syscall.EINTR:
+			// Read again.
 		case syscall.EAGAIN:
 			awaitReady(singleFdSet(fd), nil, fd)
 		default:

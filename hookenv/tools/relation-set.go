@@ -116,6 +116,7 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 		key, value, isPair := strings.Cut(arg, "=")
 		switch {
 		case arg == "":
+			// An empty argument changes nothing.
 		case arg == "-":
 			a.files = append(a.files, "-")
 		case !inv.IsModern() && len(arg) > 1 && arg[0] == '@':

@@ -234,6 +234,7 @@ func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	g.key, g.name = keyArgument(inv), inv.TrimName(inv.Arg(1))
 	switch {
 	case len(inv.Args) < 2 || isUnit(g.name):
+		// It names no unit, or a valid one.
 	case !isService(g.name):
 		return hookenv.UsageErrorf("invalid unit name %q", g.name)
 	case !g.app:

@@ -105,6 +105,7 @@ func FindOther(name string) (path string, first bool) {
 		found, err := exec.LookPath(filepath.Join(cmp.Or(dir, "."), name))
 		switch to, _ := os.Readlink(found); {
 		case err != nil:
+			// There is no such program in this folder.
 		case IsSameFile(found, own), IsBijouName(filepath.Base(to)):
 			first = false
 		default:

@@ -58,6 +58,7 @@ func describeEnds(lines []string, now time.Time, trace func(unit, hook, failure 
 			at, _ := time.ParseInLocation(time.DateTime+".000", m[1], time.Local)
 			running[unit] = &hookRun{unit: unit, hook: hook, begun: at}
 		case run == nil:
+			// The line belongs to no hook that has begun.
 		case outcome != nil:
 			if outcome[2] != "" {
 				if run.place == "" {
@@ -91,6 +92,7 @@ func (r *hookRun) note(line string) {
 	case m != nil:
 		r.place, r.reason = m[1]+":"+m[2]+m[3], m[4]
 	case strings.HasPrefix(line, " ") || r.place == "":
+		// A line of code, or one before any place.
 	case r.reason == "":
 		r.reason = line // a traceback ends with its exception
 	}

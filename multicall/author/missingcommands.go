@@ -66,6 +66,7 @@ func (m missing) advise(words []string) string {
 
 		switch {
 		case !plainWord().MatchString(cmp.Or(value, words[i])):
+			// A shell would not read it as one word.
 		case option == "--name":
 			name = value
 		case option == "-p", option == "--project-dir":

@@ -355,6 +355,7 @@ func (r *replay) sayAs(rel status.RelationDetail, as, unit string, data map[stri
 		value := placeholder(name, data[name])
 		switch {
 		case isOwnAddress(name):
+			// The other side has an address of its own.
 		case isLine(value) && isLine(name):
 			pairs = append(pairs, name+"="+value)
 		default:
@@ -561,6 +562,7 @@ func (r *replay) saw(rel status.RelationDetail, app string, data map[string]stri
 
 		switch {
 		case isOwnAddress(name) || r.isWrittenLater(rel.ID, name, app != ""):
+			// The value differs in a fresh environment, or at that moment.
 		case isElsewhere:
 			words = append(words, name)
 		default:

@@ -348,6 +348,7 @@ func (j storeJuju) replace(args []string) []string {
 		option, _, hasValue := strings.Cut(rest[i], "=")
 		switch {
 		case i == at:
+			// The charm's name stands there.
 		case option == "--channel" || option == "--revision":
 			if !hasValue {
 				i++

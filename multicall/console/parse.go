@@ -71,6 +71,7 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
+			// Nothing has panicked.
 		case exitPanic:
 			parsed, err = nil, ErrHelped
 		default:

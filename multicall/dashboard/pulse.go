@@ -46,6 +46,7 @@ func takePulse(ctx context.Context, ask func(ctx context.Context) error) pulse {
 	p := pulse{Now: time.Now().UnixMilli(), Answered: err == nil}
 	switch {
 	case err == nil:
+		// It has answered: there is nothing to explain.
 	case asking.Err() != nil:
 		p.Why = "it has not answered for " + pulseTimeout.String()
 	default:

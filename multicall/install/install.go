@@ -284,6 +284,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		link := filepath.Join(dir, name)
 		switch to, linkErr := os.Readlink(link); {
 		case errors.Is(linkErr, fs.ErrNotExist):
+			// There is no such link.
 		case linkErr != nil || to != binary && !applet.IsSameFile(link, binary):
 			fmt.Fprintf(s.Err, "%s stays: it is no link to %s\n", link, binary)
 		default:

@@ -205,6 +205,7 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 		isWanted := c.Store.Revision == f.revision
 		switch {
 		case f.revision > 0:
+			// Only the revision counts.
 		case f.channel == charmsource.DefaultChannel:
 			isWanted = c.Store.Default
 		default:

@@ -53,6 +53,7 @@ func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
 	case "json", "yaml":
+		// It is a format of bijou's, too.
 	case "jsonpath", "jsonpath-as-json", "go-template", "custom-columns":
 		format = "json"
 	case "wide", "name", "table", "tabular":

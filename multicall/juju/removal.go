@@ -173,6 +173,7 @@ func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (
 		service, _, _ := strings.Cut(one.Unit, "/")
 		switch {
 		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
+			// These units do not have it, or it was never made.
 		case r.DestroyStorage:
 			lines = append(lines, fmt.Sprintf("storage %s goes with it, and all that it holds", one.ID))
 		default:

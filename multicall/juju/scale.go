@@ -74,6 +74,7 @@ func (c scaleCmd) read() (app string, want int, err error) {
 
 	switch rest := words[1:]; {
 	case joined && len(rest) == 0 && c.Replicas == nil:
+		// The number was given as NAME=NUMBER.
 	case !joined && len(rest) == 1 && c.Replicas == nil:
 		number = rest[0]
 	case !joined && len(rest) == 0 && c.Replicas != nil:

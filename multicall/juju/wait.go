@@ -219,6 +219,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 
 		switch {
 		case failed && w.until == untilError:
+			// The command waits for this.
 		case w.until == untilError:
 			now.pending = append(now.pending, name+" (not in error)")
 		case failed:

@@ -284,6 +284,7 @@ func (f fleetStatus) progressLines(version string) map[string]string {
 		name := fmt.Sprintf("server %d", s.LRN)
 		switch w := s.Status; {
 		case w == nil || w.Version != version:
+			// The server has not begun.
 		case w.Error:
 			lines[name] = "failed: " + w.Message
 		case w.Finished:

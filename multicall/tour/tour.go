@@ -221,6 +221,7 @@ func (s presenter) play(ctx context.Context, script string, values *strings.Repl
 		var err error
 		switch {
 		case len(words) == 0:
+			// An empty line of the script.
 		case words[0] == "#":
 			s.printHeading("%s", strings.Join(words[1:], " "))
 		case words[0] == "$":

@@ -235,6 +235,7 @@ func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	it := item{name: name, mode: l.mode(info.Mode())}
 	switch it.mode.Type() {
 	case fs.ModeDir:
+		// A directory has no content.
 	case 0:
 		it.size = info.Size()
 	case fs.ModeSymlink:
@@ -270,6 +271,7 @@ func (a *archiver) addItem(it item) error {
 	w, err := a.zip.CreateHeader(h)
 	switch {
 	case err != nil:
+		// Reported below.
 	case it.text != "":
 		_, err = io.WriteString(w, it.text)
 	case it.mode.Type() == fs.ModeSymlink:

@@ -86,6 +86,7 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	}
 	switch mode.Type() {
 	case 0, fs.ModeDir, fs.ModeSymlink:
+		// A charm may have these.
 	default:
 		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, describeType(mode))
 	}

@@ -83,6 +83,7 @@ func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 		case len(files) >= MaxFiles:
 			return fs.SkipAll
 		case name == ".":
+			// The charm's directory itself.
 		case !rules.match(name, d.IsDir()):
 			files[name] = d.Type()
 		case d.IsDir():

@@ -80,6 +80,7 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 	case "bool":
 		opt.Type = Boolean
 	case String, Int, Float, Boolean:
+		// The type is known.
 	default:
 		return Option{}, fmt.Errorf("option %q: unknown type %q: want string, int, float or boolean",
 			name, raw.Type)

@@ -112,6 +112,7 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	case "":
 		rel.Scope = Global
 	case Global, Container:
+		// The scope is valid.
 	default:
 		return Relation{}, fmt.Errorf("relation %q: scope is %q: want global or container", name, r.Scope)
 	}

@@ -207,6 +207,7 @@ func describeMismatch(complaint string) string {
 	wanted := map[string]string{"string": "a string", "bool": "a boolean (true or false)"}[goType]
 	switch {
 	case wanted != "":
+		// The words are known.
 	case strings.HasPrefix(goType, "[]"):
 		wanted = "a list"
 	case strings.Contains(goType, "int"):

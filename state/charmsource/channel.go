@@ -34,6 +34,7 @@ func ParseChannelFrom(followed, text string) (string, error) {
 	isBad := func(word string) bool { return word == "" || strings.ContainsAny(word, " \t\n\"\\") }
 	switch {
 	case slices.ContainsFunc(parts, isBad):
+		// Refused below.
 	case isRisk(parts[0]) && n <= 2:
 		track, _, _ := strings.Cut(WholeChannel(followed), "/")
 		return cmp.Or(track, latestTrack) + "/" + text, nil

@@ -83,6 +83,7 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	for key, kv := range b.reads {
 		switch {
 		case s.isOwn == nil || !s.isOwn(key):
+			// Others may write this key, too.
 		case kv.Revision == 0:
 			b.memory.kvs.Delete(key)
 		default:

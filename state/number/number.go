@@ -91,6 +91,7 @@ func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.ShortTag() {
 		case "!!str", "!!merge":
+			// JSON can have such a key.
 		default:
 			return nil, fmt.Errorf("line %d: the key %s is not a text: %w", key.Line, key.Value, ErrNotJSON)
 		}

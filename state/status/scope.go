@@ -65,6 +65,7 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 		of, number, isUnit := strings.Cut(pattern, "/")
 		switch matches, _ := path.Match(of, service); {
 		case !matches || !isUnit:
+			// The pattern does not name a unit of this service.
 		case charm.IsUnit(service + "/" + number):
 			p.units = append(p.units, service+"/"+number)
 		default:

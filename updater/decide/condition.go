@@ -146,6 +146,7 @@ func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 
 	switch {
 	case leads:
+		// A leader is there.
 	case len(s.Present) == 0:
 		all = append(all, deadFleet())
 	default:

@@ -253,6 +253,7 @@ func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 		reason := record.Reason{Server: lrn, Where: "step " + w.StepName, Why: why}
 		switch {
 		case why == "":
+			// This server has not failed.
 		case len(w.WaitedFor) > 0:
 			waited = append(waited, reason)
 			late = append(late, w.WaitedFor...)

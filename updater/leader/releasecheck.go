@@ -294,6 +294,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 		published, needs, err := c.inspectWanted(ctx, s, to, all)
 		switch {
 		case f.refuse(to, err):
+			// The refusal is noted.
 		case err != nil:
 			failed = err
 			isMissed = true

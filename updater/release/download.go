@@ -165,6 +165,7 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 		have = 0
 	case code == http.StatusPartialContent &&
 		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
+		// The server goes on where the file ends.
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"),
 			os.Remove(d.Path+partialSuffix))

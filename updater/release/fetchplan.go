@@ -288,6 +288,7 @@ func findPlan(archive io.Reader) ([]byte, error) {
 
 		switch dir := path.Dir(h.Name); {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeLink:
+			// It is not a file.
 		case path.Base(h.Name) == "bijou":
 			programs[dir] = true
 		case path.Base(h.Name) == ManifestFile:

@@ -52,6 +52,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	derivation := string(raw[2:4])
 	switch {
 	case derivation == "\x00\x00":
+		// The key has no password: it is stored as it is.
 	case derivation != "Sc":
 		return k, errors.New("cannot read the secret key: its password is for another program than minisign")
 	case password == "":

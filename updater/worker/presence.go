@@ -71,6 +71,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		revision, stands, err := w.checkPublished(ctx, s)
 		switch {
 		case err != nil:
+			// Retried below.
 		case stands:
 			err = w.o.Store.Await(ctx, revision, keyspace.Exactly(keys.Presence(w.o.LRN)))
 		default:

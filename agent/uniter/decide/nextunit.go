@@ -68,6 +68,7 @@ func (s *Snapshot) nextStorage() Step {
 		case one.State == state.StorageDetaching:
 			return RunHook{hook.ForStorage(hook.StorageDetaching, one), FromWorkflow}
 		case s.Unit.Life != state.Alive:
+			// A unit that leaves takes no more storage.
 		case one.State == state.StorageUnbinding:
 			return ReleaseStorage{one.ID}
 		case one.State == state.StoragePending:
@@ -105,9 +106,11 @@ func (s *Snapshot) nextLeaderHook() string {
 	has := s.Hooks
 	switch {
 	case !has.HasLeadership() || l.Unit == "" || s.Unit.Life != state.Alive:
+		// No hook tells of a leader.
 	case l.Unit == s.Unit.Name && !w.ToldElected && has.LeaderElected:
 		return hook.LeaderElected
 	case l.Unit == s.Unit.Name:
+		// The leader itself wrote the leader settings.
 	case w.ToldElected, l.Version != w.LeaderVersion && has.LeaderSettings:
 		return hook.LeaderSettingsChanged // a hook that the charm lacks counts as done, which clears ToldElected
 	}
@@ -129,6 +132,7 @@ func (s *Snapshot) nextRelationCreated() Step {
 		rs, in := s.Uniter.Relations[id]
 		switch {
 		case s.IsLeaving(id):
+			// The unit leaves this relation.
 		case !in && s.Hooks.HasCreated(r.Name):
 			return EnterRelation{r.Relation}
 		case rs.CreatedOwed && rs.Failure == nil:

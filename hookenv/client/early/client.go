@@ -191,6 +191,7 @@ func parseAnswer() answer {
 			a.end = end
 			return a
 		case plain && isEqual(key, wire.KeyAnswer):
+			// The agent's answer begins with it.
 		case plain && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
 			a.exit = int(value[0] - '0')
 		case plain && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:

@@ -29,6 +29,7 @@ func (p *proofer) checkDocuments() {
 		documents, err := charm.ParseYAML(data)
 		switch {
 		case err != nil:
+			// Reported below.
 		case file == "config.yaml":
 			_, err = charm.ParseConfig(data)
 		case file == "actions.yaml":

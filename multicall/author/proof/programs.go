@@ -28,6 +28,7 @@ func (p *proofer) checkPrograms() {
 	hooks := p.checkFolder("hooks", p.hookNames())
 	switch {
 	case len(hooks) > 0 || hasProgram || len(p.documents) == 0:
+		// It has hooks, or nothing to judge by.
 	case p.has("layer.yaml"):
 		p.add(Warning, "layer.yaml", 0,
 			"these are the sources of a reactive charm, without hooks: deploy what charm build makes of them")
@@ -121,6 +122,7 @@ func (p *proofer) examine(file string) {
 	case !p.has(file):
 		p.add(Error, file, 0, "it is a link that leads nowhere in the charm, and fails")
 	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
+		// An empty file or a binary has no interpreter.
 	case len(words) == 0:
 		p.add(
 			Warning,

@@ -125,6 +125,7 @@ func (p *proofer) addImport(file string, line int, name string) {
 	isNamed := bytes.Contains(bytes.ReplaceAll(bytes.ToLower(build), []byte("_"), []byte("-")), []byte(normal))
 	switch {
 	case isNamed:
+		// The charm's build brings the module.
 	case len(build) > 0:
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: its build must bring it", name)
 	default:

@@ -164,9 +164,9 @@ func (tx *Tx) isRelationDone(r Relation) (bool, error) {
 	return tx.keys.IsPrefixEmpty(keys.Members(r.ID))
 }
 
-// ForceRemoveUnit removes a unit at once, in whatever state it is, and its subordinates with it.
-// Its agent, if there is one, ends what runs and cleans up; no hook is run any more. It works in
-// batches; call it again if it was interrupted. ErrNotFound.
+// ForceRemoveUnit removes a unit and its subordinates at once, in whatever state they are. If the unit has
+// an agent, that ends the running hook and cleans up; no other hook runs. It works in batches; after an
+// interruption call it again. It returns ErrNotFound if there is no such unit.
 func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	var u Unit
 	err := s.Update(ctx, func(tx *Tx) (err error) {

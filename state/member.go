@@ -47,9 +47,10 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 	return m, ok, err
 }
 
-// EnterRelation makes a unit a member, with settings merged into those it may have had there. A
-// principal that enters a relation with a subordinate service requests its unit of that. A member
-// already in is left as it is. ErrDead if relation or unit is going, ErrNotFound if one is gone.
+// EnterRelation makes a unit a member of a relation, and merges settings into those that it has there from
+// before. A principal that enters a relation with a subordinate service requests its unit of that service.
+// It does nothing for a member. It returns ErrDead if the relation or the unit is going, and ErrNotFound if
+// one of them is gone.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err
@@ -101,8 +102,8 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 	return tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
-// LeaveRelation ends a unit's membership; its settings stay. A dying relation
-// goes with its last member. Not being in is no error. Agents call DepartRelation.
+// LeaveRelation ends a unit's membership. The unit's settings stay. A dying relation is removed with its
+// last member. It returns no error if the unit is not a member. Agents call DepartRelation.
 func (tx *Tx) LeaveRelation(id int, unit string) error {
 	return tx.leaveRelation(id, unit, tx.RemoveRelationIfDone)
 }

@@ -203,7 +203,7 @@ func (o Option) fromInt(v int64) (any, error) {
 func (o Option) fromFloat(v float64) (any, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		// YAML and JSON cannot hold it.
+		// Refused below: JSON has no such number.
 	case o.Type == Float:
 		return v, nil
 	case o.Type == Int && v == math.Trunc(v) && math.Abs(v) <= 1<<53:

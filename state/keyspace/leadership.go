@@ -22,9 +22,9 @@ type Candidate struct {
 	Serves bool   // as Presence's
 }
 
-// Campaign blocks until this session leads at the key, as that candidate, and returns its
-// leadership. One session campaigns at a key once at a time. ErrSessionLost: the session ended
-// meanwhile.
+// Campaign blocks until this session leads at the key, as that candidate, and returns its leadership. A
+// session must not campaign twice at a key at the same time. It returns ErrSessionLost if the session has
+// ended meanwhile.
 func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)

@@ -231,7 +231,9 @@ func (e *liveEnvironment) putUnits(names []string) {
 			continue
 		}
 
-		view := unitView{name, u.Word(), e.Environment.Explain(u, u.WorkloadInfo().Message), u}
+		view := unitView{
+			Name: name, Word: u.Word(), Message: e.Environment.Explain(u, u.WorkloadInfo().Message), Unit: u,
+		}
 		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
 		if _, ran := e.first[name]; ran || u.Running != nil {
@@ -241,7 +243,9 @@ func (e *liveEnvironment) putUnits(names []string) {
 		if r := u.Running; r != nil {
 			// Beyond the present.
 			e.rows.put("runs/"+name, running, "",
-				e.render("run", runView{running, name, r.Name, nil, r.Since.Sub(e.began).Seconds(), 1e7}))
+				e.render("run", runView{
+					ID: running, Unit: name, Name: r.Name, From: r.Since.Sub(e.began).Seconds(), Took: 1e7,
+				}))
 		}
 	}
 }

@@ -72,7 +72,9 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 		}
 
 		o.noteAffected(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
-		e := bundleExecutor{o, s, s, c, b.MachinesThere(), b}
+		e := bundleExecutor{
+			o: o, base: s, state: s, cmd: c, machines: b.MachinesThere(), Comparison: b,
+		}
 		if err := e.executeAll(steps); err != nil {
 			return console.Hint(err, "what was done stays; the same command does the rest")
 		}
@@ -87,7 +89,10 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 // rehearseBundle does all steps in a transaction that is dropped, and says nothing of them.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
-		return bundleExecutor{o.silenced(), s, r, c, maps.Clone(b.MachinesThere()), b}.executeAll(steps)
+		e := bundleExecutor{
+			o: o.silenced(), base: s, state: r, cmd: c, machines: maps.Clone(b.MachinesThere()), Comparison: b,
+		}
+		return e.executeAll(steps)
 	})
 }
 

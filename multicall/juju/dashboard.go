@@ -52,7 +52,11 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 		return nil, err
 	}
 
-	return o.newDashboard(opened)
+	d, err := o.newDashboard(opened)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return d, nil
 }
 
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {

@@ -298,4 +298,3 @@ func (s Snapshot) hasReached(w record.Status) bool {
 	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) &&
 		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }
-

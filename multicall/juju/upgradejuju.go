@@ -29,7 +29,7 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkVersion(e, o.parts.Version); err != nil {
+	if err := c.refuseDowngrade(e, o.parts.Version); err != nil {
 		return err
 	}
 
@@ -109,16 +109,26 @@ func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environ
 	return e.Save() // after the order: an agent that follows it notes the same by itself
 }
 
-func (c upgradeJujuCmd) checkVersion(e home.Environment, version string) error {
-	now, _, _ := strings.Cut(e.Tools, "-")
-	isOlder := slices.CompareFunc(strings.Split(version, "."), strings.Split(now, "."), state.CompareIDs) < 0
-	if c.AllowDowngrade || !isOlder {
+// refuseDowngrade returns an error if this binary is older than the one that the environment runs, unless
+// the operator allows it.
+func (c upgradeJujuCmd) refuseDowngrade(e home.Environment, version string) error {
+	now := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))] // VERSION-SHA8
+	if c.AllowDowngrade || !isOlder(version, now) {
 		return nil
 	}
 
 	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s",
 		e.Name, now, version),
 		"call the newer binary, or give --allow-downgrade")
+}
+
+// isOlder reports whether a version is older than another one, number by number. Versions are as .ci/release
+// takes them: 0.2.0, or 2026.11.24-1.
+func isOlder(version, than string) bool {
+	numbers := func(version string) []string {
+		return strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' })
+	}
+	return slices.CompareFunc(numbers(version), numbers(than), state.CompareIDs) < 0
 }
 
 // awaitAgents does not fail for an agent whose hooks take longer: it changes over later, by itself.

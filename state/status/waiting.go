@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -62,10 +61,19 @@ func (w *input) addWaiting() {
 		toDo = "the one that runs is of an older version: juju upgrade-juju takes it over to this one"
 	}
 
-	w.trouble = cmp.Or(w.trouble, &state.ProvisionerTrouble{})
-	w.trouble.Since = w.waiting[0].Since
-	w.trouble.Messages = append(w.trouble.Messages, fmt.Sprintf("%d %s for a provisioner (%s): %s",
-		len(what), map[bool]string{true: "request waits", false: "requests wait"}[len(what) == 1], joinSome(what), toDo))
+	count := fmt.Sprintf("%d requests wait", len(what))
+	if len(what) == 1 {
+		count = "1 request waits"
+	}
+
+	oldest := w.waiting[0].Since
+	if w.trouble == nil {
+		w.trouble = &state.ProvisionerTrouble{Since: oldest}
+	}
+	if oldest.Before(w.trouble.Since) {
+		w.trouble.Since = oldest
+	}
+	w.trouble.Messages = append(w.trouble.Messages, fmt.Sprintf("%s for a provisioner (%s): %s", count, joinSome(what), toDo))
 }
 
 // maxNamed is how many of many things a message names.

@@ -101,8 +101,13 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	if rule == nil {
 		return refuse("no agent does that; " + r.why)
 	}
-	if size := len(new); size > r.max && (op == Put || op == Lease) {
-		return refuse(fmt.Sprintf("its value has %d bytes, and %d are possible", size, r.max))
+	if op == Put || op == Lease {
+		if size := len(new); size > r.max {
+			return refuse(fmt.Sprintf("its value has %d bytes, and %d are possible", size, r.max))
+		}
+		if !r.raw && !isPlain(new, r.record) {
+			return refuse("its value names a member twice, which readers take for different values")
+		}
 	}
 
 	a := &ask{Placement: p, me: id.machine, vars: v, old: old, new: new}
@@ -115,6 +120,15 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	}
 
 	return nil
+}
+
+// MayWatchPrefix is [May] for a watch of all keys with the prefix. Agents watch prefixes that end with a slash
+// only: others match the keys of names which have theirs as a beginning.
+func MayWatchPrefix(id Identity, p *Placement, prefix string) error {
+	if !id.operator && !strings.HasSuffix(prefix, "/") {
+		return &Refusal{Identity: id, Op: Watch, Key: prefix, Why: "a prefix that agents watch ends with a slash"}
+	}
+	return May(id, p, Watch, prefix, nil, nil)
 }
 
 // Write is one operation of a commit.
@@ -259,6 +273,8 @@ type row struct {
 	pattern string
 	why     string // agents may do this much, and no more; it ends a refusal
 	max     int    // bytes of a value
+	raw     bool   // the value is bytes, and no JSON
+	record  bool   // the value is a record whose members some rule tells apart
 
 	get, list, watch, put, del, lease rule
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // changes returns the members of two JSON objects that differ, whether this binary knows them or not; ok is
@@ -47,6 +48,65 @@ func parseJSON(data []byte) (value any, ok bool) {
 	d.UseNumber()
 	err := d.Decode(&value)
 	return value, err == nil
+}
+
+// isPlain reports whether no object of a JSON value names a member twice. Of a record's own members, names that differ in
+// case only are the same: decoding takes them for one field. What is no JSON is plain.
+func isPlain(value []byte, record bool) bool {
+	d := json.NewDecoder(bytes.NewReader(value))
+	plain, err := scanValue(d, record)
+	return plain || err != nil
+}
+
+// scanValue reads one value. plain is false if an object in it names a member twice; with fold, the case of
+// the outermost object's names does not count.
+func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
+	token, err := d.Token()
+	if err != nil {
+		return false, err
+	}
+
+	opened, isDelim := token.(json.Delim)
+	if !isDelim {
+		return true, nil
+	}
+
+	plain = true
+	seen := map[string]bool{}
+	for d.More() {
+		if opened == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return false, err
+			}
+			name, _ := token.(string)
+			if fold {
+				name = foldName(name)
+			}
+			plain = plain && !seen[name]
+			seen[name] = true
+		}
+
+		inner, err := scanValue(d, false)
+		if err != nil {
+			return false, err
+		}
+		plain = plain && inner
+	}
+
+	_, err = d.Token() // the closing one
+	return plain, err
+}
+
+// foldName returns one form of all names that decoding takes for the same field.
+func foldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		smallest := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			smallest = min(smallest, other)
+		}
+		return smallest
+	}, name)
 }
 
 // keeps reports whether a record that was there is changed in the named members only.

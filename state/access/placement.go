@@ -25,9 +25,6 @@ type (
 		HookDialect string `json:"hook-dialect"`
 		Trusted     bool   `json:"trusted"`
 	}
-	machineRecord struct {
-		Life string `json:"life"`
-	}
 	relationRecord struct {
 		Life      string     `json:"life"`
 		Scope     string     `json:"scope"`

@@ -46,7 +46,7 @@ func table() []*row {
 			why: "a machine says that its own agent lives, under its lease"},
 		{pattern: "presence/unit-{tag}", max: record, get: peer("tag"), del: unit("tag"), lease: unit("tag"),
 			why: "a machine says that its units' agents live, under its lease; units of its services may know of one another"},
-		{pattern: "claims/machine-{machine}", max: record, get: ownMachine, watch: ownMachine, put: claims,
+		{pattern: "claims/machine-{machine}", record: true, max: record, get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine is claimed from itself, with an epoch that grows"},
 		{pattern: keys.Leader("provisioner"), get: anybody,
 			why: "provisioners have the store itself; agents ask if one is there"},
@@ -72,10 +72,10 @@ func table() []*row {
 			why: "a unit sees the relations of its service"},
 		{pattern: "services/{service}/relations/{relation}", get: seesRelations,
 			why: "operators relate services"},
-		{pattern: "services/{service}/secrets", max: record, get: service, put: listsServiceSecrets,
+		{pattern: "services/{service}/secrets", record: true, max: record, get: service, put: listsServiceSecrets,
 			why: "its leader lists the secrets that it makes for a service; operators grant theirs"},
 
-		{pattern: "units/{unit}", max: record, get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
+		{pattern: "units/{unit}", record: true, max: record, get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
 			why: "of its units' records a machine changes charm, status and workload, clears what operators have resolved, and ends a unit that is dying or a subordinate that nothing holds"},
 		{pattern: "units/{service}/", list: seesUnits,
 			why: "units see those of their services, and of services related to them"},
@@ -86,7 +86,7 @@ func table() []*row {
 			why: "a unit's agent takes what waits for it"},
 		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"),
 			why: "operators debug; a session that is over is ended by the unit's agent"},
-		{pattern: "units/{unit}/secrets", max: record, get: seesSecrets, put: listsSecrets,
+		{pattern: "units/{unit}/secrets", record: true, max: record, get: seesSecrets, put: listsSecrets,
 			why: "a unit lists the secrets that it makes and reads; the owner of a secret takes it from the lists of those who have read it, as it removes it"},
 		{pattern: "units/{unit}/storage", max: small, get: unit("unit"), put: listsStorage, del: unit("unit"),
 			why: "a unit lists the storage that it has"},
@@ -95,20 +95,20 @@ func table() []*row {
 		{pattern: "units/{unit}/restored", max: record, get: unit("unit"), put: replaces("unit"), del: unit("unit"),
 			why: "a restored unit's agent says how its folder differs"},
 
-		{pattern: "actions/{n}", max: huge, get: action, watch: action, put: runsAction, del: forgetsAction,
+		{pattern: "actions/{n}", record: true, max: huge, get: action, watch: action, put: runsAction, del: forgetsAction,
 			why: "operators ask for actions, and programs of a machine for commands to its units; the unit's agent says what became of them"},
 		{pattern: "resources/{service}/{name}", get: service, why: "operators give a service its resources"},
 
-		{pattern: "secrets/{id}", max: record, get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
+		{pattern: "secrets/{id}", record: true, max: record, get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
 			why: "a secret is its owner's: a unit's, or its service's through the leader; who may read it notes that among its readers"},
 		{pattern: "secret-contents/{id}/{revision}", max: large, get: readsSecret, put: sealsSecret, del: prunesSecret,
 			why: "the owner writes a secret, and it is read by whom it was granted to, as long as it is"},
 		{pattern: "secret-keys/{rest}", why: "no agent has the keys that seal secrets from the store"},
 
-		{pattern: "storage/{storage}", max: small, get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
+		{pattern: "storage/{storage}", record: true, max: small, get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
 			why: "a machine's agents make, bind, release and remove the storage on it, for its units"},
 
-		{pattern: "machines/{machine}", max: record, get: ownMachine, watch: ownMachine, put: changesMachine,
+		{pattern: "machines/{machine}", record: true, max: record, get: ownMachine, watch: ownMachine, put: changesMachine,
 			why: "of its own record a machine changes addresses, binary and that it runs, and it ends once it is dying"},
 		{pattern: "machines/{machine}/", watch: ownMachine, why: "a machine hears of itself"},
 		{pattern: "machines/{machine}/storage", max: record, get: ownMachine, put: listsMachineStorage, del: ownMachine,
@@ -175,7 +175,7 @@ func table() []*row {
 
 		{pattern: "blob-heads/{sum}", max: small, get: anybody, put: headsBlob,
 			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
-		{pattern: "blobs/{sum}/{chunk}", max: huge, get: anybody, put: writesBlob,
+		{pattern: "blobs/{sum}/{chunk}", raw: true, max: huge, get: anybody, put: writesBlob,
 			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
 	}
 }
@@ -369,7 +369,8 @@ func changesSecret(a *ask) bool {
 		return false
 	}
 	if a.old == nil {
-		return isSecretID(id) && a.makes(is)
+		// Contents that a secret of that id has left behind are somebody else's.
+		return isSecretID(id) && a.makes(is) && len(a.list(keys.ContentsOfSecret(id))) == 0
 	}
 
 	was, ok := loadSecret(a.old, id)

@@ -36,9 +36,11 @@ type Rights interface {
 	// MayList is asked before a list, of which each key is asked for by itself, and for a prefix that a
 	// commit is conditional on.
 	MayList(ctx context.Context, prefix string) error
-	// MayWatch is asked before a watch, for each of its keys and prefixes, and again for that which an
-	// event has come by. Of a key that was put MayRead is asked, too.
-	MayWatch(ctx context.Context, keyOrPrefix string) error
+	// MayWatch is asked before a watch, for each of its keys, and again for each event that has come by one.
+	// Of a key that was put MayRead is asked as well.
+	MayWatch(ctx context.Context, key string) error
+	// MayWatchPrefix is the same for a watch's prefixes.
+	MayWatchPrefix(ctx context.Context, prefix string) error
 	// MayCommit is asked for the operations of a commit. Leases are the identity's own.
 	MayCommit(ctx context.Context, ops []store.Op) error
 }
@@ -54,4 +56,5 @@ type allRights struct{}
 func (allRights) MayRead(context.Context, string, []byte) error { return nil }
 func (allRights) MayList(context.Context, string) error         { return nil }
 func (allRights) MayWatch(context.Context, string) error        { return nil }
+func (allRights) MayWatchPrefix(context.Context, string) error  { return nil }
 func (allRights) MayCommit(context.Context, []store.Op) error   { return nil }

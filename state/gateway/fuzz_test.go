@@ -28,7 +28,8 @@ func (ownOnly) isOwn(key string) error {
 
 func (r ownOnly) MayRead(_ context.Context, key string, _ []byte) error { return r.isOwn(key) }
 func (r ownOnly) MayList(context.Context, string) error                 { return nil }
-func (r ownOnly) MayWatch(_ context.Context, prefix string) error       { return nil }
+func (r ownOnly) MayWatch(context.Context, string) error                { return nil }
+func (r ownOnly) MayWatchPrefix(context.Context, string) error          { return nil }
 func (r ownOnly) MayCommit(_ context.Context, ops []store.Op) (err error) {
 	for _, o := range ops {
 		if err == nil {

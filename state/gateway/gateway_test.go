@@ -59,6 +59,10 @@ func (r *listedRights) MayWatch(_ context.Context, prefix string) error {
 	return r.below("watch", prefix)
 }
 
+func (r *listedRights) MayWatchPrefix(ctx context.Context, prefix string) error {
+	return r.MayWatch(ctx, prefix)
+}
+
 func (r *listedRights) MayCommit(_ context.Context, ops []store.Op) error {
 	for _, o := range ops {
 		if err := r.below("write", o.Key); err != nil {

@@ -46,8 +46,12 @@ func (r *tableRights) MayList(_ context.Context, prefix string) error {
 	return toDenied(access.May(r.who, r.placement, access.List, prefix, nil, nil))
 }
 
-func (r *tableRights) MayWatch(_ context.Context, keyOrPrefix string) error {
-	return toDenied(access.May(r.who, r.placement, access.Watch, keyOrPrefix, nil, nil))
+func (r *tableRights) MayWatch(_ context.Context, key string) error {
+	return toDenied(access.May(r.who, r.placement, access.Watch, key, nil, nil))
+}
+
+func (r *tableRights) MayWatchPrefix(_ context.Context, prefix string) error {
+	return toDenied(access.MayWatchPrefix(r.who, r.placement, prefix))
 }
 
 func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {

@@ -62,8 +62,13 @@ func (s *session) checkWatch(ctx context.Context, scope store.Scope) (revision i
 	}
 	defer closeView()
 
-	for _, prefix := range slices.Concat(scope.Keys, scope.Prefixes) {
-		if err := v.rights.MayWatch(ctx, prefix); err != nil {
+	for _, key := range scope.Keys {
+		if err := v.rights.MayWatch(ctx, key); err != nil {
+			return 0, err
+		}
+	}
+	for _, prefix := range scope.Prefixes {
+		if err := v.rights.MayWatchPrefix(ctx, prefix); err != nil {
 			return 0, err
 		}
 	}
@@ -124,7 +129,7 @@ func (v *view) mayHear(ctx context.Context, key string, scope store.Scope) error
 		if !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		err = v.rights.MayWatch(ctx, prefix)
+		err = v.rights.MayWatchPrefix(ctx, prefix)
 		if !errors.Is(err, store.ErrDenied) {
 			break
 		}

@@ -216,6 +216,9 @@ func (a *asked) Watch(ctx context.Context, after int64, scope store.Scope) (stor
 	p := newPlaced(ctx, snap)
 	for _, name := range slices.Concat(scope.Keys, scope.Prefixes) {
 		refusal := p.may(a.id, access.Watch, name, nil)
+		if slices.Contains(scope.Prefixes, name) {
+			refusal = p.mayWatchPrefix(a.id, name)
+		}
 		if failure := unlessRefusal(refusal); failure != nil {
 			return nil, failure
 		}
@@ -300,6 +303,12 @@ func newPlaced(ctx context.Context, s store.Snapshot) *placed {
 // newPlacement returns a placement that has used nothing yet, at the same revision.
 func newPlacement(p *placed) *placed {
 	return &placed{reader: p.reader, placement: access.NewPlacement(p.reader)}
+}
+
+func (p *placed) mayWatchPrefix(id access.Identity, prefix string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return access.MayWatchPrefix(id, p.placement, prefix)
 }
 
 func (p *placed) may(id access.Identity, op access.Op, key string, value []byte) error {

@@ -1,0 +1,56 @@
+package access
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestIsPlain(t *testing.T) {
+	cases := map[string]struct {
+		value  string
+		record bool
+		want   bool
+	}{
+		"members of their own":             {`{"owner":{"unit":"a/0"},"label":"x"}`, true, true},
+		"a member twice":                   {`{"owner":1,"owner":2}`, false, false},
+		"a member in another case":         {`{"owner":{"unit":"a/0"},"Owner":{"unit":""}}`, true, false},
+		"a member in a foreign case":       {`{"kept":1,"\u212aept":2}`, true, false},
+		"settings that differ in case":     {`{"host":"a","Host":"b"}`, false, true},
+		"data of a record in another case": {`{"results":{"a":1,"A":2}}`, true, true},
+		"a member twice, below":            {`{"owner":{"service":"x","service":""}}`, true, false},
+		"a member twice, in a list":        {`[{"a":1},{"a":1,"a":2}]`, false, false},
+		"a number":                         {`7`, true, true},
+		"no JSON, which no reader takes":   {`{"a":`, true, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := isPlain([]byte(c.value), c.record); got != c.want {
+				t.Errorf("isPlain(%s, %t) is %t", c.value, c.record, got)
+			}
+		})
+	}
+}
+
+// TestPrefixesOfNames: the beginning of a name is no prefix that an agent may watch.
+func TestPrefixesOfNames(t *testing.T) {
+	for _, prefix := range []string{"secrets/o", "machines/1", "units/wordpress/0", "services/wordpress", ""} {
+		err := MayWatchPrefix(Agent("1"), NewPlacement(newWorld()), prefix)
+		if !errors.Is(err, ErrRefused) {
+			t.Errorf("a watch of the prefix %q: %v", prefix, err)
+		}
+	}
+
+	if err := MayWatchPrefix(Agent("1"), NewPlacement(newWorld()), "machines/1/"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestContentsLeftBehind: nobody takes over what a secret has left behind by making one of its id.
+func TestContentsLeftBehind(t *testing.T) {
+	w := newWorld()
+	own := []byte(w["secrets/own"])
+	left := w.with(world{"secrets/own": ""})
+	if err := May(Agent("1"), NewPlacement(left), Put, "secrets/own", nil, own); !errors.Is(err, ErrRefused) {
+		t.Errorf("a secret over the contents of another one: %v", err)
+	}
+}

@@ -128,13 +128,12 @@ func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, stat
 	if isArchive {
 		found.Path, found.Archive = scratch, c.name
 		if found.Charm, err = c.unpack(path, scratch); err != nil {
-			err = fmt.Errorf("cannot read charm %q: %w", c.name, err)
-			if hint := hintUnpacked(c.name, err); hint != "" {
-				err = console.Hint(err, hint)
-			}
-			return charm.Found{}, state.Origin{}, err
+			return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 		}
 	} else if found.Charm, err = charm.ReadDir(path); err != nil {
+		if hint := hintUnpacked(c.name, err); hint != "" {
+			err = console.Hint(err, hint)
+		}
 		return charm.Found{}, state.Origin{}, err
 	}
 
@@ -145,7 +144,7 @@ func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, stat
 // have packed from it; "" elsewhere.
 func hintUnpacked(archive string, err error) string {
 	dir := filepath.Dir(archive)
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) || filepath.Ext(archive) != ".charm" {
 		return ""
 	}
 	if _, err := charm.ReadDir(dir); err != nil {

@@ -17,6 +17,7 @@ type setConstraintsCmd struct {
 
 // Run replaces the constraints.
 func (c setConstraintsCmd) Run(o *operator) error {
+	words := c.Values
 	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
 			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE behind the first"))
@@ -36,6 +37,9 @@ func (c setConstraintsCmd) Run(o *operator) error {
 		}
 		return tx.SetServiceConstraints(c.Service, v)
 	})
+	if errors.Is(err, state.ErrNotFound) && len(words) == 1 && words[0] == c.Service {
+		_, err = parseConstraints(words...) // neither a service nor a constraint
+	}
 	if err != nil {
 		return err
 	}

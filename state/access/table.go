@@ -261,7 +261,11 @@ func seesUnit(a *ask) bool {
 	return a.hosts(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.walks()
 }
 
-func seesUnits(a *ask) bool { return a.hasService(a.vars["service"]) || a.isRelated(a.vars["service"]) }
+// seesUnits also lets an agent list a service that is gone, which it learns from the empty list.
+func seesUnits(a *ask) bool {
+	s := a.vars["service"]
+	return a.hasService(s) || a.isRelated(s) || a.get(keys.Service(s)) == nil
+}
 
 func changesUnit(a *ask) bool {
 	name := a.vars["unit"]

@@ -16,7 +16,7 @@ func TestAlertsOfPages(t *testing.T) {
 	if len(kinds) < 2 {
 		t.Fatalf("alert.go declares %q only", kinds)
 	}
-	for page, list := range map[string][2]string{"neco.md": {"`kind` (", ")"}, "reference/updater.md": {"Kinds: ", "."}} {
+	for page, list := range map[string][2]string{"how-to/boot-servers.md": {"`kind` (", ")"}, "reference/updater.md": {"Kinds: ", "."}} {
 		t.Run(page, func(t *testing.T) {
 			_, alerts, _ := strings.Cut(readPage(t, page), list[0])
 			alerts, _, _ = strings.Cut(alerts, list[1])

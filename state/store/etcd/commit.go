@@ -45,7 +45,7 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 
 	err := d.retryUnknownToken(ctx, func() (err error) {
-		bound, cancel := d.bindContext(ctx, commitTimeout)
+		bound, cancel := d.Bound(ctx, commitTimeout)
 		defer cancel()
 		before := d.history.lastSeen()
 

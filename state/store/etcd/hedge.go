@@ -92,17 +92,10 @@ const (
 	maxBackoff          = time.Second // between attempts
 )
 
-// bindContext returns a context that ends with the handle, too.
-func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	stop := context.AfterFunc(d.Context(), cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // retry calls f until it gets an answer. f must be repeatable, since a call without an answer may have been
 // carried out. Each call can reach a different member.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
-	bound, cancel := d.bindContext(ctx, callTimeout)
+	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	for n := 0; ; n++ {
@@ -121,7 +114,7 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 // retryUnknownToken calls f again only if a member does not know the login's token, and so has not carried
 // out the call. It is for calls that must not be repeated otherwise.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
-	bound, cancel := d.bindContext(ctx, callTimeout)
+	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	for n := 0; ; n++ {

@@ -55,7 +55,7 @@ func (d *db) grantLease(
 	var resp *clientv3.LeaseGrantResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		requested = time.Now()
-		bound, cancel := d.bindContext(ctx, commitTimeout)
+		bound, cancel := d.Bound(ctx, commitTimeout)
 		defer cancel()
 		resp, err = d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
 		return err

@@ -40,6 +40,14 @@ func New() *Opener {
 // Context returns a context that ends when the opener is closed, for its goroutines.
 func (o *Opener) Context() context.Context { return o.ctx }
 
+// Bound returns a context that ends with ctx, after the limit, or when the opener is closed, whichever
+// comes first.
+func (o *Opener) Bound(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(o.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // Gone returns a channel that is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 

@@ -54,16 +54,9 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// bindContext returns a context that ends with the handle, too.
-func (d *db) bindContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	stop := context.AfterFunc(d.Context(), cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // retry calls f, which must be repeatable, until the gateway answers.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
-	bound, cancel := d.bindContext(ctx, callTimeout)
+	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	for n := 0; ; n++ {

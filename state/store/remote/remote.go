@@ -82,7 +82,7 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return 0, err
 	}
 
-	bound, cancel := d.bindContext(ctx, callTimeout)
+	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	before := d.seen.Load()
@@ -121,7 +121,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	ttl = max(ttl, time.Millisecond)
-	bound, cancel := d.bindContext(ctx, callTimeout)
+	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	requested := time.Now()

@@ -146,7 +146,7 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 		return a, err
 	}
 
-	bound, cancel := s.d.bindContext(ctx, callTimeout)
+	bound, cancel := s.d.Bound(ctx, callTimeout)
 	defer cancel()
 	if a, err = s.ask(bound, request); err == nil {
 		return a, nil

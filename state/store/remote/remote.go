@@ -98,7 +98,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 // call is an older copy's, that has taken the store's place: this handle knows too much.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
-		return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s serves an older copy of it", store.ErrStoreGone, d.socket))
+		return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s serves an older copy of it, at revision %d after %d",
+			store.ErrStoreGone, d.socket, revision, before))
 	}
 
 	d.raise(revision)

@@ -205,8 +205,10 @@ func (p *connPool) put(c *conn) {
 	p.idle <- c
 }
 
-// discard closes a connection that cannot be used again.
+// discard closes a connection after an error. Package sql gives the connection to whoever opens one next,
+// who must not read on in a transaction of before.
 func (p *connPool) discard(c *conn) {
+	_, _ = c.exec("ROLLBACK") // or there is none
 	c.close()
 	p.release()
 }

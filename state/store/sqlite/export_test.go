@@ -76,3 +76,10 @@ func QueryPlan(s store.Store) (plan string, err error) {
 
 // Path is where the store's file is.
 func Path(s store.Store) string { return s.(*db).file.path }
+
+// DiscardSnapshot discards the connection of a snapshot within its transaction, as an error of the disk does.
+func DiscardSnapshot(snap store.Snapshot) {
+	s := snap.(*snapshot)
+	s.d.readers.discard(s.conn)
+	s.conn = nil
+}

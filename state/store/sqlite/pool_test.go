@@ -106,3 +106,19 @@ func openFiles(t *testing.T, path string) (n int) {
 	}
 	return n
 }
+
+// TestDiscardedWithinTransaction: nobody gets a connection that still reads what there was before.
+func TestDiscardedWithinTransaction(t *testing.T) {
+	s := newStore(t)
+	sqlite.DiscardSnapshot(read(t, s, 1))
+	revision, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "a", Value: []byte("1")}}})
+	check(t, err)
+
+	snap, err := s.Snapshot(t.Context())
+	check(t, err)
+	defer snap.Close()
+	got, err := snap.Revision(t.Context())
+	if got != revision || err != nil {
+		t.Errorf("revision %d, error %v; want %d", got, err, revision)
+	}
+}

@@ -219,7 +219,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 		return err
 	}
 	if _, err := c.exec("BEGIN"); err != nil {
-		c.close()
+		s.d.readers.discard(c)
 		return s.d.explain(err)
 	}
 

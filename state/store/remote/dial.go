@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -54,17 +55,28 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// retry calls f, which must be repeatable, until the gateway answers.
+// retry calls f, which must be repeatable, until the gateway answers. The store is gone for ever once
+// two answers are of an older copy: after the first one f is called again.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
+	older := false
 	for n := 0; ; n++ {
 		err := f(bound)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case errors.Is(err, errOlder) && older:
+			return d.goneAs(err)
+		case errors.Is(err, errOlder):
+			older = true
+			slog.Warn("the gateway is asked again", "socket", d.socket, "reason", err)
+		case !isTransient(err):
+			return d.storeError(ctx, err)
 		}
-		if !isTransient(err) || waitBackoff(bound, n) != nil {
+
+		if waitBackoff(bound, n) != nil {
 			return d.storeError(ctx, err)
 		}
 	}

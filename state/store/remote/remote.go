@@ -11,6 +11,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -91,19 +92,37 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return 0, d.storeError(ctx, err)
 	}
 
-	return response.GetRevision(), d.observe(before, response.GetRevision())
+	revision := response.GetRevision()
+	if d.observe(before, revision) == nil {
+		return revision, nil
+	}
+
+	// It was written somewhere. Another look tells whether that is still the store.
+	s := &snapshot{d: d}
+	defer s.Close()
+	_, err = s.Revision(ctx)
+	return revision, err
 }
 
-// observe records a revision that was told to a call. One that is below what was known before the
-// call is an older copy's, that has taken the store's place: this handle knows too much.
+// errOlder is of an answer at an older revision than one that was known before the call. It is no
+// proof of anything yet: see retry.
+var errOlder = errors.New("it serves an older copy of the store")
+
+// observe records a revision that was told to a call. It returns an errOlder if the revision is below
+// the one that was known before the call.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
-		return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s serves an older copy of it, at revision %d after %d",
-			store.ErrStoreGone, d.socket, revision, before))
+		return fmt.Errorf("%w, at revision %d after %d", errOlder, revision, before)
 	}
 
 	d.raise(revision)
 	return nil
+}
+
+// goneAs marks the store as gone, because the gateway has told of an older copy more than once: what
+// this handle knows is not true of that.
+func (d *db) goneAs(older error) error {
+	return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s: %w", store.ErrStoreGone, d.socket, older))
 }
 
 func (d *db) raise(revision int64) {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -73,6 +74,7 @@ func (w *watcher) Close() { w.Cancel() }
 
 // follow calls the gateway again after each call that broke.
 func (w *watcher) follow() {
+	older := false
 	for n := 0; ; n++ {
 		from := w.position
 		err := w.followOnce()
@@ -80,7 +82,12 @@ func (w *watcher) follow() {
 			return
 		}
 
-		if !isTransient(err) {
+		if errors.Is(err, errOlder) && older {
+			w.fail(w.d.goneAs(err))
+			return
+		}
+		older = errors.Is(err, errOlder)
+		if !older && !isTransient(err) {
 			w.fail(w.d.storeError(context.Background(), err))
 			return
 		}

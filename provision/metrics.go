@@ -15,7 +15,7 @@ func (l *leader) measure(s snapshot) {
 	for status, n := range count {
 		now.Set(float64(n), "bijou_machines", "status", status)
 	}
-	l.State.Metrics.Replace(now)
+	l.State.Metrics().Replace(now)
 }
 
 const leaderMetric = "bijou_provisioner_leader"

@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	measureIdle(o.State.Metrics)
+	measureIdle(o.State.Metrics())
 
 	for said := ""; ; {
 		err := campaign(ctx, o)
@@ -118,7 +118,7 @@ func campaign(ctx context.Context, o Options) error {
 	defer cancel()
 
 	o.Log.Info("provisioner leads")
-	defer measureIdle(o.State.Metrics)
+	defer measureIdle(o.State.Metrics())
 	l := &leader{Options: o, update: state.Under(leadership), backoffs: backoffs{}, absentAgents: absentAgents{}}
 	l.pool = &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
 	l.recorder = &recorder{l.update, make(chan entry, maxBatch)}

@@ -27,13 +27,13 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 // TakeClaim makes the claimant the one that runs the machine's agents, as [keyspace.Space.TakeClaim] does.
 // It returns ErrClaimed if another holds the claim, and ErrNotFound if there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return s.Space.TakeClaim(ctx, machineClaim(machine), by)
+	return s.space.TakeClaim(ctx, machineClaim(machine), by)
 }
 
 // JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
 // under the claim of its place, whichever process of that place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
-	return s.Space.JoinClaim(ctx, machineClaim(machine), by)
+	return s.space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
 // UpdaterFor returns the Updater under the claim for one agent of the machine. The Updater returns

@@ -15,7 +15,7 @@ func TestProgress(t *testing.T) {
 	statetest.AddService(t, st, statetest.MySQL(), 0)
 	var told []keyspace.Steps
 	ctx := t.Context()
-	st.Progress = func(p keyspace.Steps) { told = append(told, p) }
+	st.SetProgress(func(p keyspace.Steps) { told = append(told, p) })
 	if units, err := st.AddUnits(ctx, "mysql", 12, state.Placement{}); err != nil || len(units) != 12 {
 		t.Fatal(len(units), err)
 	}

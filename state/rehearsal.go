@@ -29,7 +29,7 @@ type Rehearsal struct{ tx *Tx }
 // Rehearse calls f with a rehearsal of this state. Nothing is committed and no blob is stored. It returns
 // the error of f, or why nothing may be written to the environment.
 func (s *State) Rehearse(ctx context.Context, f func(r *Rehearsal) error) error {
-	return s.DryRun(ctx, func(keys *keyspace.Tx) error { return f(&Rehearsal{newTx(keys)}) })
+	return s.space.DryRun(ctx, func(keys *keyspace.Tx) error { return f(&Rehearsal{newTx(keys)}) })
 }
 
 // View calls f with the present environment, changed by all that the rehearsal has written so far.

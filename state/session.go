@@ -21,5 +21,5 @@ type (
 // NewSharedSession begins no session yet. With announces, one of the roles announces agents,
 // and campaigns wait for that.
 func NewSharedSession(s *State, announces bool) *SharedSession {
-	return keyspace.NewSharedSession(s.Space, announces)
+	return keyspace.NewSharedSession(s.space, announces)
 }

@@ -26,7 +26,7 @@ import (
 
 // State is one opened environment: its keys, blobs and watches, and over them views and
 // updates of its entities. Its methods may be called from several goroutines.
-type State struct{ *keyspace.Space }
+type State struct{ space *keyspace.Space }
 
 // Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns
 // ErrNoStore if there is no store, and ErrFormat if the store holds no environment, or one of a different

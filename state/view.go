@@ -29,14 +29,14 @@ type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // View is keyspace.Space.View, of entities: f may be run more than once, and does nothing but read.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
-	return s.Space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
+	return s.space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 
 // Update runs f as one transaction on entities, as [keyspace.Space.Update] does. It commits f's writes only
 // if nothing that f read has changed meanwhile; otherwise it runs f again from the start. It returns
 // ErrTooLarge if the transaction is too large for a store.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return Under(s.Space)(ctx, f)
+	return Under(s.space)(ctx, f)
 }
 
 // Condition makes commits conditional on more than they have read: a Claim (ErrClaimLost), a
@@ -91,8 +91,8 @@ type Writes struct{ changes []keyspace.Change }
 // Writes returns the writes so far. It is valid once the Update has succeeded.
 func (tx *Tx) Writes() Writes { return Writes{tx.keys.Writes()} }
 
-// Keys lists the keys that were written or removed.
-func (w Writes) Keys() (keys []string) {
+// ChangedKeys lists the keys that were written or removed.
+func (w Writes) ChangedKeys() (keys []string) {
 	for _, c := range w.changes {
 		keys = append(keys, c.Key)
 	}
@@ -159,13 +159,13 @@ type Steps = keyspace.Steps
 
 // withProgress returns an Updater whose every commit counts as batchSize steps.
 func (s *State) withProgress(update Updater, p Steps) Updater {
-	s.Progress.Report(p)
+	s.space.Progress.Report(p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		if err := update(ctx, f); err != nil {
 			return err
 		}
 		p.Done = min(p.Done+batchSize, p.Total)
-		s.Progress.Report(p)
+		s.space.Progress.Report(p)
 		return nil
 	}
 }

@@ -48,7 +48,7 @@ func TestWritesBringRecordsUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(read(), have); diff != "" {
-			t.Errorf("after writing %q (-read +applied):\n%s", wrote.Keys(), diff)
+			t.Errorf("after writing %q (-read +applied):\n%s", wrote.ChangedKeys(), diff)
 		}
 	}
 }

@@ -17,26 +17,26 @@ const (
 )
 
 func (u *uniter) measureHook(r *runningHook, failure string) {
-	u.State.Metrics.Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result",
+	u.State.Metrics().Observe(r.endedAt.Sub(r.op.Started), hookMetric, "hook", r.op.Hook.Name, "result",
 		metrics.Result(failure == ""))
 }
 
 // measureUnit adds the unit to the metrics, unless they are switched off.
 func (u *uniter) measureUnit(s decide.Snapshot) {
-	if u.State.Metrics == nil {
+	if u.State.Metrics() == nil {
 		return
 	}
 
-	u.State.Metrics.Set(float64(s.CountQueued()), queueMetric, "unit", u.Unit)
+	u.State.Metrics().Set(float64(s.CountQueued()), queueMetric, "unit", u.Unit)
 	now := []string{"unit", u.Unit, "state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending), "workload", cmp.Or(s.Unit.Status.Status, "unknown")}
 	if !slices.Equal(now, u.measured) {
-		u.State.Metrics.Set(1, unitMetric, now...)
-		u.State.Metrics.Remove(unitMetric, u.measured...)
+		u.State.Metrics().Set(1, unitMetric, now...)
+		u.State.Metrics().Remove(unitMetric, u.measured...)
 		u.measured = now
 	}
 }
 
 func (u *uniter) clearMetrics() {
-	u.State.Metrics.Remove(queueMetric, "unit", u.Unit)
-	u.State.Metrics.Remove(unitMetric, u.measured...)
+	u.State.Metrics().Remove(queueMetric, "unit", u.Unit)
+	u.State.Metrics().Remove(unitMetric, u.measured...)
 }

@@ -50,7 +50,7 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 		return
 	}
 
-	for _, key := range w.Keys() {
+	for _, key := range w.ChangedKeys() {
 		id, member, ok := state.RelationRecordOf(unit, key)
 		_, isEntered := c.snap.Uniter.Relations[id]
 		switch {

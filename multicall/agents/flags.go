@@ -96,9 +96,9 @@ func (p *daemonFlags) withState(ctx context.Context, f func(s *state.State) erro
 	}
 
 	if p.Metrics != "" {
-		s.Metrics = metrics.NewRegistry()
+		s.SetMetrics(metrics.NewRegistry())
 	}
-	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics)
+	stop, err := daemon.ServeMetrics(p.Metrics, s.Metrics())
 	if err == nil {
 		err = daemon.WhileAdvised(ctx, s, func() error { return f(s) })
 		stop()

@@ -116,7 +116,7 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	if err != nil {
 		return err
 	}
-	s.Progress = o.reportSteps
+	s.SetProgress(o.reportSteps)
 
 	err = f(s)
 	return errors.Join(err, s.Close())

@@ -104,7 +104,7 @@ func backUpBlobs(
 
 		n++
 		p.Done += chunks
-		s.Progress.Report(p)
+		s.Keys().Progress.Report(p)
 	}
 
 	return n, nil

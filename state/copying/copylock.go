@@ -25,7 +25,7 @@ type copyLock struct {
 // acquireCopyLock locks a store's environment. It returns ErrRunning if a key is below one of the prefixes.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
 	s := state.OpenIn(st)
-	session, err := s.Space.NewSession(ctx)
+	session, err := s.NewSession(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot hold the environment: %w", err)
 	}
@@ -61,7 +61,7 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 
 			return tx.Keys().PutLeased(keys.CopyLock, l.record, l.session)
 		})
-		if !errors.Is(err, errOtherCopyRuns) || l.state.AwaitAbsent(limit, keys.CopyLock) != nil {
+		if !errors.Is(err, errOtherCopyRuns) || l.state.Keys().AwaitAbsent(limit, keys.CopyLock) != nil {
 			return err
 		}
 	}

@@ -246,7 +246,7 @@ func TestMigrateBack(t *testing.T) {
 	}))
 	head, err := state.Read(ctx, moved, func(v *state.View) (keyspace.BlobHead, error) { return v.Keys().BlobHead(emptySum) })
 	check(t, err)
-	check(t, moved.RemoveBlob(ctx, emptySum, head))
+	check(t, moved.Keys().RemoveBlob(ctx, emptySum, head))
 	want := withoutStoreLocal(dumpStore(t, to))
 	m.From, m.To = m.To, m.From
 	_, err = migrateStores(ctx, m, to, s.Store())

@@ -164,7 +164,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 		if !head.Touched.Before(before) || only != nil && !only[sum] {
 			continue
 		}
-		if err := s.RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
+		if err := s.Keys().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
 			return err
 		}
 	}

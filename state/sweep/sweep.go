@@ -32,7 +32,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		what string
 		do   func(context.Context, *state.State) error
 	}{
-		{"the store", func(ctx context.Context, s *state.State) error { return s.SweepStore(ctx) }},
+		{"the store", func(ctx context.Context, s *state.State) error { return s.Keys().SweepStore(ctx) }},
 		{"services", sweepServices},
 		{"relations", func(ctx context.Context, s *state.State) error {
 			return removeStray(ctx, s,
@@ -88,7 +88,7 @@ func removeStray(ctx context.Context, s *state.State, find func(v *state.View) (
 	if err != nil {
 		return err
 	}
-	return s.RemoveKeys(ctx, stray)
+	return s.Keys().RemoveKeys(ctx, stray)
 }
 
 // strayRelationKeys finds the keys below relations that have no record.

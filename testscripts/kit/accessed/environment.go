@@ -34,7 +34,7 @@ func AgentState() func(opened *state.State, machine string) *state.State {
 	n := &notes{dir: dir, noted: map[string]bool{}}
 	return func(opened *state.State, machine string) *state.State {
 		s := state.OpenIn(New(opened.Store(), access.Agent(machine), n.report))
-		s.Metrics = opened.Metrics
+		s.SetMetrics(opened.Metrics())
 		return s
 	}
 }

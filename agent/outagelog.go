@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/osutil"
 )
 
@@ -18,7 +19,7 @@ type outageLog struct {
 	log *slog.Logger
 	// report writes an outage into an agent's status, and the line, unless its message is
 	// empty, into its log. It may be nil.
-	report func(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error
+	report func(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error
 
 	mu      sync.Mutex
 	outages map[string]outage // by agent
@@ -100,7 +101,7 @@ const minAttemptsShown = 2
 
 // updateStatus stores the agent's trouble for the status. While the store is away, it writes nothing.
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
-	line := state.LogLine{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
+	line := logs.Line{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
 	fails := &o.Trouble
 
 	switch {

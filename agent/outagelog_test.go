@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/store"
 )
 
@@ -54,7 +55,7 @@ type reporter struct {
 	said []string
 }
 
-func (r *reporter) report(_ context.Context, agent string, t *state.Trouble, line state.LogLine) error {
+func (r *reporter) report(_ context.Context, agent string, t *state.Trouble, line logs.Line) error {
 	if r.away {
 		return state.ErrAway
 	}

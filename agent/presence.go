@@ -12,6 +12,7 @@ import (
 	"bijou/state"
 	"bijou/state/backoff"
 	"bijou/state/charm"
+	"bijou/state/logs"
 )
 
 // presence announces all agents of the process by one session, under the claim of their
@@ -129,7 +130,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 
 // reportTrouble stores beside an agent's announcement the trouble that keeps it from going on; t is nil
 // once that is over. It also appends line to the agent's log, unless its message is empty.
-func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line state.LogLine) error {
+func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 
@@ -145,7 +146,7 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	if unit, err := charm.ParseUnitTag(agent); err == nil {
 		source = unit
 	}
-	return p.state.AppendLog(ctx, source, []state.LogLine{line})
+	return logs.Append(ctx, p.state, source, []logs.Line{line})
 }
 
 func (p *presence) noteAnnounced(agent string, s *state.Session) {

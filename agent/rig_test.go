@@ -15,6 +15,7 @@ import (
 	_ "bijou/hookenv/client" // which this binary is under a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/unitdir"
 	"bijou/testscripts/kit/await"
 	"bijou/testscripts/kit/statetest"
@@ -152,7 +153,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 // logs is the environment's log.
 func (r *rig) logs() string {
 	var text strings.Builder
-	for _, l := range statetest.Read(r.t, r.st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) }) {
+	for _, l := range statetest.Read(r.t, r.st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) }) {
 		fmt.Fprintf(&text, "%s %s %s: %s\n", l.Source, l.Level, l.Hook, l.Message)
 	}
 	return text.String()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"bijou/state"
+	"bijou/state/logs"
 )
 
 // sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
@@ -128,14 +129,14 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 		return err
 	}
 
-	var lines []state.LogLine
+	var lines []logs.Line
 	for _, w := range problems {
-		lines = append(lines, state.LogLine{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
+		lines = append(lines, logs.Line{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
 	}
 	if len(problems) == 0 {
-		lines = []state.LogLine{{Time: l.Now(), Level: "INFO", Message: "goes on again"}}
+		lines = []logs.Line{{Time: l.Now(), Level: "INFO", Message: "goes on again"}}
 	}
-	return l.State.AppendLog(ctx, provisionerName, lines)
+	return logs.Append(ctx, l.State, provisionerName, lines)
 }
 
 // maxBatch limits how many machines one transaction records.

@@ -12,6 +12,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/logs"
 )
 
 const (
@@ -32,7 +33,7 @@ type bootOutput struct {
 	partial []byte // a line without its end
 	last    string // line
 	shown   string // which was recorded last
-	lines   []state.LogLine
+	lines   []logs.Line
 	size    int
 	omitted int // lines, for there were too many
 }
@@ -78,7 +79,7 @@ func (b *bootOutput) flush(ctx context.Context) {
 	}
 
 	if len(lines) > 0 {
-		logged = b.leader.State.AppendLog(ctx, state.MachineAgent(b.machine), lines)
+		logged = logs.Append(ctx, b.leader.State, state.MachineAgent(b.machine), lines)
 	}
 	if err := errors.Join(shown, logged); err != nil && ctx.Err() == nil {
 		b.leader.Log.Warn("boot output is lost", "machine", b.machine, "error", err)
@@ -130,7 +131,7 @@ func (b *bootOutput) addLog(level, text string) {
 		return
 	}
 	b.size += len(text)
-	b.lines = append(b.lines, state.LogLine{Time: b.leader.Now().UTC(), Level: level, Message: text})
+	b.lines = append(b.lines, logs.Line{Time: b.leader.Now().UTC(), Level: level, Message: text})
 }
 
 func stripControls(line string) string {
@@ -153,12 +154,12 @@ func stripControls(line string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func (b *bootOutput) takePending() (lines []state.LogLine, last string) {
+func (b *bootOutput) takePending() (lines []logs.Line, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	if b.omitted > 0 {
-		b.lines = append(b.lines, state.LogLine{
+		b.lines = append(b.lines, logs.Line{
 			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf(
 				"%d lines were left out: too many at a time",
 				b.omitted,

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/testscripts/fakes/dummy"
 )
 
@@ -16,7 +17,7 @@ import (
 func (w *world) logged() (lines []string) {
 	w.t.Helper()
 	err := w.state.View(w.t.Context(), func(v *state.View) error {
-		all, err := v.Logs(state.LogFilter{Sources: []string{"machine-1"}})
+		all, err := logs.Read(v, logs.Filter{Sources: []string{"machine-1"}})
 		lines = nil
 		for _, l := range all {
 			lines = append(lines, l.Level+" "+l.Message)

@@ -103,26 +103,6 @@ func TestCrowdLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestSweepTakesOldLogsOfWhatIsGone(t *testing.T) {
-	st := statetest.New(t)
-	statetest.AddService(t, st, statetest.MySQL(), 1)
-	for _, source := range []string{"mysql/0", "mysql/1", "machine-0", "machine-7"} {
-		appendLog(t, st, source, state.LogLine{Time: time.Now(), Level: "INFO", Message: source})
-	}
-	for _, test := range []struct {
-		now  time.Time
-		want string
-	}{{time.Now(), "mysql/0 mysql/1 machine-0 machine-7"}, {later(), "mysql/0 machine-0"}} {
-		if err := sweep.Run(t.Context(), st, test.now); err != nil {
-			t.Fatal(err)
-		}
-		lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
-		if got := messages(lines); got != test.want {
-			t.Errorf("%q; want %q", got, test.want)
-		}
-	}
-}
-
 // BenchmarkHookDone is the commit of a hook that set something: settings, ports,
 // the next step of the workflow, and the end of the operation, on SQLite.
 func BenchmarkHookDone(b *testing.B) {

@@ -31,7 +31,7 @@ func (v *View) MembersOf(id int, service string) ([]Member, error) {
 
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 	members := []Member{}
-	err := readBelow(v, prefix, func(key string, m Member) {
+	err := ReadBelow(v, prefix, func(key string, m Member) {
 		m.Unit = key[len(keys.Members(id)):]
 		members = append(members, m)
 	})

@@ -274,7 +274,7 @@ func (v *View) ServiceRelations(service string) ([]Relation, error) {
 
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	all := map[int]relationIndex{}
-	err := readBelow(v, keys.ServiceRelations(service), func(key string, index relationIndex) {
+	err := ReadBelow(v, keys.ServiceRelations(service), func(key string, index relationIndex) {
 		if id, ok := keys.CutInt(key, keys.ServiceRelations(service)); ok {
 			all[id] = index
 		}

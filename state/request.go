@@ -62,7 +62,7 @@ func (v *View) UnitRequests(unit string) ([]Request, error) {
 
 func (v *View) requestsBelow(prefix string) ([]Request, error) {
 	var all []Request
-	err := readBelow(v, prefix, func(key string, r Request) {
+	err := ReadBelow(v, prefix, func(key string, r Request) {
 		service, rest, _ := strings.Cut(key[len(keys.Requests):], "/")
 		number, _, _ := strings.Cut(rest, "/")
 		if r.Unit = service + "/" + number; charm.IsUnit(r.Unit) {

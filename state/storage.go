@@ -64,7 +64,7 @@ func (v *View) Storage(id string) (Storage, error) {
 
 // Storages reads every storage, by name and number.
 func (v *View) Storages() (all []Storage, err error) {
-	err = readBelow(v, keys.Storages, func(key string, s Storage) {
+	err = ReadBelow(v, keys.Storages, func(key string, s Storage) {
 		s.ID = strings.TrimPrefix(key, keys.Storages)
 		all = append(all, s)
 	})

@@ -208,7 +208,7 @@ func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 // HookRuns lists the last hooks of a unit, the oldest first.
 func (v *View) HookRuns(unit string) ([]HookRun, error) {
 	runs := []HookRun{}
-	err := readBelow(v, keys.UnitHistory(unit), func(_ string, r HookRun) { runs = append(runs, r) })
+	err := ReadBelow(v, keys.UnitHistory(unit), func(_ string, r HookRun) { runs = append(runs, r) })
 	slices.SortFunc(runs, func(a, b HookRun) int { return cmp.Compare(a.Seq, b.Seq) })
 	return runs, err
 }
@@ -216,7 +216,7 @@ func (v *View) HookRuns(unit string) ([]HookRun, error) {
 // RecentHookRuns returns the last hooks of all units that have ended since, by unit, in no order.
 func (v *View) RecentHookRuns(since time.Time) (map[string][]HookRun, error) {
 	runs := map[string][]HookRun{}
-	err := readBelow(v, keys.History, func(key string, r HookRun) {
+	err := ReadBelow(v, keys.History, func(key string, r HookRun) {
 		if unit, _ := HistoryOf(key); r.Ended.After(since) {
 			runs[unit] = append(runs[unit], r)
 		}

@@ -63,8 +63,8 @@ func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// readBelow calls take with each record below the prefix, by key.
-func readBelow[T any](v *View, prefix string, take func(key string, record T)) error {
+// ReadBelow calls take with each record below the prefix, by key.
+func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) error {
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
 		return err
@@ -218,19 +218,6 @@ func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 
 // WatchMachineAgents covers the presence of machines' agents, and no unit's.
 func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
-
-// WatchLogs returns the scope of the logs of the given units and machines; if none are given, of all.
-func WatchLogs(sources ...string) Scope {
-	if len(sources) == 0 {
-		return keyspace.Below(keys.LogHeads)
-	}
-
-	var s Scope
-	for _, source := range sources {
-		s.Keys = append(s.Keys, keys.LogHead(source))
-	}
-	return s
-}
 
 // WatchAction covers an action.
 func WatchAction(id int) Scope { return Scope{Keys: []string{keys.Action(id)}} }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/text"
 )
 
@@ -37,7 +37,7 @@ func (f *logFile) rotateAbove(limit int64) error {
 // write hides secrets, since files are copied about. Each line of a message begins with the
 // message's time, level and hook, so that none passes for another message. Without a path
 // there is no file.
-func (f *logFile) write(l state.LogLine) error {
+func (f *logFile) write(l logs.Line) error {
 	if f.path == "" {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (f *logFile) write(l state.LogLine) error {
 	return err
 }
 
-func formatLine(l state.LogLine) string {
+func formatLine(l logs.Line) string {
 	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, text.Escape(l.Hook))
 
 	var b strings.Builder

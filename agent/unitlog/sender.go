@@ -9,6 +9,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/backoff"
+	"bijou/state/logs"
 )
 
 // batchDelay is how long lines are waited for to come together, unless some are urgent.
@@ -74,12 +75,12 @@ func (s *Sender) run() {
 		case <-s.ctx.Done():
 		}
 
-		logs := s.take()
-		if len(logs) == 0 {
+		group := s.take()
+		if len(group) == 0 {
 			return
 		}
 
-		switch err := s.sendEach(logs); {
+		switch err := s.sendEach(group); {
 		case s.ctx.Err() != nil:
 			return
 		case errors.Is(err, state.ErrStoreGone):
@@ -95,27 +96,27 @@ func (s *Sender) run() {
 }
 
 // take returns the next logs to send. If it returns none, the sender's goroutine must end.
-func (s *Sender) take() (logs []*Log) {
+func (s *Sender) take() (group []*Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.waiting), state.MaxLogsPerUpdate)
-	logs, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	n := min(len(s.waiting), logs.MaxPerUpdate)
+	group, s.waiting = s.waiting[:n:n], s.waiting[n:]
 	s.running = n > 0
 	if len(s.waiting) > 0 {
 		s.wake()
 	}
 
-	return logs
+	return group
 }
 
 // sendEach sends the logs together. If that fails it sends them one by one, so that one bad log does not
 // hold up the others.
-func (s *Sender) sendEach(logs []*Log) (err error) {
-	if s.send(logs) == nil {
+func (s *Sender) sendEach(group []*Log) (err error) {
+	if s.send(group) == nil {
 		return nil
 	}
 
-	for _, l := range logs {
+	for _, l := range group {
 		if e := s.send([]*Log{l}); e != nil {
 			s.addLog(l)
 			err = e
@@ -125,20 +126,20 @@ func (s *Sender) sendEach(logs []*Log) (err error) {
 	return err
 }
 
-func (s *Sender) send(logs []*Log) error {
-	lines := make(map[string][]state.LogLine, len(logs))
-	counts := make([]int, len(logs))
-	for i, l := range logs { // one unit may have two, if its agent began again while the store was away
+func (s *Sender) send(group []*Log) error {
+	lines := make(map[string][]logs.Line, len(group))
+	counts := make([]int, len(group))
+	for i, l := range group { // one unit may have two, if its agent began again while the store was away
 		batch := l.batch()
 		lines[l.Unit] = append(lines[l.Unit], batch...)
 		counts[i] = len(batch)
 	}
 
-	if err := s.State.AppendLogs(s.ctx, lines); err != nil {
+	if err := logs.AppendAll(s.ctx, s.State, lines); err != nil {
 		return err
 	}
 
-	for i, l := range logs {
+	for i, l := range group {
 		l.removeSent(counts[i])
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/text"
 )
 
@@ -31,13 +31,13 @@ type Log struct {
 
 	mu          sync.Mutex
 	file        logFile
-	key         text.KeyBlock   // a private key that a hook prints line by line
-	pending     []state.LogLine // not yet sent
-	pendingSize int             // in bytes
-	dropped     int             // lines that were neither sent nor are pending
-	queued      bool            // the sender has the log, or pause has
-	pause       *time.Timer     // gives the log back to the sender
-	urgent      bool            // Flush is to send at once
+	key         text.KeyBlock // a private key that a hook prints line by line
+	pending     []logs.Line   // not yet sent
+	pendingSize int           // in bytes
+	dropped     int           // lines that were neither sent nor are pending
+	queued      bool          // the sender has the log, or pause has
+	pause       *time.Timer   // gives the log back to the sender
+	urgent      bool          // Flush is to send at once
 	closed      bool
 }
 
@@ -68,7 +68,7 @@ func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 		return
 	}
 
-	line := state.LogLine{Time: at.UTC(), Level: level, Hook: hook, Message: l.key.Hide(message)}
+	line := logs.Line{Time: at.UTC(), Level: level, Hook: hook, Message: l.key.Hide(message)}
 	if err := l.file.write(line); err != nil && !l.file.errorLogged {
 		l.file.errorLogged = true
 		l.sender.Log.Error("cannot write the unit's log", "unit", l.Unit, "error", err)
@@ -76,7 +76,7 @@ func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	l.enqueueLine(line)
 }
 
-func (l *Log) enqueueLine(line state.LogLine) {
+func (l *Log) enqueueLine(line logs.Line) {
 	if l.pendingSize > maxPending {
 		l.dropped++
 		return
@@ -93,7 +93,7 @@ func (l *Log) enqueueLine(line state.LogLine) {
 	}
 }
 
-func lineSize(l state.LogLine) int { return lineOverhead + len(l.Hook) + len(l.Message) }
+func lineSize(l logs.Line) int { return lineOverhead + len(l.Hook) + len(l.Message) }
 
 // Flush marks the end of a hook. If the hook has printed lines, it sends them now, since operators expect
 // them soon after they see the hook done. It does not wait for the store.
@@ -108,7 +108,7 @@ func (l *Log) Flush() {
 	l.urgent = false
 }
 
-func (l *Log) batch() []state.LogLine {
+func (l *Log) batch() []logs.Line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending[:len(l.pending):len(l.pending)]
@@ -129,7 +129,7 @@ func (l *Log) removeSent(n int) {
 	if l.dropped > 0 {
 		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them",
 			l.dropped, l.file.path)
-		line := state.LogLine{Time: time.Now().UTC(), Level: "WARNING", Message: text}
+		line := logs.Line{Time: time.Now().UTC(), Level: "WARNING", Message: text}
 		l.pending = append(l.pending, line)
 		l.pendingSize += lineSize(line)
 		l.dropped = 0

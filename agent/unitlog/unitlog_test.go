@@ -16,6 +16,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
+	"bijou/state/logs"
 	"bijou/state/store"
 	"bijou/testscripts/kit/statetest"
 )
@@ -28,16 +29,16 @@ func open(t *testing.T, st *state.State) *Log {
 
 // awaitStored waits for lines in the store: Close gives up after a while, and what it has left is sent
 // all the same.
-func awaitStored(t *testing.T, st *state.State, ok func(lines []state.LogLine) bool) {
+func awaitStored(t *testing.T, st *state.State, ok func(lines []logs.Line) bool) {
 	t.Helper()
 	statetest.Eventually(t, st, func(v *state.View) (bool, error) {
-		lines, err := v.Logs(state.LogFilter{})
+		lines, err := logs.Read(v, logs.Filter{})
 		return ok(lines), err
 	})
 }
 
-func stored(t *testing.T, st *state.State) []state.LogLine {
-	return statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+func stored(t *testing.T, st *state.State) []logs.Line {
+	return statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
 }
 
 func TestLinesReachFileAndStore(t *testing.T) {
@@ -55,7 +56,7 @@ func TestLinesReachFileAndStore(t *testing.T) {
 	l.Close()
 	l.Close()
 	l.Write("INFO", "install", "after the end")
-	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) >= 1000 })
+	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) >= 1000 })
 	if got := len(stored(t, st)); got != 1000 {
 		t.Errorf("%d lines in the store, want 1000", got)
 	}
@@ -79,9 +80,9 @@ func TestTooManyLinesAreInTheFileOnlyAndCounted(t *testing.T) {
 	if err != nil || len(data) < 60*60<<10 {
 		t.Errorf("the file has %d bytes, %v", len(data), err)
 	}
-	awaitStored(t, st, func(lines []state.LogLine) bool {
+	awaitStored(t, st, func(lines []logs.Line) bool {
 		// Lines that came once there was room again stand behind what is said.
-		said := slices.ContainsFunc(lines, func(l state.LogLine) bool { return strings.Contains(l.Message, "lines were too many for this log") })
+		said := slices.ContainsFunc(lines, func(l logs.Line) bool { return strings.Contains(l.Message, "lines were too many for this log") })
 		return len(lines) >= 60 || said
 	})
 }
@@ -119,7 +120,7 @@ func TestOneHooksTextStaysTogether(t *testing.T) {
 
 func TestEndlessHookDoesNotFillTheDisk(t *testing.T) {
 	f := logFile{path: filepath.Join(t.TempDir(), "hooks.log")}
-	line := state.LogLine{Level: "INFO", Message: strings.Repeat("x", 1<<20)}
+	line := logs.Line{Level: "INFO", Message: strings.Repeat("x", 1<<20)}
 	for range 3 {
 		if err := f.write(line); err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func TestFloodOfEmptyLinesIsBounded(t *testing.T) {
 		}
 	}
 	l.Close()
-	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) > 0 })
+	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) > 0 })
 }
 
 func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
@@ -159,7 +160,7 @@ func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		ends := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Last: 1}) })
+		ends := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{Last: 1}) })
 		if sent := ends[0].Seq * 60 << 10; sent > 7*maxRate || sent < 3*maxRate {
 			t.Errorf("%d bytes were sent in 5 seconds", sent)
 		}
@@ -184,7 +185,7 @@ func TestNoMessageForgesARecord(t *testing.T) {
 		t.Errorf("%s%v", diff, err)
 	}
 
-	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) > 0 })
+	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) > 0 })
 	if lines := stored(t, st); len(lines) != 1 || lines[0].Message != said {
 		t.Errorf("%v", lines)
 	}
@@ -202,7 +203,7 @@ func TestPrivateKeyInLinesIsHidden(t *testing.T) {
 	l.Close()
 
 	want := []string{"-----BEGIN PRIVATE KEY-----", "(hidden)", "-----END PRIVATE KEY-----", "word", "-----BEGIN PRIVATE KEY-----", "word"}
-	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) >= len(want) })
+	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) >= len(want) })
 	var got []string
 	for _, line := range stored(t, st) {
 		got = append(got, line.Message)
@@ -224,8 +225,8 @@ func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 		defer s.Close()
 		revision := func() int64 { return statetest.Read(t, st, (*state.View).Revision) }
 		before := revision()
-		const units = 2*state.MaxLogsPerUpdate + 1
-		var logs []*Log
+		const units = 2*logs.MaxPerUpdate + 1
+		var all []*Log
 		var names []string
 		for n := range units {
 			l := s.Open(fmt.Sprint("app/", n), "")
@@ -234,7 +235,7 @@ func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 			}
 			l.Note("INFO", "install", "done")
 			l.Flush()
-			logs = append(logs, l)
+			all = append(all, l)
 		}
 		time.Sleep(time.Second)
 		if n := len(stored(t, st)); n != units || revision() != before+3 {
@@ -244,15 +245,15 @@ func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 		if _, err := st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{broken}}); err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range logs[:state.MaxLogsPerUpdate] {
+		for _, l := range all[:logs.MaxPerUpdate] {
 			l.Note("INFO", "start", "done")
 		}
 		time.Sleep(time.Minute)
-		others := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Sources: names}) })
-		if len(others) != units-1+state.MaxLogsPerUpdate-1 {
+		others := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{Sources: names}) })
+		if len(others) != units-1+logs.MaxPerUpdate-1 {
 			t.Errorf("%d lines beside a log that cannot be written", len(others))
 		}
-		for _, l := range logs {
+		for _, l := range all {
 			go l.Close()
 		}
 		time.Sleep(3 * time.Second)

@@ -15,6 +15,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/logs"
 	"bijou/state/status"
 	"bijou/state/text"
 )
@@ -24,7 +25,7 @@ type detail struct {
 	Title, Unit string // Unit is whose it is; empty: no unit's
 	Shown       *status.UnitDetail
 	Run         *state.HookRun  // nil: it is about something else
-	Lines       []state.LogLine // what Run has written
+	Lines       []logs.Line     // what Run has written
 	Runs        []state.HookRun // the unit's last ones, the newest first
 	Relations   []entry         // of the unit, with what both sides have said
 	Facts       []entry
@@ -87,7 +88,7 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 	}
 
 	d := detail{Title: runs[i].Hook, Unit: unit, Run: &runs[i]}
-	d.Lines, err = v.Logs(state.LogFilter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l state.LogLine) bool {
+	d.Lines, err = logs.Read(v, logs.Filter{Sources: []string{unit}, Since: d.Run.Started, Matches: func(l logs.Line) bool {
 		return l.Hook == d.Run.Hook && !l.Time.After(d.Run.Ended)
 	}})
 	return d, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/logs"
 )
 
 // maxLogLines is how many lines of the log are shown, the last ones.
@@ -16,14 +17,14 @@ const maxLogLines = 500
 // liveLog has the lines of the log that match.
 type liveLog struct {
 	*server
-	filter   state.LogFilter
-	lines    []state.LogLine
+	filter   logs.Filter
+	lines    []logs.Line
 	revision int64
 }
 
 func newLiveLog(s *server, r *http.Request) *liveLog {
 	text := strings.ToLower(r.FormValue("text"))
-	return &liveLog{server: s, filter: state.LogFilter{Level: r.FormValue("level"), Last: maxLogLines, Matches: func(l state.LogLine) bool {
+	return &liveLog{server: s, filter: logs.Filter{Level: r.FormValue("level"), Last: maxLogLines, Matches: func(l logs.Line) bool {
 		return strings.Contains(strings.ToLower(l.Source+" "+l.Hook+" "+l.Message), text)
 	}}}
 }
@@ -33,15 +34,15 @@ func (t *liveLog) close() {}
 func (t *liveLog) ask(ctx context.Context) error { return t.askEnvironment(ctx) }
 
 func (t *liveLog) await(ctx context.Context) error {
-	return t.Environment.State.Await(ctx, t.revision, state.WatchLogs())
+	return t.Environment.State.Await(ctx, t.revision, logs.Watch())
 }
 
 // read reads the new lines of the log, and returns the rows of the last maxLogLines.
 func (t *liveLog) read(ctx context.Context) (rows, error) {
-	var lines []state.LogLine
+	var lines []logs.Line
 	var ends map[string]int64
 	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
-		if lines, ends, err = v.NewLogs(t.filter, func(string) bool { return true }); err == nil {
+		if lines, ends, err = logs.ReadNew(v, t.filter, func(string) bool { return true }); err == nil {
 			t.revision, err = v.Revision()
 		}
 		return err

@@ -22,6 +22,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/status"
 	"bijou/state/store"
 	"bijou/testscripts/kit/statetest"
@@ -420,7 +421,7 @@ func TestHostileTexts(t *testing.T) {
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "<b>", Message: hostile})
 	})
-	if err := st.AppendLog(t.Context(), "mysql/0", []state.LogLine{{Time: time.Now(), Level: "INFO", Hook: "install", Message: hostile}}); err != nil {
+	if err := logs.Append(t.Context(), st, "mysql/0", []logs.Line{{Time: time.Now(), Level: "INFO", Hook: "install", Message: hostile}}); err != nil {
 		t.Fatal(err)
 	}
 	h := serveEnvironment(t, st)
@@ -441,7 +442,7 @@ func TestLog(t *testing.T) {
 	st := statetest.New(t)
 	say := func(unit, level, message string) {
 		t.Helper()
-		if err := st.AppendLog(t.Context(), unit, []state.LogLine{{Time: time.Now(), Level: level, Message: message}}); err != nil {
+		if err := logs.Append(t.Context(), st, unit, []logs.Line{{Time: time.Now(), Level: level, Message: message}}); err != nil {
 			t.Fatal(err)
 		}
 	}

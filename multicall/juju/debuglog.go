@@ -13,6 +13,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/logs"
 	"bijou/state/status"
 	"bijou/state/text"
 )
@@ -83,7 +84,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
 	c.Exclude = logPatterns(c.Exclude)
 	since, err := parseSince(c.Since, time.Now())
-	_, lerr := state.LogLevel(c.Level)
+	_, lerr := logs.ParseLevel(c.Level)
 	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
 		return console.Usage(err)
 	}
@@ -180,13 +181,13 @@ type logFollower struct {
 // watchScope covers the named logs, or all if one is a pattern.
 func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
-		return state.WatchLogs()
+		return logs.Watch()
 	}
-	return state.WatchLogs(t.Unit...)
+	return logs.Watch(t.Unit...)
 }
 
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
-	filter := state.LogFilter{Level: t.Level, After: t.printedEnds}
+	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	if t.printedEnds == nil {
 		filter.Last, filter.Since = t.maxLines(), t.since
 	}
@@ -194,7 +195,7 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	g := status.NewGlobs(t.Unit)
 	x := status.NewGlobs(t.Exclude)
 	wants := func(source string) bool { return (len(g) == 0 || g.Match(source)) && !x.Match(source) }
-	lines, ends, err := v.NewLogs(filter, wants)
+	lines, ends, err := logs.ReadNew(v, filter, wants)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	return nil
 }
 
-func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) error {
+func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
 	var text []string
@@ -267,7 +268,7 @@ func (t *logFollower) printLines(lines []state.LogLine, ends map[string]int64) e
 
 // noteDropped warns of lines that the environment dropped before they were read. With --level it cannot
 // know how many.
-func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) {
+func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
 	}
@@ -286,14 +287,14 @@ func (t *logFollower) noteDropped(lines []state.LogLine, ends map[string]int64) 
 
 // formatMessage returns a line for each line of the message. Every one of them begins with the
 // message's own time, source and level, so that none passes for another message.
-func (t *logFollower) formatMessage(l state.LogLine) []string {
+func (t *logFollower) formatMessage(l logs.Line) []string {
 	if !t.Secrets {
 		l.Message = text.HideSecrets(l.Message)
 	}
 	if t.Format == "json" {
 		line, _ := json.Marshal(struct { // never fails
 			Source string `json:"source"`
-			state.LogLine
+			logs.Line
 		}{l.Source, l})
 		return []string{text.EscapeJSON(string(line))}
 	}

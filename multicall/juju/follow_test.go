@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/logs"
 	"bijou/testscripts/kit/need"
 )
 
@@ -61,12 +61,12 @@ func (f *runningCommand) stop() (code int, stderr string) {
 func (w *testEnv) appendLog(source, level string, first, n int) {
 	w.t.Helper()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
-	var lines []state.LogLine
+	var lines []logs.Line
 	for i := range n {
-		lines = append(lines, state.LogLine{Time: at.Add(time.Duration(first+i) * time.Second), Level: level, Message: fmt.Sprint("m", first+i)})
+		lines = append(lines, logs.Line{Time: at.Add(time.Duration(first+i) * time.Second), Level: level, Message: fmt.Sprint("m", first+i)})
 	}
 	b := w.backgrounds[filepath.Join(w.home.Dir, "default", "machines", "0")]
-	if err := b.state.AppendLog(w.t.Context(), source, lines); err != nil {
+	if err := logs.Append(w.t.Context(), b.state, source, lines); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func TestTailTellsWhatIsMissing(t *testing.T) {
 	var errs bytes.Buffer
 	o := &operator{streams: console.Streams{Out: io.Discard, Err: &errs}}
 	tl := &logFollower{o: o, printedEnds: map[string]int64{"a/0": 10}}
-	if err := tl.printLines([]state.LogLine{{Source: "a/0", Seq: 15}, {Source: "b/0", Seq: 1}}, map[string]int64{"a/0": 15, "b/0": 1}); err != nil {
+	if err := tl.printLines([]logs.Line{{Source: "a/0", Seq: 15}, {Source: "b/0", Seq: 1}}, map[string]int64{"a/0": 15, "b/0": 1}); err != nil {
 		t.Fatal(err)
 	}
 	if got := errs.String(); got != "warning: 4 lines of a/0 came too fast to be shown\n" {

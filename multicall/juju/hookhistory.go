@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/status"
 )
 
@@ -61,7 +62,7 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 		return err
 	}
 
-	lines, lerr := v.Logs(state.LogFilter{Sources: []string{c.Unit}, Last: 1})
+	lines, lerr := logs.Read(v, logs.Filter{Sources: []string{c.Unit}, Last: 1})
 	if lerr != nil || len(lines) == 0 {
 		return errors.Join(err, lerr)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/logs"
 )
 
 func TestBootstrapAndDestroy(t *testing.T) {
@@ -210,8 +210,8 @@ func TestDebugLog(t *testing.T) {
 	b := w.backgrounds[filepath.Join(w.home.Dir, "default", "machines", "0")]
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for i, level := range []string{"INFO", "ERROR", "DEBUG"} {
-		line := state.LogLine{Time: at.Add(time.Duration(i) * time.Second), Level: level, Hook: "install", Message: "m" + level}
-		if err := b.state.AppendLog(t.Context(), "a/0", []state.LogLine{line}); err != nil {
+		line := logs.Line{Time: at.Add(time.Duration(i) * time.Second), Level: level, Hook: "install", Message: "m" + level}
+		if err := logs.Append(t.Context(), b.state, "a/0", []logs.Line{line}); err != nil {
 			t.Fatal(err)
 		}
 	}

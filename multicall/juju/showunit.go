@@ -7,6 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/status"
 )
 
@@ -28,7 +29,7 @@ const maxShownHooks = 10
 type shownUnit struct {
 	status.UnitDetail
 	view status.Unit
-	log  []state.LogLine // its last lines
+	log  []logs.Line // its last lines
 }
 
 // Run prints the units, all or none.
@@ -81,7 +82,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit,
 			return nil, nil, err
 		}
 
-		lines, err := v.Logs(state.LogFilter{Sources: []string{name}, Last: maxShownLines})
+		lines, err := logs.Read(v, logs.Filter{Sources: []string{name}, Last: maxShownLines})
 		if err != nil {
 			return nil, nil, err
 		}

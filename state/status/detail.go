@@ -10,6 +10,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/logs"
 	"bijou/state/number"
 	"bijou/state/secret"
 	"bijou/state/secret/record"
@@ -185,7 +186,7 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 // readLines reads the last lines that a hook run has logged. next is the beginning of the next run, zero if
 // there is none.
 func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
-	lines, err := v.Logs(state.LogFilter{Sources: []string{unit}, Since: f.Started})
+	lines, err := logs.Read(v, logs.Filter{Sources: []string{unit}, Since: f.Started})
 	if err != nil {
 		return err
 	}

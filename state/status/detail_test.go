@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/status"
 	"bijou/testscripts/kit/statetest"
 )
@@ -34,11 +35,11 @@ func TestReadUnit(t *testing.T) {
 			tx.AddHookRun("mysql/0", state.HookRun{Seq: 0, Hook: "install", Started: at, Ended: at.Add(time.Second), Failure: "exit code 2"}),
 			tx.AddHookRun("mysql/0", state.HookRun{Seq: 1, Hook: "install", Started: at.Add(time.Minute), Ended: at.Add(2 * time.Minute)}))
 	})
-	lines := []state.LogLine{
+	lines := []logs.Line{
 		{Time: at.Add(-time.Second), Level: "INFO", Hook: "install", Message: "before"}, {Time: at, Level: "INFO", Hook: "install", Message: "password=hunter2"},
 		{Time: at.Add(time.Minute), Level: "INFO", Hook: "install", Message: "after"},
 	}
-	if err := st.AppendLog(t.Context(), "mysql/0", lines); err != nil {
+	if err := logs.Append(t.Context(), st, "mysql/0", lines); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

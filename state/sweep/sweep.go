@@ -14,6 +14,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/logs"
 	"bijou/state/secret"
 	"bijou/state/secret/record"
 )
@@ -182,7 +183,7 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	}
 
 	for _, source := range old {
-		err := s.Update(ctx, func(tx *state.Tx) error { return tx.RemoveLog(source) })
+		err := s.Update(ctx, func(tx *state.Tx) error { return logs.Remove(tx, source) })
 		if err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 }
 
 func oldLogs(v *state.View, before time.Time) (old []string, err error) {
-	sources, err := v.LogSources(nil)
+	sources, err := logs.Sources(v, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 			continue
 		}
 
-		last, err := v.Logs(state.LogFilter{Sources: []string{source}, Last: 1})
+		last, err := logs.Read(v, logs.Filter{Sources: []string{source}, Last: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/logs"
 	"bijou/state/requests"
 	"bijou/state/store"
 	"bijou/testscripts/fakes/memstore"
@@ -162,7 +163,7 @@ func Eventually(t testing.TB, st *state.State, f func(v *state.View) (bool, erro
 // await returns after the next change.
 func await(t testing.TB, ctx context.Context, st *state.State, revision int64) {
 	t.Helper()
-	w, err := st.Watch(ctx, revision, state.WatchAll(), state.WatchLogs())
+	w, err := st.Watch(ctx, revision, state.WatchAll(), logs.Watch())
 	if err == nil {
 		defer w.Close()
 		_, err = w.Next(ctx)

@@ -1,4 +1,4 @@
-package state_test
+package logs_test
 
 import (
 	"fmt"
@@ -9,16 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/logs"
+	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
 
-func at(seconds int, level, message string) state.LogLine {
-	return state.LogLine{Time: time.Unix(int64(seconds), 0).UTC(), Level: level, Message: message}
+func at(seconds int, level, message string) logs.Line {
+	return logs.Line{Time: time.Unix(int64(seconds), 0).UTC(), Level: level, Message: message}
 }
 
-func appendLog(t *testing.T, st *state.State, source string, lines ...state.LogLine) {
+func appendLog(t *testing.T, st *state.State, source string, lines ...logs.Line) {
 	t.Helper()
-	if err := st.AppendLog(t.Context(), source, lines); err != nil {
+	if err := logs.Append(t.Context(), st, source, lines); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -30,29 +33,29 @@ func TestLogs(t *testing.T) {
 		appendLog(t, st, "machine-0", at(3, "WARNING", "three"))
 		appendLog(t, st, "a/1", at(5, "INFO", "five"))
 		for _, test := range []struct {
-			filter state.LogFilter
+			filter logs.Filter
 			want   string
 		}{
-			{state.LogFilter{}, "one two three four five"},
-			{state.LogFilter{Sources: []string{"a/1"}}, "one four five"},
-			{state.LogFilter{Level: "warning"}, "three four"},
-			{state.LogFilter{Last: 2}, "four five"},
-			{state.LogFilter{Last: 1, Level: "ERROR"}, "four"},
-			{state.LogFilter{After: map[string]int64{"a/1": 2, "a/10": 1}}, "three five"},
-			{state.LogFilter{Sources: []string{"b/0"}}, ""},
+			{logs.Filter{}, "one two three four five"},
+			{logs.Filter{Sources: []string{"a/1"}}, "one four five"},
+			{logs.Filter{Level: "warning"}, "three four"},
+			{logs.Filter{Last: 2}, "four five"},
+			{logs.Filter{Last: 1, Level: "ERROR"}, "four"},
+			{logs.Filter{After: map[string]int64{"a/1": 2, "a/10": 1}}, "three five"},
+			{logs.Filter{Sources: []string{"b/0"}}, ""},
 		} {
-			lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(test.filter) })
+			lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, test.filter) })
 			if got := messages(lines); got != test.want {
 				t.Errorf("%+v: %q; want %q", test.filter, got, test.want)
 			}
 		}
-		if err := st.View(t.Context(), func(v *state.View) error { _, err := v.Logs(state.LogFilter{Level: "LOUD"}); return err }); err == nil {
+		if err := st.View(t.Context(), func(v *state.View) error { _, err := logs.Read(v, logs.Filter{Level: "LOUD"}); return err }); err == nil {
 			t.Error("level LOUD was taken")
 		}
 	})
 }
 
-func messages(lines []state.LogLine) string {
+func messages(lines []logs.Line) string {
 	var texts []string
 	for _, l := range lines {
 		texts = append(texts, l.Message)
@@ -66,12 +69,12 @@ func TestLogIsBounded(t *testing.T) {
 	for i := range 80 {
 		appendLog(t, st, "a/1", at(i, "INFO", fmt.Sprint(i, long)))
 	}
-	lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+	lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
 	if len(lines) != 64 || lines[0].Seq != 17 || lines[63].Seq != 80 {
 		t.Errorf("%d lines, from %d to %d", len(lines), lines[0].Seq, lines[len(lines)-1].Seq)
 	}
 	appendLog(t, st, "a/2", at(1, "INFO", strings.Repeat("é", 100<<10)))
-	lines = statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{Sources: []string{"a/2"}}) })
+	lines = statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{Sources: []string{"a/2"}}) })
 	kept, cut, ok := strings.Cut(lines[0].Message, "...")
 	if n := len(lines[0].Message); n > 64<<10 || n < 60<<10 || strings.Trim(kept, "é") != "" {
 		t.Errorf("a long message was cut to %d bytes", n)
@@ -89,7 +92,7 @@ func TestLongestLineOfAHookIsUncut(t *testing.T) {
 	line.Hook = strings.Repeat("h", 200)
 	appendLog(t, st, "a/1", line)
 
-	lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+	lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
 	if len(lines) != 1 || lines[0].Message != long {
 		t.Errorf("%d lines, the first with %d bytes", len(lines), len(lines[0].Message))
 	}
@@ -100,12 +103,12 @@ func TestManyShortLinesShareABatch(t *testing.T) {
 	for i := range 1000 {
 		appendLog(t, st, "a/1", at(i, "INFO", "hello"))
 	}
-	var many []state.LogLine
+	var many []logs.Line
 	for i := range 3000 {
 		many = append(many, at(1000+i, "INFO", "hello"))
 	}
 	appendLog(t, st, "a/1", many...)
-	lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) { return v.Logs(state.LogFilter{}) })
+	lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
 	if len(lines) != 4000 {
 		t.Errorf("%d lines are left of 4000", len(lines))
 	}
@@ -119,26 +122,47 @@ func TestManyShortLinesShareABatch(t *testing.T) {
 func TestFollowLogs(t *testing.T) {
 	st := statetest.New(t)
 	appendLog(t, st, "a/1", at(1, "INFO", "one"))
-	w, err := st.Watch(t.Context(), revision(t, st), state.WatchLogs())
+	revision := statetest.Read(t, st, (*state.View).Revision)
+	w, err := st.Watch(t.Context(), revision, logs.Watch())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	appendLog(t, st, "a/1", at(2, "INFO", "two"))
-	keys, err := w.Next(t.Context())
-	if err != nil || len(keys) != 1 {
-		t.Fatal(keys, err)
+	changed, err := w.Next(t.Context())
+	if err != nil || len(changed) != 1 {
+		t.Fatal(changed, err)
 	}
-	source, ok := state.LogSource(keys[0])
+	source, ok := strings.CutPrefix(changed[0], keys.LogHeads)
 	if !ok || source != "a/1" {
-		t.Fatalf("%q is of %q", keys[0], source)
+		t.Fatalf("%q is of %q", changed[0], source)
 	}
-	lines := statetest.Read(t, st, func(v *state.View) ([]state.LogLine, error) {
-		return v.Logs(state.LogFilter{Sources: []string{source}, After: map[string]int64{"a/1": 1}})
+	lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) {
+		return logs.Read(v, logs.Filter{Sources: []string{source}, After: map[string]int64{"a/1": 1}})
 	})
 	want := at(2, "INFO", "two")
 	want.Source, want.Seq = "a/1", 2
-	if d := cmp.Diff([]state.LogLine{want}, lines); d != "" {
+	if d := cmp.Diff([]logs.Line{want}, lines); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestSweepTakesOldLogsOfWhatIsGone(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	for _, source := range []string{"mysql/0", "mysql/1", "machine-0", "machine-7"} {
+		appendLog(t, st, source, logs.Line{Time: time.Now(), Level: "INFO", Message: source})
+	}
+	for _, test := range []struct {
+		now  time.Time
+		want string
+	}{{time.Now(), "mysql/0 mysql/1 machine-0 machine-7"}, {time.Now().Add(30 * 24 * time.Hour), "mysql/0 machine-0"}} {
+		if err := sweep.Run(t.Context(), st, test.now); err != nil {
+			t.Fatal(err)
+		}
+		lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
+		if got := messages(lines); got != test.want {
+			t.Errorf("%q; want %q", got, test.want)
+		}
 	}
 }

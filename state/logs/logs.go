@@ -1,4 +1,6 @@
-package state
+// Package logs keeps the logs of an environment's units and machines: their newest lines, in batches. It
+// does not decide what is worth a line.
+package logs
 
 import (
 	"cmp"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -23,8 +26,8 @@ const (
 	lineOverheadBytes = 96 // what a line costs beside its message, in bytes
 )
 
-// LogLine is one line of a unit's or machine's log.
-type LogLine struct {
+// Line is one line of a unit's or machine's log.
+type Line struct {
 	Source  string    `json:"-"` // the unit ("wordpress/0") or machine ("machine-0")
 	Seq     int64     `json:"-"` // its number in the source's log, from 1
 	Time    time.Time `json:"time"`
@@ -39,11 +42,11 @@ type logHead struct {
 }
 
 type logBatch struct {
-	First int64     `json:"first"` // the Seq of its first line
-	Lines []LogLine `json:"lines"`
+	First int64  `json:"first"` // the Seq of its first line
+	Lines []Line `json:"lines"`
 }
 
-func (l LogLine) size() int { return len(l.Message) + len(l.Hook) + lineOverheadBytes }
+func (l Line) size() int { return len(l.Message) + len(l.Hook) + lineOverheadBytes }
 
 func (b logBatch) size() (n int) {
 	for _, l := range b.Lines {
@@ -52,16 +55,16 @@ func (b logBatch) size() (n int) {
 	return n
 }
 
-// MaxLogsPerUpdate bounds the logs that AppendLogs writes: together their batches stay below what
+// MaxPerUpdate bounds the logs that AppendAll writes: together their batches stay below what
 // one transaction holds.
-const MaxLogsPerUpdate = 16
+const MaxPerUpdate = 16
 
-// AppendLogs adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A
+// AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A
 // log keeps its newest lines, between half a megabyte and four megabytes. A message above 64 KiB is cut,
 // with a note; a file on the machine has the full text. Each log should have one writer, since two conflict
 // and must run again.
-func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error {
-	parts := map[string][][]LogLine{}
+func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
+	parts := map[string][][]Line{}
 	for source, lines := range logs {
 		if len(lines) > 0 {
 			parts[source] = splitLines(lines)
@@ -69,7 +72,7 @@ func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error
 	}
 
 	for len(parts) > 0 {
-		if err := s.Update(ctx, func(tx *Tx) error { return tx.appendLogs(parts) }); err != nil {
+		if err := s.Update(ctx, func(tx *state.Tx) error { return appendParts(tx, parts) }); err != nil {
 			return fmt.Errorf("cannot log for %q: %w", slices.Sorted(maps.Keys(parts)), err)
 		}
 
@@ -83,16 +86,16 @@ func (s *State) AppendLogs(ctx context.Context, logs map[string][]LogLine) error
 	return nil
 }
 
-// AppendLog is AppendLogs for one.
-func (s *State) AppendLog(ctx context.Context, source string, lines []LogLine) error {
-	return s.AppendLogs(ctx, map[string][]LogLine{source: lines})
+// Append is AppendAll for one.
+func Append(ctx context.Context, s *state.State, source string, lines []Line) error {
+	return AppendAll(ctx, s, map[string][]Line{source: lines})
 }
 
-func splitLines(lines []LogLine) (parts [][]LogLine) {
-	var part []LogLine
+func splitLines(lines []Line) (parts [][]Line) {
+	var part []Line
 	size := 0
 	for _, l := range lines {
-		l.Message = Truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
+		l.Message = state.Truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
 		if size+l.size() > maxLogBatchBytes && len(part) > 0 {
 			parts = append(parts, part)
 			part = nil
@@ -107,21 +110,21 @@ func splitLines(lines []LogLine) (parts [][]LogLine) {
 	return parts
 }
 
-// appendLogs appends the first part of each unit's or machine's lines. It costs two round trips, for any
+// appendParts appends the first part of each unit's or machine's lines. It costs two round trips, for any
 // number of logs.
-func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
+func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 	var headKeys, batchKeys []string
 	for source := range parts {
 		headKeys = append(headKeys, keys.LogHead(source))
 	}
 
-	err := tx.keys.Prefetch(headKeys...)
+	err := tx.Keys().Prefetch(headKeys...)
 	heads := make(map[string]logHead, len(parts))
 	for source := range parts {
 		if err != nil {
 			return err
 		}
-		heads[source], err = keyspace.LoadOrZero[logHead](tx.keys, keys.LogHead(source))
+		heads[source], err = keyspace.LoadOrZero[logHead](tx.Keys(), keys.LogHead(source))
 		batchKeys = append(batchKeys, keys.LogBatch(source, heads[source].Batch))
 	}
 
@@ -129,12 +132,12 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 		return err
 	}
 
-	if err := tx.keys.Prefetch(batchKeys...); err != nil {
+	if err := tx.Keys().Prefetch(batchKeys...); err != nil {
 		return err
 	}
 
 	for source, rest := range parts {
-		if err := tx.appendLog(source, heads[source], rest[0]); err != nil {
+		if err := appendPart(tx, source, heads[source], rest[0]); err != nil {
 			return err
 		}
 	}
@@ -142,9 +145,9 @@ func (tx *Tx) appendLogs(parts map[string][][]LogLine) error {
 	return nil
 }
 
-// appendLog appends lines to a log. The caller gives at most as many as fit in one batch.
-func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
-	batch, err := keyspace.LoadOrZero[logBatch](tx.keys, keys.LogBatch(source, head.Batch))
+// appendPart appends lines to a log. The caller gives at most as many as fit in one batch.
+func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
+	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), keys.LogBatch(source, head.Batch))
 	if err != nil {
 		return err
 	}
@@ -153,59 +156,59 @@ func (tx *Tx) appendLog(source string, head logHead, lines []LogLine) error {
 	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
-		tx.keys.Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
+		tx.Keys().Remove(keys.LogBatch(source, head.Batch-maxLogBatches))
 	}
 
 	batch.Lines = append(batch.Lines, lines...)
 	head.Lines += int64(len(lines))
-	if err := tx.keys.Put(keys.LogBatch(source, head.Batch), batch); err != nil {
+	if err := tx.Keys().Put(keys.LogBatch(source, head.Batch), batch); err != nil {
 		return err
 	}
 
-	return tx.keys.Put(keys.LogHead(source), head)
+	return tx.Keys().Put(keys.LogHead(source), head)
 }
 
-// LogFilter selects lines; the zero value selects all.
-type LogFilter struct {
-	Sources []string             // units and machines
-	Level   string               // this one and those above
-	Since   time.Time            // not older; zero: any
-	Last    int                  // only so many of the newest, after the other filters
-	Matches func(l LogLine) bool // nil: all do
-	After   map[string]int64     // by source: only lines with a greater Seq
+// Filter selects lines; the zero value selects all.
+type Filter struct {
+	Sources []string          // units and machines
+	Level   string            // this one and those above
+	Since   time.Time         // not older; zero: any
+	Last    int               // only so many of the newest, after the other filters
+	Matches func(l Line) bool // nil: all do
+	After   map[string]int64  // by source: only lines with a greater Seq
 }
 
-// Logs reads the log lines that the filter selects, by time.
-func (v *View) Logs(f LogFilter) ([]LogLine, error) {
-	level, lerr := LogLevel(f.Level)
-	sources, serr := v.LogSources(f.Sources)
+// Read reads the log lines that the filter selects, by time.
+func Read(v *state.View, f Filter) ([]Line, error) {
+	level, lerr := ParseLevel(f.Level)
+	sources, serr := Sources(v, f.Sources)
 	if err := cmp.Or(lerr, serr); err != nil {
 		return nil, err
 	}
 
-	var lines []LogLine
+	var lines []Line
 	for _, source := range sources {
-		own, err := v.readSourceLog(source, level, f)
+		own, err := readSource(v, source, level, f)
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, own...)
 	}
 
-	slices.SortStableFunc(lines, func(a, b LogLine) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
 	if f.Last > 0 && len(lines) > f.Last {
 		lines = lines[len(lines)-f.Last:]
 	}
 	return lines, nil
 }
 
-// NewLogs is Logs of those sources that are wanted and have grown beyond f.After, with how far
-// all are: the next f.After. To follow, watch WatchLogs from the View's revision, and call it again.
-func (v *View) NewLogs(
-	f LogFilter,
+// ReadNew is Read of those sources that are wanted and have grown beyond f.After, with how far
+// all are: the next f.After. To follow, watch Watch from the View's revision, and call it again.
+func ReadNew(v *state.View,
+	f Filter,
 	wants func(source string) bool,
-) (lines []LogLine, ends map[string]int64, err error) {
-	if ends, err = v.LogEnds(); err != nil {
+) (lines []Line, ends map[string]int64, err error) {
+	if ends, err = Ends(v); err != nil {
 		return nil, nil, err
 	}
 
@@ -217,26 +220,26 @@ func (v *View) NewLogs(
 
 	slices.Sort(f.Sources)
 	if len(f.Sources) > 0 {
-		lines, err = v.Logs(f)
+		lines, err = Read(v, f)
 	}
 	return lines, ends, err
 }
 
-// LogEnds returns how many lines each source has logged so far: the Seq of its last.
-func (v *View) LogEnds() (map[string]int64, error) {
+// Ends returns how many lines each source has logged so far: the Seq of its last.
+func Ends(v *state.View) (map[string]int64, error) {
 	ends := map[string]int64{}
-	err := readBelow(v, keys.LogHeads, func(key string, head logHead) {
+	err := state.ReadBelow(v, keys.LogHeads, func(key string, head logHead) {
 		ends[strings.TrimPrefix(key, keys.LogHeads)] = head.Lines
 	})
 	return ends, err
 }
 
-// LogSources returns the asked sources or, if none are asked for, all units and machines that have a log.
-func (v *View) LogSources(asked []string) ([]string, error) {
+// Sources returns the asked sources or, if none are asked for, all units and machines that have a log.
+func Sources(v *state.View, asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
 	}
-	kvs, err := v.keys.List(keys.LogHeads)
+	kvs, err := v.Keys().List(keys.LogHeads)
 	if err != nil {
 		return nil, err
 	}
@@ -249,17 +252,17 @@ func (v *View) LogSources(asked []string) ([]string, error) {
 	return sources, nil
 }
 
-// readSourceLog returns the lines of one log that the filter selects. It reads batches from the newest
+// readSource returns the lines of one log that the filter selects. It reads batches from the newest
 // backwards, and stops when it has enough lines.
-func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, error) {
-	head, _, err := keyspace.Load[logHead](v.keys, keys.LogHead(source))
+func readSource(v *state.View, source string, level int, f Filter) ([]Line, error) {
+	head, _, err := keyspace.Load[logHead](v.Keys(), keys.LogHead(source))
 	if err != nil {
 		return nil, err
 	}
-	var lines []LogLine // the newest first
+	var lines []Line // the newest first
 
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-		batch, ok, err := keyspace.Load[logBatch](v.keys, keys.LogBatch(source, n))
+		batch, ok, err := keyspace.Load[logBatch](v.Keys(), keys.LogBatch(source, n))
 		if err != nil {
 			return nil, err
 		}
@@ -281,8 +284,21 @@ func (v *View) readSourceLog(source string, level int, f LogFilter) ([]LogLine, 
 	return lines, nil
 }
 
-// LogLevel returns a level's rank; empty is the lowest.
-func LogLevel(level string) (int, error) {
+// Watch returns the scope of the logs of the given units and machines; if none are given, of all.
+func Watch(sources ...string) state.Scope {
+	if len(sources) == 0 {
+		return keyspace.Below(keys.LogHeads)
+	}
+
+	var s state.Scope
+	for _, source := range sources {
+		s.Keys = append(s.Keys, keys.LogHead(source))
+	}
+	return s
+}
+
+// ParseLevel returns a level's rank; empty is the lowest.
+func ParseLevel(level string) (int, error) {
 	if n := levelRank(level); n > 0 || level == "" {
 		return n, nil
 	}
@@ -295,16 +311,16 @@ func levelRank(level string) int {
 		strings.ToUpper(level))
 }
 
-// RemoveLog removes all lines of a unit's or machine's log.
-func (tx *Tx) RemoveLog(source string) error {
-	head, _, err := keyspace.Load[logHead](tx.keys, keys.LogHead(source))
+// Remove removes all lines of a unit's or machine's log.
+func Remove(tx *state.Tx, source string) error {
+	head, _, err := keyspace.Load[logHead](tx.Keys(), keys.LogHead(source))
 	if err != nil {
 		return err
 	}
 
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
-		tx.keys.Remove(keys.LogBatch(source, n))
+		tx.Keys().Remove(keys.LogBatch(source, n))
 	}
-	tx.keys.Remove(keys.LogHead(source))
+	tx.Keys().Remove(keys.LogHead(source))
 	return nil
 }

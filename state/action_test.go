@@ -17,13 +17,6 @@ import (
 
 var noon = time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// actor is a charm with an action.
-func actor() statetest.Files {
-	f := statetest.Meta("actor", "resources: {site: {type: file, filename: site.zip}}\n")
-	f["actions.yaml"] = "backup:\n  params:\n    level: {type: integer, default: 3}\n  additionalProperties: false\n"
-	return f
-}
-
 func add(t *testing.T, st *state.State, spec state.Action) (a state.Action) {
 	t.Helper()
 	statetest.Update(t, st, func(tx *state.Tx) (err error) {
@@ -40,7 +33,7 @@ func action(t *testing.T, st *state.State, id int) state.Action {
 
 func TestActionsLife(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
-		statetest.AddService(t, st, actor(), 1)
+		statetest.AddService(t, st, statetest.Actor(), 1)
 		a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 		add(t, st, state.Action{Unit: "actor/0", Command: []string{"true"}})
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(a.ID, "x", noon) })
@@ -82,7 +75,7 @@ func readNext(t *testing.T, st *state.State) (a state.Action, ok bool, err error
 
 func TestActionIsCancelled(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	running := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	waiting := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.StartAction(running.ID, "x", noon) })
@@ -108,7 +101,7 @@ func TestActionIsCancelled(t *testing.T) {
 
 func TestActionsRefused(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	for _, tc := range []struct {
 		spec state.Action
 		want string
@@ -140,7 +133,7 @@ func TestActionsRefused(t *testing.T) {
 
 func TestOldActionsAreForgotten(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	for i := range 60 {
 		a := add(t, st, state.Action{Unit: "actor/0", Command: []string{fmt.Sprint(i)}})
 		statetest.Update(t, st, func(tx *state.Tx) error {
@@ -156,7 +149,7 @@ func TestOldActionsAreForgotten(t *testing.T) {
 
 func TestActionsOfAUnitThatIsGone(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("actor/0") })
 	if err := state.RemoveUnit(t.Context(), st.Update, "actor/0"); err != nil {

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -106,5 +107,42 @@ func TestCharmWithoutItsArchiveIsRefused(t *testing.T) {
 	c.URL.Revision = 3
 	if err := st.Update(t.Context(), func(tx *state.Tx) error { return tx.AddCharm(c) }); !errors.Is(err, state.ErrRevisionTaken) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// changing is a file that is written to while it is read.
+type changing struct{ reads int }
+
+func (c *changing) ReadAt(p []byte, off int64) (int, error) {
+	c.reads++
+	const size = 10
+	n := min(len(p), max(0, int(size-off)))
+	for i := range n {
+		p[i] = byte(c.reads)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func TestFileThatChangesIsRefused(t *testing.T) {
+	st := statetest.New(t)
+	_, _, err := st.PutFile(context.Background(), &changing{})
+	if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// endless is a file that has no end.
+type endless struct{}
+
+func (endless) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+func TestFileIsBounded(t *testing.T) {
+	st := statetest.New(t)
+	_, _, err := st.PutFile(context.Background(), endless{})
+	if err == nil || !strings.Contains(err.Error(), "more than 512 MiB") {
+		t.Errorf("error %v", err)
 	}
 }

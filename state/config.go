@@ -88,7 +88,7 @@ func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []strin
 
 // setConfig is SetConfig; isNew says that the service is being added.
 func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (changed []string, err error) {
-	s, err := tx.aliveService(service)
+	s, err := tx.AliveService(service)
 	if err != nil {
 		return nil, err
 	}

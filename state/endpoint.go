@@ -56,7 +56,7 @@ func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 
 func (v *View) findRelated(text string) (Related, error) {
 	service, _, _ := strings.Cut(text, ":")
-	s, err := v.aliveService(service)
+	s, err := v.AliveService(service)
 	if err != nil {
 		return Related{}, err
 	}

@@ -84,7 +84,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 		}
 	}()
 
-	s, err := tx.aliveService(service)
+	s, err := tx.AliveService(service)
 	if err != nil {
 		return Unit{}, err
 	}
@@ -274,7 +274,7 @@ func (tx *Tx) SetConstraints(c constraints.Value) error {
 // SetServiceConstraints replaces all constraints of a service. Existing units keep theirs. A subordinate
 // can have none. It returns ErrNotFound or ErrDead for such a service.
 func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
-	s, err := tx.aliveService(service)
+	s, err := tx.AliveService(service)
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bo
 		return Service{}, false, nil
 	}
 
-	s, err = v.aliveService(r.Other(principal.Service).Service)
+	s, err = v.AliveService(r.Other(principal.Service).Service)
 	if err != nil || !s.Subordinate {
 		return s, false, err
 	}

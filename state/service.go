@@ -161,8 +161,8 @@ func (v *View) Services() ([]Service, error) {
 	return keyspace.LoadChildren(v.keys, keys.Services, func(s *Service, name string) { s.Name = name })
 }
 
-// aliveService returns ErrDead for a service that is going.
-func (v *View) aliveService(name string) (Service, error) {
+// AliveService returns ErrDead for a service that is going.
+func (v *View) AliveService(name string) (Service, error) {
 	s, err := v.Service(name)
 	if err != nil {
 		return s, err
@@ -185,7 +185,7 @@ func (v *View) charmOf(service, url string) (Charm, error) {
 
 // SetExposed marks a service as reachable from outside, or not.
 func (tx *Tx) SetExposed(name string, exposed bool) error {
-	s, err := tx.aliveService(name)
+	s, err := tx.AliveService(name)
 	if err != nil || s.Exposed == exposed {
 		return err
 	}
@@ -195,7 +195,7 @@ func (tx *Tx) SetExposed(name string, exposed bool) error {
 
 // SetTrusted lets a service's units have the cloud's credential, or not; they run config-changed.
 func (tx *Tx) SetTrusted(name string, trusted bool) error {
-	s, err := tx.aliveService(name)
+	s, err := tx.AliveService(name)
 	if err != nil || s.Trusted == trusted {
 		return err
 	}

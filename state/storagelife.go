@@ -377,7 +377,7 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 // SetServiceStorage replaces the storage that future units of a service get. It returns ErrNotFound or
 // ErrDead for such a service.
 func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive) error {
-	s, err := tx.aliveService(service)
+	s, err := tx.AliveService(service)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		}
 	}()
 
-	s, err := tx.aliveService(name)
+	s, err := tx.AliveService(name)
 	if err != nil {
 		return err
 	}

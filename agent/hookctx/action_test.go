@@ -14,6 +14,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/resources"
 	"bijou/testscripts/kit/statetest"
 )
 
@@ -78,7 +79,7 @@ func giveResource(t *testing.T, st *state.State, data string) {
 		t.Fatal(err)
 	}
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		_, err := tx.PutResource("app", state.Resource{Name: "site", SHA256: sum, Size: size})
+		_, err := resources.Put(tx, "app", resources.Resource{Name: "site", SHA256: sum, Size: size})
 		return err
 	})
 }

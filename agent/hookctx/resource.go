@@ -11,6 +11,7 @@ import (
 	"bijou/hookenv/hookapi"
 	"bijou/state"
 	"bijou/state/osutil"
+	"bijou/state/resources"
 )
 
 // Resource returns the path of a resource's file. It fetches the file at the first call for its version.
@@ -31,14 +32,14 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
-func (c *Context) readResource(ctx context.Context, name string) (state.Resource, error) {
-	return answer(ctx, c, func() (r state.Resource, err error) {
+func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
+	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
 			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
 		}
 
-		r, err = view(ctx, c, func(v *state.View) (state.Resource, error) {
-			return v.Resource(c.opts.Facts.Service, name)
+		r, err = view(ctx, c, func(v *state.View) (resources.Resource, error) {
+			return resources.Get(v, c.opts.Facts.Service, name)
 		})
 		if errors.Is(err, state.ErrNotFound) {
 			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE",
@@ -58,12 +59,12 @@ type resourceRecord struct {
 
 // recordPath is beside the folder with the resource's own file, which may have any name. No
 // resource's name begins with a dot.
-func (c *Context) recordPath(r state.Resource) string {
+func (c *Context) recordPath(r resources.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
 
 // ensureFetched downloads the resource to path, unless the same content is there already.
-func (c *Context) ensureFetched(ctx context.Context, r state.Resource, path string) error {
+func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path string) error {
 	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
 	note := c.recordPath(r)
 	if isFetched(note, path, want) {

@@ -16,6 +16,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
+	"bijou/state/resources"
 )
 
 // isFromStore reports whether a bundle's charm is one of the store's: a name that is not a path, where no repository is
@@ -128,7 +129,7 @@ func (c deployCmd) describeStoreCharm(
 	}
 	for _, r := range f.release.Resources {
 		if _, isPicked := f.picked[r.Name]; isPicked {
-			found.Resources[r.Name] = state.Resource{SHA256: r.File.SHA256}
+			found.Resources[r.Name] = resources.Resource{SHA256: r.File.SHA256}
 		}
 	}
 	return found, nil

@@ -17,6 +17,7 @@ import (
 	"bijou/state/charmsource"
 	"bijou/state/constraints"
 	"bijou/state/osutil"
+	"bijou/state/resources"
 )
 
 // charmStore is the store of charms as an environment asks it, and what the environment has of it.
@@ -161,12 +162,12 @@ func putFile(ctx context.Context, s state.Writer, path string) (sum string, size
 }
 
 // mark notes the revisions of resources that the store has given; nil has none.
-func (r *storeRelease) mark(resources []state.Resource) {
-	for i, resource := range resources {
+func (r *storeRelease) mark(given []resources.Resource) {
+	for i, resource := range given {
 		if r == nil || r.resources[resource.Name] == 0 {
 			continue
 		}
-		resources[i].Origin, resources[i].Revision = state.StoreCharmhub, r.resources[resource.Name]
+		given[i].Origin, given[i].Revision = state.StoreCharmhub, r.resources[resource.Name]
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"bijou/multicall/juju/bundle"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/resources"
 )
 
 // refuseBundleFlags refuses flags that are of bundles.
@@ -417,12 +418,12 @@ func (c deployCmd) readApplication(
 	return found, errors.Join(err, sumErr)
 }
 
-func sumResources(a *bundle.Application) (map[string]state.Resource, error) {
-	sums := map[string]state.Resource{}
+func sumResources(a *bundle.Application) (map[string]resources.Resource, error) {
+	sums := map[string]resources.Resource{}
 	var errs []error
 	for resource, path := range a.Resources {
 		sum, err := sumResource(path)
-		sums[resource] = state.Resource{SHA256: sum}
+		sums[resource] = resources.Resource{SHA256: sum}
 		errs = append(errs, err)
 	}
 	return sums, errors.Join(errs...)

@@ -14,6 +14,7 @@ import (
 	"bijou/state/charm"
 	"bijou/state/charmsource"
 	"bijou/state/constraints"
+	"bijou/state/resources"
 )
 
 // refuseStoreFlags refuses flags that are of the store's charms.
@@ -338,8 +339,8 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 		if files[name] != "" || err != nil || resource.File.URL == "" {
 			continue
 		}
-		if resource.File.Size > state.MaxResource {
-			return nil, fmt.Errorf("resource %q has %d MiB, at most %d", name, resource.File.Size>>20, state.MaxResource>>20)
+		if resource.File.Size > resources.MaxSize {
+			return nil, fmt.Errorf("resource %q has %d MiB, at most %d", name, resource.File.Size>>20, resources.MaxSize>>20)
 		}
 
 		path := filepath.Join(scratch, "resource-"+name)

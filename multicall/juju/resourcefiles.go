@@ -11,6 +11,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/osutil"
+	"bijou/state/resources"
 )
 
 // parseResourceFiles makes all checks of resource files that are possible before anything is stored.
@@ -39,9 +40,9 @@ func checkResourceFile(path string) error {
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%q is not a file", path)
-	case info.Size() > state.MaxResource:
+	case info.Size() > resources.MaxSize:
 		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)",
-			path, info.Size(), int64(state.MaxResource), state.MaxResource>>20)
+			path, info.Size(), int64(resources.MaxSize), resources.MaxSize>>20)
 	}
 
 	return nil
@@ -56,7 +57,7 @@ func sumResource(path string) (string, error) {
 	return sum, err
 }
 
-func (o *operator) storeResources(s state.Writer, files map[string]string) (all []state.Resource, err error) {
+func (o *operator) storeResources(s state.Writer, files map[string]string) (all []resources.Resource, err error) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
@@ -68,7 +69,7 @@ func (o *operator) storeResources(s state.Writer, files map[string]string) (all 
 	return all, nil
 }
 
-func (o *operator) storeResource(s state.Writer, name, path string) (r state.Resource, err error) {
+func (o *operator) storeResource(s state.Writer, name, path string) (r resources.Resource, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return r, err
@@ -78,14 +79,14 @@ func (o *operator) storeResource(s state.Writer, name, path string) (r state.Res
 		return r, err
 	}
 
-	r = state.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
+	r = resources.Resource{Name: name, Origin: path, Added: time.Now().UTC()}
 	r.SHA256, r.Size, err = s.PutFile(o.ctx, file)
 	return r, err
 }
 
-func putResources(tx *state.Tx, service string, resources []state.Resource) error {
-	for _, r := range resources {
-		if _, err := tx.PutResource(service, r); err != nil {
+func putResources(tx *state.Tx, service string, given []resources.Resource) error {
+	for _, r := range given {
+		if _, err := resources.Put(tx, service, r); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/resources"
 	"bijou/state/text"
 )
 
@@ -44,7 +45,7 @@ func (c resourcesCmd) Run(o *operator) error {
 		if err != nil {
 			return nil, err
 		}
-		given, err := v.Resources(c.Service)
+		given, err := resources.List(v, c.Service)
 		return resourceInfos(ch.Meta, given), err
 	})
 	if err != nil {
@@ -70,7 +71,7 @@ func (c resourcesCmd) Run(o *operator) error {
 }
 
 // resourceInfos keeps files of a resource that the charm no longer has.
-func resourceInfos(meta charm.Meta, given []state.Resource) map[string]resourceInfo {
+func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resourceInfo {
 	infos := map[string]resourceInfo{}
 	for name, r := range meta.Resources {
 		info := resourceInfo{Description: strings.TrimSpace(r.Description), Type: r.Type}

@@ -12,6 +12,7 @@ import (
 	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/charm"
+	"bijou/state/resources"
 	"bijou/state/sweep"
 )
 
@@ -140,7 +141,7 @@ type upgrade struct {
 	current   state.Charm // what the service runs
 	target    upgradeTarget
 	options   map[string]any       // that are set with it
-	resources []state.Resource     // that are given with it
+	resources []resources.Resource // that are given with it
 	upgrading []state.OutdatedUnit // the units that go over, as they were read last
 	skipped   []state.OutdatedUnit // those that do not: in error, and not forced
 }

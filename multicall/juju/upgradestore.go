@@ -9,6 +9,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/charmsource"
+	"bijou/state/resources"
 )
 
 // storeName returns the name of the store's charm that the service will run, if it is one of the store's.
@@ -159,8 +160,8 @@ func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]st
 		return f.given, nil
 	}
 
-	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.Resource, error) {
-		return v.Resources(u.service.Name)
+	have, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]resources.Resource, error) {
+		return resources.List(v, u.service.Name)
 	})
 	if err != nil {
 		return nil, err

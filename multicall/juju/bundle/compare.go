@@ -11,15 +11,16 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/constraints"
+	"bijou/state/resources"
 )
 
 // Found has the files that an application names.
 type Found struct {
 	charm.Found
 	Origin    state.Origin
-	IsSame    bool                      // the service runs these files
-	Resources map[string]state.Resource // with their sums (SHA256), by name
-	Source    any                       // what the caller gets the files by, which are not here yet; nil: they are
+	IsSame    bool                          // the service runs these files
+	Resources map[string]resources.Resource // with their sums (SHA256), by name
+	Source    any                           // what the caller gets the files by, which are not here yet; nil: they are
 }
 
 // Force lists the obstacles that are none to the operator.

@@ -12,6 +12,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/number"
+	"bijou/state/resources"
 	"bijou/state/text"
 )
 
@@ -175,7 +176,7 @@ type Service struct {
 	Charm     state.Charm
 	Options   map[string]any // that are set
 	Units     []state.Unit   // that are alive and no subordinates, by number
-	Resources map[string]state.Resource
+	Resources map[string]resources.Resource
 }
 
 // ReadEnvironment reads all at one revision.
@@ -220,7 +221,7 @@ func readService(v *state.View, s state.Service) (Service, error) {
 		return Service{}, err
 	}
 
-	resources, err := v.Resources(s.Name)
+	given, err := resources.List(v, s.Name)
 	if err != nil {
 		return Service{}, err
 	}
@@ -229,8 +230,8 @@ func readService(v *state.View, s state.Service) (Service, error) {
 		return Service{}, err
 	}
 
-	all := Service{Service: s, Charm: c, Options: config.Values, Resources: map[string]state.Resource{}}
-	for _, r := range resources {
+	all := Service{Service: s, Charm: c, Options: config.Values, Resources: map[string]resources.Resource{}}
+	for _, r := range given {
 		all.Resources[r.Name] = r
 	}
 

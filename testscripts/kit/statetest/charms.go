@@ -37,6 +37,13 @@ func WordPress() Files {
 	}
 }
 
+// Actor is a charm with an action and a resource.
+func Actor() Files {
+	f := Meta("actor", "resources: {site: {type: file, filename: site.zip}}\n")
+	f["actions.yaml"] = "backup:\n  params:\n    level: {type: integer, default: 3}\n  additionalProperties: false\n"
+	return f
+}
+
 // Meta is a charm of this metadata alone; name: is put before it.
 func Meta(name, metadata string) Files {
 	return Files{"metadata.yaml": fmt.Sprintf("name: %s\nsummary: s\ndescription: d\n%s", name, metadata)}

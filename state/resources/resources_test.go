@@ -1,8 +1,7 @@
-package state_test
+package resources_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"math/rand"
@@ -12,19 +11,22 @@ import (
 
 	"bijou/state"
 	"bijou/state/keyspace"
+	"bijou/state/resources"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
 
+var noon = time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)
+
 // give stores a file and makes it a service's resource.
-func give(t *testing.T, st *state.State, service, name string, data []byte) (r state.Resource, err error) {
+func give(t *testing.T, st *state.State, service, name string, data []byte) (r resources.Resource, err error) {
 	t.Helper()
 	sum, size, err := st.PutFile(t.Context(), bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = st.Update(t.Context(), func(tx *state.Tx) (err error) {
-		r, err = tx.PutResource(service, state.Resource{Name: name, SHA256: sum, Size: size, Added: noon})
+		r, err = resources.Put(tx, service, resources.Resource{Name: name, SHA256: sum, Size: size, Added: noon})
 		return err
 	})
 	return r, err
@@ -32,7 +34,7 @@ func give(t *testing.T, st *state.State, service, name string, data []byte) (r s
 
 func TestResources(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
-		statetest.AddService(t, st, actor(), 1)
+		statetest.AddService(t, st, statetest.Actor(), 1)
 		big := make([]byte, 3<<20+17)
 		rand.New(rand.NewSource(1)).Read(big)
 		for i, data := range [][]byte{[]byte("one"), {}, big} {
@@ -72,7 +74,7 @@ func content(t *testing.T, st *state.State, sum string) []byte {
 
 func TestResourcesGoWithTheirService(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	r, err := give(t, st, "actor", "site", []byte("content"))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,7 @@ func TestResourcesGoWithTheirService(t *testing.T) {
 	if err := state.RemoveUnit(t.Context(), st.Update, "actor/0"); err != nil {
 		t.Fatal(err)
 	}
-	if all := statetest.Read(t, st, func(v *state.View) ([]state.Resource, error) { return v.Resources("actor") }); len(all) != 0 {
+	if all := statetest.Read(t, st, func(v *state.View) ([]resources.Resource, error) { return resources.List(v, "actor") }); len(all) != 0 {
 		t.Errorf("left: %+v", all)
 	}
 	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
@@ -96,57 +98,25 @@ func TestResourcesGoWithTheirService(t *testing.T) {
 
 func TestSweepKeepsBlobsOfResourcesAndActions(t *testing.T) {
 	st := statetest.New(t)
-	statetest.AddService(t, st, actor(), 1)
+	statetest.AddService(t, st, statetest.Actor(), 1)
 	r, err := give(t, st, "actor", "site", []byte("content"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := add(t, st, state.Action{Unit: "actor/0", Name: "backup"})
+	var a state.Action
+	statetest.Update(t, st, func(tx *state.Tx) (err error) {
+		a, err = tx.AddAction(state.Action{Unit: "actor/0", Name: "backup"}, noon)
+		return err
+	})
 	end := state.ActionEnd{Output: state.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
 	statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
+	a = statetest.Read(t, st, func(v *state.View) (state.Action, error) { return v.Action(a.ID) })
 	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	for _, sum := range []string{r.SHA256, action(t, st, a.ID).Output.Blob} {
+	for _, sum := range []string{r.SHA256, a.Output.Blob} {
 		if len(content(t, st, sum)) == 0 {
 			t.Errorf("blob %q is gone", sum)
 		}
-	}
-}
-
-// changing is a file that is written to while it is read.
-type changing struct{ reads int }
-
-func (c *changing) ReadAt(p []byte, off int64) (int, error) {
-	c.reads++
-	const size = 10
-	n := min(len(p), max(0, int(size-off)))
-	for i := range n {
-		p[i] = byte(c.reads)
-	}
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-func TestFileThatChangesIsRefused(t *testing.T) {
-	st := statetest.New(t)
-	_, _, err := st.PutFile(context.Background(), &changing{})
-	if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// endless is a file that has no end.
-type endless struct{}
-
-func (endless) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }
-
-func TestFileIsBounded(t *testing.T) {
-	st := statetest.New(t)
-	_, _, err := st.PutFile(context.Background(), endless{})
-	if err == nil || !strings.Contains(err.Error(), "more than 512 MiB") {
-		t.Errorf("error %v", err)
 	}
 }

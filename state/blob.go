@@ -1,0 +1,83 @@
+package state
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"strings"
+
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+	"bijou/state/osutil"
+)
+
+// DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.
+func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.FileMode) error {
+	blob, err := s.OpenBlob(ctx, sum)
+	if err != nil {
+		return err
+	}
+	defer blob.Close()
+
+	file, err := osutil.Create(path, mode)
+	if err != nil {
+		return err
+	}
+	defer file.Discard()
+	if _, err := io.Copy(file, blob); err != nil {
+		return err
+	}
+
+	return file.Commit()
+}
+
+// ReferencedBlobs returns the sums of all blobs that something refers to.
+func (v *View) ReferencedBlobs() (map[string]bool, error) {
+	used := map[string]bool{}
+
+	for _, prefix := range []string{keys.Charms, keys.Resources, keys.Actions, keys.Tools, keys.SecretContents, keys.Relations, keys.Services, keys.Units} {
+		kvs, err := v.keys.List(prefix)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, kv := range kvs {
+			if !refersToBlob(kv.Key) {
+				continue
+			}
+			record, err := keyspace.Decode[blobReferences](kv)
+			if err != nil {
+				return nil, err
+			}
+
+			used[record.SHA256] = true
+			used[record.Blob] = true
+			used[record.Output.Blob] = true
+		}
+	}
+
+	return used, nil
+}
+
+// blobReferences has the sums in any record that refers to a blob: of a charm, resource or
+// tool, of a settings node, of an action, of a secret's content.
+type blobReferences struct {
+	SHA256 string `json:"sha256"`
+	Blob   string `json:"blob"`
+	Output Output `json:"output"`
+}
+
+// refersToBlob reports whether the key is one of the settings nodes of relations, services and units.
+func refersToBlob(key string) bool {
+	parts := strings.Split(key, "/")
+	switch parts[0] + "/" {
+	case keys.Relations:
+		return len(parts) > 3 && (parts[2] == "settings" || parts[2] == "apps")
+	case keys.Services:
+		return len(parts) > 2 && key == keys.LeaderSettings(parts[1])
+	case keys.Units:
+		return len(parts) == 4 && parts[3] == "state"
+	}
+
+	return true
+}

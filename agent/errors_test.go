@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/testscripts/kit/need"
 	"bijou/testscripts/kit/statetest"
 )
@@ -20,7 +21,7 @@ func (r *rig) manual() {
 
 func (r *rig) resolve(unit, relation string, retry bool) {
 	r.t.Helper()
-	r.update(func(tx *state.Tx) error { _, err := tx.SetResolved(unit, relation, retry); return err })
+	r.update(func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, relation, retry); return err })
 }
 
 // lonely deploys one unit of a charm without relations.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/store"
 	"bijou/testscripts/kit/statetest"
 )
@@ -149,7 +150,7 @@ func TestActionsMeetNoConflict(t *testing.T) {
 		for n := range 3 {
 			c.take()
 			statetest.Update(t, r.st, func(tx *state.Tx) error {
-				_, err := tx.AddAction(state.Action{Unit: "app/0", Command: []string{"true"}}, time.Now())
+				_, err := actions.Add(tx, actions.Action{Unit: "app/0", Command: []string{"true"}}, time.Now())
 				return err
 			})
 			r.settle()

@@ -10,7 +10,7 @@ import (
 	"bijou/agent/unitcall"
 	"bijou/multicall/applet"
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 )
 
@@ -77,9 +77,9 @@ func (g jujuExecGrammar) request() (unitcall.Request, error) {
 		return unitcall.Request{}, console.Hint(console.Usage(errors.New("no command given")),
 			"as in: juju-exec mysql/0 'config-get port'")
 	}
-	if len(line) > state.MaxActionText {
+	if len(line) > actions.MaxText {
 		return unitcall.Request{}, console.Usage(fmt.Errorf("the command has %d bytes, at most %d",
-			len(line), state.MaxActionText))
+			len(line), actions.MaxText))
 	}
 	if g.Relation == "" && (g.RemoteUnit != "" || g.RemoteApp != "" || g.ForceRemoteUnit) {
 		return unitcall.Request{}, console.Usage(errors.New("a remote unit needs --relation"))
@@ -128,7 +128,7 @@ func reportEnd(c applet.Call, end unitcall.End) int {
 	fmt.Fprint(c.Streams.Err, end.Stderr)
 	if end.Dropped > 0 {
 		fmt.Fprintf(c.Streams.Err, "warning: %d bytes of output are missing: %d of each stream are kept\n",
-			end.Dropped, state.MaxOutput)
+			end.Dropped, actions.MaxOutput)
 	}
 	if end.Problem != "" {
 		console.Report(c.Streams.Err, fmt.Errorf("the command failed: %s", end.Problem))

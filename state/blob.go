@@ -64,7 +64,9 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 type blobReferences struct {
 	SHA256 string `json:"sha256"`
 	Blob   string `json:"blob"`
-	Output Output `json:"output"`
+	Output struct {
+		Blob string `json:"blob"`
+	} `json:"output"`
 }
 
 // refersToBlob reports whether the key is one of the settings nodes of relations, services and units.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
@@ -44,7 +45,10 @@ func TestHub(t *testing.T) {
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		return tx.PutRelationState("mysql/0", ids[7], state.RelationState{State: state.RelationError, Failure: failure})
 	})
-	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.SetResolved("mysql/0", fmt.Sprint(ids[7]), true); return err })
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		_, err := actions.SetResolved(tx, "mysql/0", fmt.Sprint(ids[7]), true)
+		return err
+	})
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		r, err := tx.FindRelation("mysql", "blog-17")
 		if err != nil {

@@ -70,7 +70,7 @@ func (v *View) Config(service string) (Config, error) {
 // EffectiveConfig returns the configuration that a hook reads: every option of a charm with its value, else
 // its default, else nil. charmURL names the charm; empty for the service's.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
-	ch, err := v.charmOf(service, charmURL)
+	ch, err := v.CharmOf(service, charmURL)
 	if err != nil {
 		return nil, err
 	}

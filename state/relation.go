@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -336,4 +337,27 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 	}
 
 	return all, missing, nil
+}
+
+// RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or
+// "db"; a name of several is an error that lists them.
+func (v *View) RelationOf(u Unit, text string) (Relation, error) {
+	name, number, _ := strings.Cut(text, ":")
+	id, err := strconv.Atoi(cmp.Or(number, strings.TrimPrefix(text, "relation-")))
+	byID := err == nil
+	found, err := v.findRelations(u.Service, func(n int, index relationIndex) bool {
+		return byID && n == id || !byID && index.Name == name
+	})
+
+	switch {
+	case err != nil:
+		return Relation{}, err
+	case len(found) == 0:
+		return Relation{}, refuse(ErrNotFound, "Relation not found")
+	case len(found) == 1:
+		return found[0], nil
+	}
+
+	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s",
+		text, u.Name, describeRelations(found))
 }

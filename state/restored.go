@@ -60,10 +60,10 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
-// acceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit
+// AcceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit
 // had a mark. The mark stays if the unit has storage that its agent has not looked for yet, since only the
 // agent knows which storage is missing.
-func (tx *Tx) acceptRestored(unit string) (was bool, err error) {
+func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
 		return false, err

@@ -174,8 +174,8 @@ func (v *View) AliveService(name string) (Service, error) {
 	return s, nil
 }
 
-// charmOf reads the charm of that URL; empty: the service's.
-func (v *View) charmOf(service, url string) (Charm, error) {
+// CharmOf reads the charm of that URL; empty: the service's.
+func (v *View) CharmOf(service, url string) (Charm, error) {
 	s, err := v.Service(service)
 	if err != nil {
 		return Charm{}, err
@@ -229,7 +229,7 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 // Bindings lists the names that a service can bind to a network: the charm's relations and extra bindings,
 // sorted. charmURL names the charm; empty for the service's.
 func (v *View) Bindings(service, charmURL string) ([]string, error) {
-	ch, err := v.charmOf(service, charmURL)
+	ch, err := v.CharmOf(service, charmURL)
 	if err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 		return u, wants, 0, refuse(ErrDead, "it is %s", u.Life)
 	}
 
-	c, err := tx.charmOf(u.Service, u.Charm)
+	c, err := tx.CharmOf(u.Service, u.Charm)
 	if err != nil {
 		return u, wants, 0, err
 	}

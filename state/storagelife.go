@@ -165,7 +165,7 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 	if err != nil {
 		return "", IgnoreNotFound(err)
 	}
-	c, err := tx.charmOf(u.Service, u.Charm)
+	c, err := tx.CharmOf(u.Service, u.Charm)
 	if err != nil {
 		return "", IgnoreNotFound(err)
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -229,4 +230,22 @@ func (v *View) PrefetchUnit(unit string) error {
 	return v.keys.Prefetch(keys.Unit(unit), keys.Service(service), keys.Environment, keys.Config(service),
 		keys.Leader(keys.ServiceLeaderName(service)), keys.LeaderSettings(service), keys.ActionQueue(unit), keys.Debug(unit),
 		keys.UnitSecrets(unit), keys.ServiceSecrets(service), keys.UnitStorage(unit))
+}
+
+// ClearResolved removes the answer to the unit's error, or with a relation's id to the
+// relation's; relation is NoRelation for the unit's own.
+func (tx *Tx) ClearResolved(unit string, relation int) error {
+	u, err := tx.Unit(unit)
+	if err != nil {
+		return IgnoreNotFound(err)
+	}
+
+	if relation == NoRelation {
+		u.Resolved = Unresolved
+	} else {
+		u.ResolvedRelations = maps.Clone(u.ResolvedRelations)
+		delete(u.ResolvedRelations, relation)
+	}
+
+	return tx.keys.Put(keys.Unit(unit), u)
 }

@@ -219,9 +219,6 @@ func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 // WatchMachineAgents covers the presence of machines' agents, and no unit's.
 func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
 
-// WatchAction covers an action.
-func WatchAction(id int) Scope { return Scope{Keys: []string{keys.Action(id)}} }
-
 // WatchEnvironment covers the environment's own record.
 func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 // The kinds of hooks. A relation hook's kind is also what its queue entry says,
@@ -88,7 +89,7 @@ func ForStorage(kind string, s state.Storage) state.Hook {
 const commandName = "juju-run"
 
 // ForAction returns the hook of an action or a command.
-func ForAction(a state.Action) state.Hook {
+func ForAction(a actions.Action) state.Hook {
 	h := state.Hook{Kind: Action, Name: a.Name, Relation: state.NoRelation, Action: a.ID}
 	if a.IsCommand() {
 		h.Kind, h.Name = Command, commandName

@@ -10,6 +10,7 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 // Action returns the running action. It returns hookapi.ErrNoAction in a hook.
@@ -42,10 +43,10 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 		if err != nil {
 			return fmt.Errorf("cannot set results: %w", err)
 		}
-		if len(data) > state.MaxActionText {
+		if len(data) > actions.MaxText {
 			return fmt.Errorf(
 				"cannot set results: they have %d bytes together, at most %d: write what is large into a file, and set its name",
-				len(data), state.MaxActionText,
+				len(data), actions.MaxText,
 			)
 		}
 
@@ -88,8 +89,8 @@ func (c *Context) LogAction(ctx context.Context, message string) error {
 		}
 
 		c.opts.Log("INFO", message)
-		line := state.ActionLine{Time: time.Now().UTC(), Message: message}
-		return c.opts.Update(ctx, func(tx *state.Tx) error { return tx.LogAction(id, line) })
+		line := actions.Line{Time: time.Now().UTC(), Message: message}
+		return c.opts.Update(ctx, func(tx *state.Tx) error { return actions.Log(tx, id, line) })
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/resources"
 	"bijou/testscripts/kit/statetest"
 )
@@ -26,11 +27,11 @@ func acting(t *testing.T) (st *state.State, c *hookctx.Context, dir string) {
 	f["actions.yaml"] = "backup: {}\n"
 	statetest.AddService(t, st, f, 1)
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		a, err := tx.AddAction(state.Action{Unit: "app/0", Name: "backup"}, time.Now())
+		a, err := actions.Add(tx, actions.Action{Unit: "app/0", Name: "backup"}, time.Now())
 		if err != nil {
 			return err
 		}
-		return tx.StartAction(a.ID, "x", time.Now())
+		return actions.Start(tx, a.ID, "x", time.Now())
 	})
 	c = hookctx.New(hookctx.Options{
 		State: st, Update: st.Update, Log: func(string, string) {}, Resources: dir,
@@ -51,7 +52,7 @@ func TestActionOfAHook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.SetResults(ctx, map[string]any{"big": strings.Repeat("x", state.MaxActionText)}); err == nil {
+	if err := c.SetResults(ctx, map[string]any{"big": strings.Repeat("x", actions.MaxText)}); err == nil {
 		t.Error("results without bound were taken")
 	}
 	if err := errors.Join(c.FailAction(ctx, "no"), c.LogAction(ctx, "half")); err != nil {
@@ -62,7 +63,7 @@ func TestActionOfAHook(t *testing.T) {
 	if diff := cmp.Diff(want, results); diff != "" || failure == nil || *failure != "no" {
 		t.Errorf("failure %v, results (-want +got):\n%s", failure, diff)
 	}
-	a := statetest.Read(t, st, func(v *state.View) (state.Action, error) { return v.Action(0) })
+	a := statetest.Read(t, st, func(v *state.View) (actions.Action, error) { return actions.Get(v, 0) })
 	if len(a.Progress) != 1 || a.Progress[0].Message != "half" {
 		t.Errorf("progress: %+v", a.Progress)
 	}

@@ -11,6 +11,7 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 const (
@@ -19,14 +20,14 @@ const (
 	whyEnding  = "its agent was told to end, and it did not end in time"
 )
 
-func actionFacts(a *state.Action) *hookapi.Action {
+func actionFacts(a *actions.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil
 	}
 	return &hookapi.Action{ID: strconv.Itoa(a.ID), Name: a.Name, Parameters: a.Parameters}
 }
 
-func (r *runningHook) withAction(spec hookexec.Spec, a *state.Action) hookexec.Spec {
+func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec.Spec {
 	if a == nil {
 		return spec
 	}
@@ -44,7 +45,7 @@ func (r *runningHook) withAction(spec hookexec.Spec, a *state.Action) hookexec.S
 // stream. Its methods may be called from several goroutines.
 type actionOutput struct {
 	mu  sync.Mutex
-	out state.Output
+	out actions.Output
 }
 
 func (o *actionOutput) write(s hookexec.Stream, data []byte) {
@@ -55,12 +56,12 @@ func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	if s == hookexec.Stderr {
 		to = &o.out.Stderr
 	}
-	n := min(len(data), state.MaxOutput-len(*to))
+	n := min(len(data), actions.MaxOutput-len(*to))
 	*to = append(*to, data[:n]...)
 	o.out.Dropped += int64(len(data) - n)
 }
 
-func (o *actionOutput) get() state.Output {
+func (o *actionOutput) get() actions.Output {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.out
@@ -69,29 +70,29 @@ func (o *actionOutput) get() state.Output {
 // actionOutcome is how an action or a command has ended. Settings are written if its
 // process exited with 0, whatever the action says of its success.
 type actionOutcome struct {
-	status state.ActionStatus
-	end    state.ActionEnd
+	status actions.Status
+	end    actions.Outcome
 	write  bool
 }
 
 func (r *runningHook) actionOutcome() actionOutcome {
 	results, failure := r.ctx.ActionEnd()
-	o := actionOutcome{status: state.ActionCompleted, end: state.ActionEnd{
+	o := actionOutcome{status: actions.Completed, end: actions.Outcome{
 		Code: exitCode(r.outcome), Results: results, Output: r.output.get(),
 	}}
 
 	switch {
 	case r.endReason == decide.ReasonCancelled && r.outcome.Interrupted:
-		o.status, o.end.Message = state.ActionCancelled, r.endReason
+		o.status, o.end.Message = actions.Cancelled, r.endReason
 	case r.outcome.Interrupted:
-		o.status, o.end.Message = state.ActionFailed, r.endReason
+		o.status, o.end.Message = actions.Failed, r.endReason
 	case r.outcome.Failure != "":
-		o.status, o.end.Message = state.ActionFailed, r.outcome.Failure
+		o.status, o.end.Message = actions.Failed, r.outcome.Failure
 	}
 
-	o.write = o.status == state.ActionCompleted
-	if failure != nil && o.status != state.ActionCancelled {
-		o.status, o.end.Message = state.ActionFailed, *failure
+	o.write = o.status == actions.Completed
+	if failure != nil && o.status != actions.Cancelled {
+		o.status, o.end.Message = actions.Failed, *failure
 	}
 	return o
 }
@@ -108,7 +109,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	o := r.actionOutcome()
 	changes, err := u.commitActionEnd(ctx, r, o)
 	if why := explainRefusal(r, err); why != "" {
-		o = actionOutcome{state.ActionFailed, state.ActionEnd{
+		o = actionOutcome{actions.Failed, actions.Outcome{
 			Message: why,
 			Code:    o.end.Code,
 			Output:  o.end.Output,
@@ -135,7 +136,7 @@ func (u *uniter) commitActionEnd(
 			}
 		}
 
-		return tx.EndAction(r.op.Hook.Action, o.status, o.end, now())
+		return actions.End(tx, r.op.Hook.Action, o.status, o.end, now())
 	})
 
 	return changes, err
@@ -151,7 +152,7 @@ func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hoo
 	}
 	u.Log.Info(h.Kind+" has ended", "id", h.Action, "name", h.Name, "status", o.status, "message", o.end.Message)
 	why := ""
-	if o.status != state.ActionCompleted {
+	if o.status != actions.Completed {
 		why = o.end.Message
 	}
 	u.logEnd(r, why)

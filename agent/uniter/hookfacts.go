@@ -17,6 +17,7 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/hookapi"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/secret"
 )
@@ -31,7 +32,7 @@ type hookFacts struct {
 	dialect   charm.Dialect
 	members   []string
 	departing string
-	action    *state.Action   // nil in hooks
+	action    *actions.Action // nil in hooks
 	debug     *hookexec.Debug // nil unless an operator runs the hook by hand
 	holder    string          // the operator who does
 
@@ -77,7 +78,7 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 // withRelation returns the hook of a command with the relation in which the command runs, if it has one.
 // Only the process sees that relation. The operation in flight is recorded without it, so that a failed
 // command puts no relation into an error state.
-func withRelation(h state.Hook, a *state.Action) state.Hook {
+func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
 	}
@@ -230,7 +231,7 @@ func (f hookFacts) logAttrs() []any {
 }
 
 // debugSession returns the operator's debug session that the hook runs in; nil if there is none.
-func debugSession(d *state.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
+func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
 	if d == nil || hook.IsAction(h) {
 		return nil, ""
 	}
@@ -268,7 +269,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if isOperators(*d) && exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", state.DebugSession).Run() == nil {
+	if isOperators(*d) && exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession).Run() == nil {
 		return
 	}
 
@@ -277,7 +278,7 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already
 	}
-	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return tx.ClearDebug(u.Unit, d.Socket) })
+	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return actions.ClearDebug(tx, u.Unit, d.Socket) })
 	if err != nil {
 		u.Log.Debug("cannot forget the debug session", "error", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/testscripts/kit/statetest"
 )
 
@@ -92,5 +93,5 @@ func (l *life) destroy() {
 func (l *life) answer() {
 	relation := []string{"", "ring:0", "db:1", "db:2"}[l.pick(4)]
 	retry := l.pick(2) == 0
-	_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { _, err := tx.SetResolved("app/0", relation, retry); return err })
+	_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { _, err := actions.SetResolved(tx, "app/0", relation, retry); return err })
 }

@@ -10,6 +10,7 @@ import (
 	"bijou/agent/hookctx"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/secret/record"
 )
 
@@ -283,7 +284,7 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
-		return tx.EndAction(h.Action, state.ActionFailed, state.ActionEnd{Message: r.Failure}, now())
+		return actions.End(tx, h.Action, actions.Failed, actions.Outcome{Message: r.Failure}, now())
 	}
 	u, err := tx.Unit(unit)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/backoff"
 	"bijou/state/charm"
 )
@@ -37,7 +38,7 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 	}
 
 	err = o.Update(ctx, func(tx *state.Tx) error {
-		a := state.Action{Unit: o.Unit, Command: []string{c.Line}}
+		a := actions.Action{Unit: o.Unit, Command: []string{c.Line}}
 		if c.Relation != "" {
 			records, err := tx.Uniter(o.Unit)
 			if err == nil {
@@ -48,7 +49,7 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 			}
 		}
 
-		added, err := tx.AddAction(a, now())
+		added, err := actions.Add(tx, a, now())
 		id = added.ID
 		return err
 	})
@@ -61,14 +62,14 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 // Await implements [server.Outside]. It outlasts a store that is away.
 func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok bool, err error) {
 	for ctx.Err() == nil {
-		var a state.Action
-		var output state.Output
+		var a actions.Action
+		var output actions.Output
 		var revision int64
 		err := o.State.View(ctx, func(v *state.View) (err error) {
 			if a, err = o.readCommand(v, id); err != nil {
 				return err
 			}
-			if output, err = v.Output(a); err != nil {
+			if output, err = actions.ReadOutput(v, a); err != nil {
 				return err
 			}
 			revision, err = v.Revision()
@@ -87,7 +88,7 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 			return commandEnd(a, output), true, nil
 		}
 
-		_ = o.State.Await(ctx, revision, state.WatchAction(id)) // a watch that fails is begun again
+		_ = o.State.Await(ctx, revision, actions.Watch(id)) // a watch that fails is begun again
 	}
 
 	return end, false, nil
@@ -95,22 +96,22 @@ func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok b
 
 // readCommand returns a command by its id. It returns an error for the commands of other units, and for
 // actions.
-func (o outside) readCommand(v *state.View, id int) (state.Action, error) {
-	a, err := v.Action(id)
+func (o outside) readCommand(v *state.View, id int) (actions.Action, error) {
+	a, err := actions.Get(v, id)
 	if err == nil && (a.Unit != o.Unit || !a.IsCommand()) {
 		err = fmt.Errorf("%d is not a command of unit %q", id, o.Unit)
 	}
 	return a, err
 }
 
-func commandEnd(a state.Action, output state.Output) server.CommandEnd {
+func commandEnd(a actions.Action, output actions.Output) server.CommandEnd {
 	end := server.CommandEnd{Stdout: output.Stdout, Stderr: output.Stderr, Dropped: output.Dropped}
 	if a.Code != nil {
 		end.Exit = *a.Code
 	}
 
 	// A code of 0 is no success where what the command has set could not be written.
-	if a.Status != state.ActionCompleted && end.Exit == 0 {
+	if a.Status != actions.Completed && end.Exit == 0 {
 		end.Exit = 1
 		end.Problem = cmp.Or(a.Message, "it is "+string(a.Status))
 	}
@@ -119,7 +120,7 @@ func commandEnd(a state.Action, output state.Output) server.CommandEnd {
 
 // findRelation returns the relation in which a command runs, and its remote unit. It returns an error if
 // the name fits no relation of the unit, or several.
-func findRelation(records state.Uniter, c server.Command) (*state.ActionRelation, error) {
+func findRelation(records state.Uniter, c server.Command) (*actions.Relation, error) {
 	var found []int
 	for id, r := range records.Relations {
 		if (r.State == state.RelationUp || r.State == state.RelationError) && isNamed(c.Relation, id, r.Name) {
@@ -148,7 +149,7 @@ func findRelation(records state.Uniter, c server.Command) (*state.ActionRelation
 	if err != nil {
 		return nil, err
 	}
-	return &state.ActionRelation{
+	return &actions.Relation{
 		ID: found[0], Name: r.Name, RemoteUnit: remote, RemoteService: r.RemoteService,
 	}, nil
 }

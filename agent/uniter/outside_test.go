@@ -9,6 +9,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 func TestFindRelation(t *testing.T) {
@@ -29,15 +30,15 @@ func TestFindRelation(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		in   server.Command
-		want *state.ActionRelation
+		want *actions.Relation
 		err  string
 	}{
-		{"by number", server.Command{Relation: "2"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
-		{"by the classic id", server.Command{Relation: "relation-2"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
-		{"by name and unit", server.Command{Relation: "db", RemoteUnit: "mysql/2"}, &state.ActionRelation{ID: 1, Name: "db", RemoteUnit: "mysql/2", RemoteService: "mysql"}, ""},
-		{"by id and application", server.Command{Relation: "web:2", RemoteService: "proxy"}, &state.ActionRelation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
-		{"nobody, by force", server.Command{Relation: "3", Force: true}, &state.ActionRelation{ID: 3, Name: "web", RemoteService: "cache"}, ""},
-		{"somebody else, by force", server.Command{Relation: "3", RemoteUnit: "cache/9", Force: true}, &state.ActionRelation{ID: 3, Name: "web", RemoteUnit: "cache/9", RemoteService: "cache"}, ""},
+		{"by number", server.Command{Relation: "2"}, &actions.Relation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"by the classic id", server.Command{Relation: "relation-2"}, &actions.Relation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"by name and unit", server.Command{Relation: "db", RemoteUnit: "mysql/2"}, &actions.Relation{ID: 1, Name: "db", RemoteUnit: "mysql/2", RemoteService: "mysql"}, ""},
+		{"by id and application", server.Command{Relation: "web:2", RemoteService: "proxy"}, &actions.Relation{ID: 2, Name: "web", RemoteUnit: "proxy/0", RemoteService: "proxy"}, ""},
+		{"nobody, by force", server.Command{Relation: "3", Force: true}, &actions.Relation{ID: 3, Name: "web", RemoteService: "cache"}, ""},
+		{"somebody else, by force", server.Command{Relation: "3", RemoteUnit: "cache/9", Force: true}, &actions.Relation{ID: 3, Name: "web", RemoteUnit: "cache/9", RemoteService: "cache"}, ""},
 		{"several relations", server.Command{Relation: "web"}, nil, "give an id, one of 2 3"},
 		{"several units", server.Command{Relation: "db"}, nil, `ambiguous remote unit in relation "db": give one of mysql/2, mysql/10`},
 		{"nobody", server.Command{Relation: "3"}, nil, "no remote unit is in"},

@@ -8,6 +8,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/secret"
 	"bijou/state/secret/record"
@@ -64,13 +65,13 @@ func readSurroundings(
 			return s, err
 		}
 	}
-	if asked, ok, err := v.NextAction(name); err != nil {
+	if asked, ok, err := actions.Next(v, name); err != nil {
 		return s, err
 	} else if ok {
 		s.Action = &asked
 	}
 
-	if session, ok, err := v.Debug(name); err != nil {
+	if session, ok, err := actions.ReadDebug(v, name); err != nil {
 		return s, err
 	} else if ok {
 		s.Debug = &session

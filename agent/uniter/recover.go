@@ -12,6 +12,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/hookexec"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/unitdir"
 )
 
@@ -192,7 +193,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	if err != nil {
 		return k, err
 	}
-	actions, err := v.Actions(unit)
+	actions, err := actions.List(v, unit)
 	if err != nil {
 		return k, err
 	}

@@ -9,6 +9,7 @@ import (
 	"bijou/agent/hook"
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/testscripts/kit/statetest"
 )
 
@@ -57,7 +58,7 @@ func TestBackoffAfterAnAnswer(t *testing.T) {
 				})
 			}
 			answer := func(retry bool) {
-				l.update(func(tx *state.Tx) error { _, err := tx.SetResolved("app/0", relation, retry); return err })
+				l.update(func(tx *state.Tx) error { _, err := actions.SetResolved(tx, "app/0", relation, retry); return err })
 			}
 			fail(5*time.Second, 1)
 			fail(10*time.Second, 2)

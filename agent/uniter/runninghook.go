@@ -15,6 +15,7 @@ import (
 	"bijou/agent/uniter/decide"
 	"bijou/hookenv/server"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 // maxStderr bounds the line of a hook's stderr, or of what it has logged, that its status shows, in bytes.
@@ -158,7 +159,7 @@ func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	}
 
 	if r.from == decide.FromOperator {
-		if err := tx.StartAction(h.Action, r.op.ID, now()); err != nil {
+		if err := actions.Start(tx, h.Action, r.op.ID, now()); err != nil {
 			return err
 		}
 	}

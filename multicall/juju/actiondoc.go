@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"unicode/utf8"
 
-	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/number"
 )
 
@@ -29,7 +29,7 @@ type actionDoc struct {
 	Completed  string         `json:"completed,omitempty" yaml:"completed,omitempty"`
 }
 
-func newActionDoc(a state.Action, out state.Output) actionDoc {
+func newActionDoc(a actions.Action, out actions.Output) actionDoc {
 	doc := actionDoc{
 		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Status: string(a.Status),
 		Parameters: number.DictionaryForPrinting(a.Parameters),

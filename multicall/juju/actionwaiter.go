@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/text"
 )
 
@@ -17,8 +18,8 @@ import (
 const agentDownTimeout = 15 * time.Second
 
 type awaitedAction struct {
-	action      state.Action
-	output      state.Output // once it has ended
+	action      actions.Action
+	output      actions.Output // once it has ended
 	unit        state.Unit
 	absentSince time.Time // of its agent; zero: it is present
 	stuckReason string    // why it is given up; empty: it is still awaited
@@ -32,12 +33,12 @@ type actionWaiter struct {
 	state   *state.State
 	actions []*awaitedAction
 	// progress, if set, is called with each line that an action logs.
-	progress func(a state.Action, line state.ActionLine)
+	progress func(a actions.Action, line actions.Line)
 }
 
-func newActionWaiter(o *operator, s *state.State, actions []state.Action) *actionWaiter {
+func newActionWaiter(o *operator, s *state.State, queued []actions.Action) *actionWaiter {
 	w := &actionWaiter{o: o, state: s}
-	for _, a := range actions {
+	for _, a := range queued {
 		w.actions = append(w.actions, &awaitedAction{action: a})
 	}
 	return w
@@ -65,7 +66,7 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 	}
 
 	for _, a := range w.actions {
-		f.scopes = append(f.scopes, state.WatchAction(a.action.ID))
+		f.scopes = append(f.scopes, actions.Watch(a.action.ID))
 	}
 
 	f.read = func(v *state.View) (func() error, error) {
@@ -126,7 +127,7 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 	return fresh, nil
 }
 
-func (w *actionWaiter) reportProgress(before, now state.Action) {
+func (w *actionWaiter) reportProgress(before, now actions.Action) {
 	for _, line := range now.Progress {
 		known := len(before.Progress) > 0 && !line.Time.After(before.Progress[len(before.Progress)-1].Time)
 		if w.progress != nil && !known {
@@ -141,11 +142,11 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if a.action.Ended() {
 		return a, nil
 	}
-	if a.action, err = v.Action(a.action.ID); err != nil {
+	if a.action, err = actions.Get(v, a.action.ID); err != nil {
 		return a, err
 	}
 	if a.action.Ended() {
-		a.output, err = v.Output(a.action)
+		a.output, err = actions.ReadOutput(v, a.action)
 		return a, err
 	}
 	if a.unit, err = v.Unit(a.action.Unit); err != nil {
@@ -162,7 +163,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if err == nil && !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
 		a.stuckReason = "its agent went down"
 	}
-	if err != nil || a.action.Status != state.ActionPending {
+	if err != nil || a.action.Status != actions.Pending {
 		return a, err
 	}
 
@@ -193,7 +194,7 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 		return "", err
 	}
 
-	var left []state.Action
+	var left []actions.Action
 	for _, a := range w.actions {
 		if !a.action.Ended() {
 			left = append(left, a.action)
@@ -213,7 +214,7 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	return reason, w.cancelRemaining(left)
 }
 
-func (w *actionWaiter) cancelRemaining(left []state.Action) error {
+func (w *actionWaiter) cancelRemaining(left []actions.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
 	if err := cancelActions(ctx, w.state, left); err != nil {
@@ -227,11 +228,11 @@ func (w *actionWaiter) cancelRemaining(left []state.Action) error {
 }
 
 // awaitActions waits for actions. An action that has not ended in time goes on.
-func awaitActions(o *operator, s *state.State, actions []state.Action, timeout time.Duration, format string) error {
-	w := newActionWaiter(o, s, actions)
-	w.progress = func(a state.Action, line state.ActionLine) {
+func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout time.Duration, format string) error {
+	w := newActionWaiter(o, s, queued)
+	w.progress = func(a actions.Action, line actions.Line) {
 		head := ""
-		if len(actions) > 1 {
+		if len(queued) > 1 {
 			head = a.Unit + ": "
 		}
 		for _, text := range text.EscapeLines(line.Message) {
@@ -263,7 +264,7 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	for _, a := range w.actions {
 		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
 		switch {
-		case a.action.Status == state.ActionCompleted:
+		case a.action.Status == actions.Completed:
 			continue
 		case a.action.Ended():
 			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.action.Message))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/actions"
 )
 
 // TestActionsBar holds that a wait for several actions shows how many have ended, and one for a single action
@@ -31,9 +31,9 @@ func TestActionsBar(t *testing.T) {
 
 			w := &actionWaiter{o: o}
 			for _, ended := range tt.ended {
-				a := &awaitedAction{action: state.Action{Status: state.ActionRunning}}
+				a := &awaitedAction{action: actions.Action{Status: actions.Running}}
 				if ended {
-					a.action.Status = state.ActionCompleted
+					a.action.Status = actions.Completed
 				}
 				w.actions = append(w.actions, a)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 type cancelActionCmd struct {
@@ -25,7 +26,7 @@ func (c cancelActionCmd) Run(o *operator) error {
 			if err != nil {
 				return err
 			}
-			return tx.CancelAction(n, time.Now())
+			return actions.Cancel(tx, n, time.Now())
 		}
 
 		return c.removeAll(o, s,

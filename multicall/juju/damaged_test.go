@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 	"bijou/testscripts/kit/need"
@@ -70,7 +71,7 @@ func putLife(tx *state.Tx) error {
 		"units/db/0/ports":               []state.Port{{From: 80, To: 80, Protocol: "tcp"}},
 		"units/db/1/restored":            state.Restored{Backup: now, Differs: "it is older"},
 		"services/db/status":             state.WorkloadStatus{Status: "active"},
-		"actions/0":                      state.Action{Unit: "db/0", Name: "dump", Status: state.ActionPending},
+		"actions/0":                      actions.Action{Unit: "db/0", Name: "dump", Status: actions.Pending},
 		"units/db/0/actions":             map[string][]int{"waiting": {0}},
 		"counters/actions":               1,
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/unitdir"
 )
 
@@ -43,7 +44,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.Detached {
-		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, state.DebugSession)
+		fmt.Fprintf(o.streams.Out, "tmux -S %s attach -t %s\n", socket, actions.DebugSession)
 		return nil
 	}
 
@@ -75,7 +76,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 		c.Unit,
 	)
 
-	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", state.DebugSession, "-n", c.Unit,
+	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", actions.DebugSession, "-n", c.Unit,
 		"/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
@@ -83,7 +84,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 
 	owner := os.Geteuid()
 	err := o.update(func(tx *state.Tx) error {
-		return tx.SetDebug(c.Unit, state.Debug{
+		return actions.SetDebug(tx, c.Unit, actions.Debug{
 			Socket: socket,
 			Hooks:  c.Hooks,
 			By:     console.Caller(),
@@ -99,7 +100,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 }
 
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
-	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", state.DebugSession)
+	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin
 	tmux.Stdout = os.Stdout
 	tmux.Stderr = os.Stderr
@@ -107,13 +108,13 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 		return fmt.Errorf("cannot attach to the tmux session: %w", err)
 	}
 
-	if exec.Command("tmux", "-S", socket, "has-session", "-t", state.DebugSession).Run() == nil {
-		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, state.DebugSession)
+	if exec.Command("tmux", "-S", socket, "has-session", "-t", actions.DebugSession).Run() == nil {
+		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, actions.DebugSession)
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {
 		return fmt.Errorf("cannot clean up: %w", err)
 	}
 
-	return o.update(func(tx *state.Tx) error { return tx.ClearDebug(c.Unit, socket) })
+	return o.update(func(tx *state.Tx) error { return actions.ClearDebug(tx, c.Unit, socket) })
 }

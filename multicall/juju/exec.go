@@ -8,6 +8,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 )
 
@@ -259,13 +260,13 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 // maxEnqueueBatch is the number of units in one transaction.
 const maxEnqueueBatch = 20
 
-func enqueueCommand(o *operator, s *state.State, units, command []string) (all []state.Action, err error) {
+func enqueueCommand(o *operator, s *state.State, units, command []string) (all []actions.Action, err error) {
 	for batch := range slices.Chunk(units, maxEnqueueBatch) {
-		var added []state.Action
+		var added []actions.Action
 		err := s.Update(o.ctx, func(tx *state.Tx) error {
 			added = nil
 			for _, unit := range batch {
-				a, err := tx.AddAction(state.Action{Unit: unit, Command: command}, time.Now())
+				a, err := actions.Add(tx, actions.Action{Unit: unit, Command: command}, time.Now())
 				if err != nil {
 					return err
 				}

@@ -9,6 +9,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 type interruptCmd struct {
@@ -70,7 +71,7 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
-		a, err := v.Action(op.Hook.Action)
+		a, err := actions.Get(v, op.Hook.Action)
 		return fmt.Sprintf("has ended: %s", a.Status), err
 	}
 	if op.Hook.Name == "update-status" { // may fail: there is always another

@@ -11,6 +11,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/status"
 )
@@ -197,7 +198,7 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error
 		one.storage = mark.Storage
 	}
 
-	one.failed, err = tx.SetResolved(of.unit, of.relation, retry)
+	one.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
 	if errors.Is(err, state.ErrNotInError) || errors.Is(err, state.ErrAlreadyResolved) {
 		one.refused, err = err, nil
 	}
@@ -206,7 +207,7 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error
 
 // refuseSkipped returns an error if an earlier answer has skipped the hook, since a retry would run nothing.
 func refuseSkipped(tx *state.Tx, of errorOf) error {
-	skipped, ok, err := tx.SkippedHook(of.unit, of.relation)
+	skipped, ok, err := actions.SkippedHook(tx.View, of.unit, of.relation)
 	if err != nil || !ok {
 		return err
 	}

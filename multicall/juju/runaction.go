@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 )
 
@@ -35,7 +36,7 @@ func (c runActionCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		actions, err := call.enqueue(o, s)
+		queued, err := call.enqueue(o, s)
 		if err != nil {
 			if c.Format == taskFormat {
 				err = taskError(err, false)
@@ -44,10 +45,10 @@ func (c runActionCmd) Run(o *operator) error {
 		}
 
 		if !c.Wait.set {
-			return call.reportQueued(o, s, actions)
+			return call.reportQueued(o, s, queued)
 		}
 
-		return awaitActions(o, s, actions, c.Wait.timeout, c.Format)
+		return awaitActions(o, s, queued, c.Wait.timeout, c.Format)
 	})
 }
 
@@ -73,7 +74,7 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 }
 
 func readParams(path string) (map[string]any, error) {
-	data, err := readFile(path, state.MaxActionText)
+	data, err := readFile(path, actions.MaxText)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read parameters: %w", err)
 	}
@@ -87,7 +88,7 @@ func readParams(path string) (map[string]any, error) {
 }
 
 // enqueue queues the action on all units or none.
-func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Action, err error) {
+func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		all = nil
 		for _, word := range call.units {
@@ -100,7 +101,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 				return err
 			}
 
-			a, err := tx.AddAction(state.Action{Unit: unit, Name: call.action, Parameters: params}, time.Now())
+			a, err := actions.Add(tx, actions.Action{Unit: unit, Name: call.action, Parameters: params}, time.Now())
 			if err != nil {
 				return err
 			}
@@ -120,12 +121,12 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []state.Acti
 
 // mergeParams lets the command line's values win over the file's.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
-	actions, err := v.UnitActions(unit)
+	declared, err := actions.Declared(v, unit)
 	if err != nil {
 		return nil, err
 	}
 
-	schema := actions[call.action]
+	schema := declared[call.action]
 	params := map[string]any{}
 	maps.Copy(params, call.file)
 
@@ -162,21 +163,21 @@ func setParam(into map[string]any, path []string, value any) map[string]any {
 	return out
 }
 
-func (call actionRequest) reportQueued(o *operator, s *state.State, actions []state.Action) error {
-	for _, a := range actions {
+func (call actionRequest) reportQueued(o *operator, s *state.State, queued []actions.Action) error {
+	for _, a := range queued {
 		fmt.Fprintln(o.streams.Out, a.ID)
 	}
-	call.warnQueued(o, s, actions)
-	if len(actions) == 1 {
-		o.note("hint: juju show-action-output --wait %d shows what comes of it", actions[0].ID)
+	call.warnQueued(o, s, queued)
+	if len(queued) == 1 {
+		o.note("hint: juju show-action-output --wait %d shows what comes of it", queued[0].ID)
 	}
 	return nil
 }
 
 // warnQueued ignores errors of its own: the action is queued.
-func (call actionRequest) warnQueued(o *operator, s *state.State, actions []state.Action) {
+func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actions.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
-		for _, a := range actions {
+		for _, a := range queued {
 			present, err := v.IsPresent(state.UnitAgent(a.Unit))
 			if err != nil {
 				return err
@@ -187,12 +188,12 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, actions []stat
 			}
 		}
 
-		schemas, err := v.UnitActions(actions[0].Unit)
+		schemas, err := actions.Declared(v, queued[0].Unit)
 		if err != nil {
 			return err
 		}
 
-		for _, name := range schemas[call.action].Undescribed(actions[0].Parameters) {
+		for _, name := range schemas[call.action].Undescribed(queued[0].Parameters) {
 			o.note("warning: the charm says nothing about a parameter %q", name)
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"bijou/multicall/console"
-	"bijou/state"
+	"bijou/state/actions"
 )
 
 type runResult struct {
@@ -27,7 +27,7 @@ func (r runResult) print(format string) error {
 
 	errs := slices.Clone(r.down)
 	for _, a := range r.actions {
-		if a.action.Status != state.ActionCompleted {
+		if a.action.Status != actions.Completed {
 			errs = append(
 				errs,
 				fmt.Errorf("unit %q: %s", a.action.Unit, cmp.Or(a.stuckReason, r.cancelReason, a.action.Message)),
@@ -75,7 +75,7 @@ func (r runResult) printOutput(a *awaitedAction) error {
 
 	if n := a.output.Dropped; n > 0 {
 		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept",
-			a.action.Unit, n, state.MaxOutput)
+			a.action.Unit, n, actions.MaxOutput)
 	}
 
 	return nil
@@ -85,17 +85,17 @@ func (r runResult) printOutput(a *awaitedAction) error {
 func (r runResult) unitError(a *awaitedAction) error {
 	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
-	case a.action.Status == state.ActionCompleted:
+	case a.action.Status == actions.Completed:
 		return nil
 	case a.action.Code != nil && *a.action.Code != 0 && len(r.actions) == 1:
 		return nil
 	case a.action.Code != nil:
 		return fmt.Errorf("unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == state.ActionFailed || why == "":
+	case a.action.Status == actions.Failed || why == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
-	case a.action.Status == state.ActionCancelled && a.action.Started.IsZero():
+	case a.action.Status == actions.Cancelled && a.action.Started.IsZero():
 		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, why)
-	case a.action.Status == state.ActionCancelled:
+	case a.action.Status == actions.Cancelled:
 		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
 	}
 
@@ -106,7 +106,7 @@ func (r runResult) unitError(a *awaitedAction) error {
 // exitError carries the exit code: that of a single unit's command, else 1 if any failed.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
-	hasFailed := func(a *awaitedAction) bool { return a.action.Status != state.ActionCompleted }
+	hasFailed := func(a *awaitedAction) bool { return a.action.Status != actions.Completed }
 	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
 		code = console.ExitFailure
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/keys"
 	"bijou/state/store"
 	"bijou/testscripts/kit/statetest"
@@ -76,11 +77,11 @@ func TestInterruptCancelsWhatWasQueued(t *testing.T) {
 	}
 
 	for _, unit := range units {
-		actions, err := state.Read(t.Context(), st, func(v *state.View) ([]state.Action, error) { return v.Actions(unit) })
+		queued, err := state.Read(t.Context(), st, func(v *state.View) ([]actions.Action, error) { return actions.List(v, unit) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(actions, func(a state.Action) bool { return a.Status == state.ActionPending }) {
+		if slices.ContainsFunc(queued, func(a actions.Action) bool { return a.Status == actions.Pending }) {
 			t.Errorf("unit %q runs the command all the same", unit)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 )
 
@@ -34,10 +35,10 @@ func (c showActionOutputCmd) Run(o *operator) error {
 	}
 
 	return o.openChosen(func(s *state.State) error {
-		one := awaitedAction{action: state.Action{ID: id}}
+		one := awaitedAction{action: actions.Action{ID: id}}
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			if one.action, err = v.Action(id); err == nil {
-				one.output, err = v.Output(one.action)
+			if one.action, err = actions.Get(v, id); err == nil {
+				one.output, err = actions.ReadOutput(v, one.action)
 			}
 			return err
 		})
@@ -45,7 +46,7 @@ func (c showActionOutputCmd) Run(o *operator) error {
 			return err
 		}
 		if c.Wait.set || c.Watch {
-			return awaitActions(o, s, []state.Action{{ID: id}}, c.Wait.timeout, c.Format)
+			return awaitActions(o, s, []actions.Action{{ID: id}}, c.Wait.timeout, c.Format)
 		}
 
 		return printActions(o, []*awaitedAction{&one}, c.Format)

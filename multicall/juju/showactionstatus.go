@@ -10,6 +10,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/text"
 )
@@ -33,21 +34,21 @@ func (c showActionStatusCmd) Run(o *operator) error {
 	}
 
 	c.Which = append(c.Which, c.Units...)
-	actions, err := readChosen(o, c.readActions)
+	chosen, err := readChosen(o, c.readActions)
 	if err != nil {
 		return err
 	}
 
-	actions = slices.DeleteFunc(actions, func(a state.Action) bool { return !c.wants(a) })
-	actions = actions[min(c.Offset, len(actions)):]
+	chosen = slices.DeleteFunc(chosen, func(a actions.Action) bool { return !c.wants(a) })
+	chosen = chosen[min(c.Offset, len(chosen)):]
 	if c.Limit > 0 {
-		actions = actions[:min(c.Limit, len(actions))]
+		chosen = chosen[:min(c.Limit, len(chosen))]
 	}
 
-	docs := make([]actionDoc, 0, len(actions))
+	docs := make([]actionDoc, 0, len(chosen))
 	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "TOOK", "MESSAGE")
-	for _, a := range actions {
-		docs = append(docs, newActionDoc(a, state.Output{}))
+	for _, a := range chosen {
+		docs = append(docs, newActionDoc(a, actions.Output{}))
 		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
 			a.Enqueued.Local().Format(time.DateTime), actionTook(a), text.FirstLine(a.Message))
 	}
@@ -56,28 +57,28 @@ func (c showActionStatusCmd) Run(o *operator) error {
 }
 
 // wants reports whether the action is one of those that the options name.
-func (c showActionStatusCmd) wants(a state.Action) bool {
+func (c showActionStatusCmd) wants(a actions.Action) bool {
 	app, _, _ := strings.Cut(a.Unit, "/")
 	in := func(word string, words []string) bool { return len(words) == 0 || slices.Contains(words, word) }
 	return in(app, c.Apps) && in(a.Name, c.Names) && in(string(a.Status), c.Status)
 }
 
 // readActions returns the actions with these ids and of these units, or all, sorted by id.
-func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err error) {
+func (c showActionStatusCmd) readActions(v *state.View) (all []actions.Action, err error) {
 	if len(c.Which) == 0 {
-		return v.Actions("")
+		return actions.List(v, "")
 	}
 
 	for _, word := range c.Which {
-		var some []state.Action
+		var some []actions.Action
 		id, notANumber := strconv.Atoi(word)
 		switch {
 		case notANumber == nil:
-			some = make([]state.Action, 1)
-			some[0], err = v.Action(id)
+			some = make([]actions.Action, 1)
+			some[0], err = actions.Get(v, id)
 		case charm.IsUnit(word):
 			if _, err = v.Unit(word); err == nil {
-				some, err = v.Actions(word)
+				some, err = actions.List(v, word)
 			}
 		default:
 			err = console.Usage(fmt.Errorf("%q is neither an action's id nor a unit", word))
@@ -88,11 +89,11 @@ func (c showActionStatusCmd) readActions(v *state.View) (all []state.Action, err
 		all = append(all, some...)
 	}
 
-	slices.SortFunc(all, func(a, b state.Action) int { return a.ID - b.ID })
-	return slices.CompactFunc(all, func(a, b state.Action) bool { return a.ID == b.ID }), nil
+	slices.SortFunc(all, func(a, b actions.Action) int { return a.ID - b.ID })
+	return slices.CompactFunc(all, func(a, b actions.Action) bool { return a.ID == b.ID }), nil
 }
 
-func actionTitle(a state.Action) string {
+func actionTitle(a actions.Action) string {
 	if !a.IsCommand() {
 		return a.Name
 	}
@@ -106,7 +107,7 @@ func actionTitle(a state.Action) string {
 }
 
 // actionTook returns how long it has run; "" for one that has not begun.
-func actionTook(a state.Action) string {
+func actionTook(a actions.Action) string {
 	switch {
 	case a.Started.IsZero():
 		return ""
@@ -116,8 +117,8 @@ func actionTook(a state.Action) string {
 	return formatTook(a.Completed.Sub(a.Started))
 }
 
-func actionColour(status state.ActionStatus) console.Colour {
-	if status == state.ActionFailed {
+func actionColour(status actions.Status) console.Colour {
+	if status == actions.Failed {
 		return console.Red
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 
 	"bijou/multicall/console"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/resources"
 	"bijou/state/sweep"
@@ -269,7 +270,7 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 		if !b.InError {
 			continue
 		}
-		if _, err := tx.SetResolved(b.Unit, "", true); err != nil && !errors.Is(err, state.ErrAlreadyResolved) {
+		if _, err := actions.SetResolved(tx, b.Unit, "", true); err != nil && !errors.Is(err, state.ErrAlreadyResolved) {
 			return err
 		}
 	}

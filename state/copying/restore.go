@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/backupfile"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -253,12 +254,12 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 // members there, and actions that ran.
 func endLeftovers(ctx context.Context, s *state.State) error {
 	var relations []state.Relation
-	var actions []state.Action
+	var all []actions.Action
 	err := s.View(ctx, func(v *state.View) (err error) {
 		if relations, err = v.Relations(); err != nil {
 			return err
 		}
-		actions, err = v.Actions("")
+		all, err = actions.List(v, "")
 		return err
 	})
 	if err != nil {
@@ -274,14 +275,14 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	end := state.ActionEnd{Message: "it ran when the backup was made: nobody knows how far it came"}
-	for _, a := range actions {
-		if a.Status != state.ActionRunning {
+	end := actions.Outcome{Message: "it ran when the backup was made: nobody knows how far it came"}
+	for _, a := range all {
+		if a.Status != actions.Running {
 			continue
 		}
 
 		err := s.Update(ctx, func(tx *state.Tx) error {
-			return tx.EndAction(a.ID, state.ActionFailed, end, time.Now())
+			return actions.End(tx, a.ID, actions.Failed, end, time.Now())
 		})
 		if err != nil {
 			return err

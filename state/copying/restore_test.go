@@ -17,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/backupfile"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -46,8 +47,8 @@ func newWithHistory(t *testing.T) *state.State {
 			"units/mysql/0/state":             map[string]int{"version": 1},
 			"units/mysql/0/actions":           map[string][]int{"waiting": {0, 1}},
 			"units/mysql/1":                   state.Unit{Machine: "2", Charm: "local:noble/mysql-1", Life: state.Alive},
-			"actions/0":                       state.Action{Unit: "mysql/0", Status: state.ActionRunning},
-			"actions/1":                       state.Action{Unit: "mysql/0", Status: state.ActionPending},
+			"actions/0":                       actions.Action{Unit: "mysql/0", Status: actions.Running},
+			"actions/1":                       actions.Action{Unit: "mysql/0", Status: actions.Pending},
 			"machines/2":                      state.Machine{Life: state.Alive, InstanceID: "i-2", Status: state.MachineRunning, Addresses: state.Addresses{Private: "10.0.0.2"}},
 			"relations/0":                     state.Relation{Life: state.Dying, Endpoints: []state.Endpoint{{Service: "mysql"}}},
 			"relations/0/members/mysql/0":     state.Member{},
@@ -133,11 +134,11 @@ func TestRestoreAnew(t *testing.T) {
 		env, err := v.Environment()
 		m, merr := v.Machine("2")
 		u, uerr := v.Unit("mysql/0")
-		ran, rerr := v.Action(0)
-		waits, werr := v.Action(1)
+		ran, rerr := actions.Get(v, 0)
+		waits, werr := actions.Get(v, 1)
 		data, berr := v.Keys().ReadBlob(sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
 		if env.UUID != "v" || env.Name != "another" || env.Incarnation != 0 || m.InstanceID != "" || m.Status != state.MachineError || !strings.Contains(m.Message, "juju resolved 2") ||
-			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != state.ActionFailed || waits.Status != state.ActionPending || len(data) != 4*keyspace.ChunkSize {
+			m.Addresses.Private != "" || u.Charm != "" || u.Resolved != "" || ran.Status != actions.Failed || waits.Status != actions.Pending || len(data) != 4*keyspace.ChunkSize {
 			t.Errorf("%+v\n%+v\n%+v\n%+v\n%+v", env, m, u, ran, waits)
 		}
 		return errors.Join(err, merr, uerr, rerr, werr, berr, state.CheckFormat(v))
@@ -244,8 +245,8 @@ func TestRestoreReplaces(t *testing.T) {
 		return errors.Join(err, merr, serr, state.CheckFormat(v))
 	}))
 	for unit, want := range map[string]error{"mysql/0": state.ErrNotInError, "mysql/1": state.ErrAlreadyResolved} { // one has storage, for which its agent looks first
-		check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved(unit, "", false); return err }))
-		checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := tx.SetResolved(unit, "", false); return err }), want)
+		check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, "", false); return err }))
+		checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, "", false); return err }), want)
 	}
 }
 

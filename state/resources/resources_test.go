@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/keyspace"
 	"bijou/state/resources"
 	"bijou/state/sweep"
@@ -103,14 +104,14 @@ func TestSweepKeepsBlobsOfResourcesAndActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var a state.Action
+	var a actions.Action
 	statetest.Update(t, st, func(tx *state.Tx) (err error) {
-		a, err = tx.AddAction(state.Action{Unit: "actor/0", Name: "backup"}, noon)
+		a, err = actions.Add(tx, actions.Action{Unit: "actor/0", Name: "backup"}, noon)
 		return err
 	})
-	end := state.ActionEnd{Output: state.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
-	statetest.Update(t, st, func(tx *state.Tx) error { return tx.EndAction(a.ID, state.ActionCompleted, end, noon) })
-	a = statetest.Read(t, st, func(v *state.View) (state.Action, error) { return v.Action(a.ID) })
+	end := actions.Outcome{Output: actions.Output{Stdout: bytes.Repeat([]byte("x"), 100_000)}}
+	statetest.Update(t, st, func(tx *state.Tx) error { return actions.End(tx, a.ID, actions.Completed, end, noon) })
+	a = statetest.Read(t, st, func(v *state.View) (actions.Action, error) { return actions.Get(v, a.ID) })
 	if err := sweep.Run(t.Context(), st, time.Now().Add(keyspace.BlobGrace+time.Minute)); err != nil {
 		t.Fatal(err)
 	}

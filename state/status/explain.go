@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/text"
 )
 
@@ -34,12 +35,12 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
 	})
 
-	actions, err := v.Actions(unit)
+	queued, err := actions.List(v, unit)
 	if err != nil {
 		return err
 	}
-	for _, a := range actions {
-		if a.Status == state.ActionPending {
+	for _, a := range queued {
+		if a.Status == actions.Pending {
 			d.Queue = append(d.Queue, strings.TrimSpace(fmt.Sprintf("action %d %s", a.ID, a.Name)))
 		}
 	}

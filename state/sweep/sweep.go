@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
@@ -155,7 +156,7 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	}
 
 	for _, kv := range kvs {
-		a, err := keyspace.Decode[state.Action](kv)
+		a, err := keyspace.Decode[actions.Action](kv)
 		if err != nil {
 			return nil, err
 		}

@@ -6,11 +6,12 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
 // backup is an action that waits.
-func backup() *state.Action {
-	return &state.Action{ID: 4, Unit: "blog/0", Name: "backup", Status: state.ActionPending}
+func backup() *actions.Action {
+	return &actions.Action{ID: 4, Unit: "blog/0", Name: "backup", Status: actions.Pending}
 }
 
 func TestNextOfWhatOperatorsAskFor(t *testing.T) {
@@ -50,8 +51,8 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 	checkAll(t, []nextCase{
 		{"idle", idle, waiting(nil), runs},
 		{"a command", idle, func(s *Snapshot) {
-			s.Action = &state.Action{ID: 5, Command: []string{"true"}}
-		}, RunHook{hook.ForAction(state.Action{ID: 5, Command: []string{"true"}}), FromOperator}},
+			s.Action = &actions.Action{ID: 5, Command: []string{"true"}}
+		}, RunHook{hook.ForAction(actions.Action{ID: 5, Command: []string{"true"}}), FromOperator}},
 		{"not before the charm is there", fresh, waiting(nil), DeployCharm{charmURL}},
 		{"not before the install hook", fresh, waiting(workflow("")), run(hook.Install)},
 		{"not before the start hook", fresh, waiting(workflow(stateInstalled)), run(hook.Start)},

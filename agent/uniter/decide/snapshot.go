@@ -9,6 +9,7 @@ import (
 
 	"bijou/agent/hook"
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/state/charm"
 )
 
@@ -42,11 +43,11 @@ type Snapshot struct {
 	Queued     []hook.Arrival // that Uniter has, and the store has not yet
 	Uncompared Members        // of whom Relations may tell what Uniter does not have
 
-	Action *state.Action // the next action or command of an operator; nil if there is none
+	Action *actions.Action // the next action or command of an operator; nil if there is none
 
 	Environment state.Environment
-	JujuVersion string       // that the service's hooks are promised
-	Debug       *state.Debug // an operator's session in which hooks are run by hand; nil if there is none
+	JujuVersion string         // that the service's hooks are promised
+	Debug       *actions.Debug // an operator's session in which hooks are run by hand; nil if there is none
 }
 
 // Relation is a relation of the unit's service, as the store has it now.

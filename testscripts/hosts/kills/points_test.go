@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/testscripts/kit/await"
 	"bijou/testscripts/kit/judge"
 	"bijou/testscripts/kit/localenv"
@@ -354,7 +355,7 @@ func (s *stage) update(f func(tx *state.Tx) error) {
 // act has a unit run a command.
 func (s *stage) act() {
 	s.update(func(tx *state.Tx) error {
-		_, err := tx.AddAction(state.Action{Unit: "east/1", Command: []string{"true"}}, time.Now())
+		_, err := actions.Add(tx, actions.Action{Unit: "east/1", Command: []string{"true"}}, time.Now())
 		return err
 	})
 }
@@ -362,7 +363,7 @@ func (s *stage) act() {
 // debug leaves a debug session behind that is over, which the next hook finds.
 func (s *stage) debug() {
 	s.update(func(tx *state.Tx) error {
-		return tx.SetDebug("east/0", state.Debug{Socket: filepath.Join(s.Home, "no-tmux")})
+		return actions.SetDebug(tx, "east/0", actions.Debug{Socket: filepath.Join(s.Home, "no-tmux")})
 	})
 	s.turn++
 	s.Juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))

@@ -1,4 +1,6 @@
-package state
+// Package actions keeps what operators ask of single units: to run an action of the charm or a command, to
+// run hooks by hand, to go on after an error. The units' agents do it.
+package actions
 
 import (
 	"bytes"
@@ -8,34 +10,38 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-// ActionStatus is the state of an action.
-type ActionStatus string
+// Status is the state of an action.
+type Status string
 
 // The states of an action. The last three are final.
 const (
-	ActionPending   ActionStatus = "pending"
-	ActionRunning   ActionStatus = "running"
-	ActionCompleted ActionStatus = "completed"
-	ActionFailed    ActionStatus = "failed"
-	ActionCancelled ActionStatus = "cancelled"
+	Pending   Status = "pending"
+	Running   Status = "running"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
 )
 
 const (
-	// MaxWaitingActions is how many actions and commands may wait for one unit.
-	MaxWaitingActions = 64
-	// maxEndedActions is how many of one unit are remembered after their end.
-	maxEndedActions = 50
+	// MaxWaiting is how many actions and commands may wait for one unit.
+	MaxWaiting = 64
+	// maxEnded is how many of one unit are remembered after their end.
+	maxEnded = 50
 	// maxProgressLines is how many lines of an action's progress are kept, the newest.
 	maxProgressLines = 100
 	// maxProgressLineBytes is how much of one line is kept, in bytes.
 	maxProgressLineBytes = 2 << 10
-	// MaxActionText bounds an action's parameters or command, and its results, in bytes of JSON.
-	MaxActionText = 64 << 10
+	// maxInlineOutput is how large an output may be in its action's record, in bytes of JSON; larger ones are
+	// blobs.
+	maxInlineOutput = 64 << 10
+	// MaxText bounds an action's parameters or command, and its results, in bytes of JSON.
+	MaxText = 64 << 10
 )
 
 // Action is one thing that an operator has asked a unit to do: an action of its
@@ -48,35 +54,35 @@ type Action struct {
 	Parameters map[string]any `json:"parameters,omitempty"` // complete, of JSON's types
 	Command    []string       `json:"command,omitempty"`    // one word: a line for a shell
 
-	Relation *ActionRelation `json:"relation,omitempty"` // that a command is about; nil: none
+	Relation *Relation `json:"relation,omitempty"` // that a command is about; nil: none
 
-	Status    ActionStatus `json:"status"`
-	Cancel    bool         `json:"-"` // it runs, and is to be ended
-	Enqueued  time.Time    `json:"enqueued"`
-	Started   time.Time    `json:"started,omitzero"`
-	Run       string       `json:"run,omitempty"` // the id of its run, as the unit's folder notes it
-	Completed time.Time    `json:"completed,omitzero"`
+	Status    Status    `json:"status"`
+	Cancel    bool      `json:"-"` // it runs, and is to be ended
+	Enqueued  time.Time `json:"enqueued"`
+	Started   time.Time `json:"started,omitzero"`
+	Run       string    `json:"run,omitempty"` // the id of its run, as the unit's folder notes it
+	Completed time.Time `json:"completed,omitzero"`
 
-	Progress []ActionLine `json:"progress,omitempty"`
-	ActionEnd
+	Progress []Line `json:"progress,omitempty"`
+	Outcome
 }
 
-// ActionRelation is the relation that a command is about, as a hook of it would be.
-type ActionRelation struct {
+// Relation is the relation that a command is about, as a hook of it would be.
+type Relation struct {
 	ID            int    `json:"id"`
 	Name          string `json:"name"` // in the unit's charm
 	RemoteUnit    string `json:"remote-unit,omitempty"`
 	RemoteService string `json:"remote-service,omitempty"`
 }
 
-// ActionLine is one line of an action's progress.
-type ActionLine struct {
+// Line is one line of an action's progress.
+type Line struct {
 	Time    time.Time `json:"time"`
 	Message string    `json:"message"`
 }
 
-// ActionEnd is the outcome of an action.
-type ActionEnd struct {
+// Outcome is the outcome of an action.
+type Outcome struct {
 	Message string         `json:"message,omitempty"` // why it failed
 	Code    *int           `json:"code,omitempty"`    // of its process; nil: that did not exit by itself
 	Results map[string]any `json:"results,omitempty"`
@@ -85,16 +91,16 @@ type ActionEnd struct {
 
 // Ended reports whether the action is in a final state.
 func (a Action) Ended() bool {
-	return a.Status == ActionCompleted || a.Status == ActionFailed || a.Status == ActionCancelled
+	return a.Status == Completed || a.Status == Failed || a.Status == Cancelled
 }
 
 // IsCommand reports whether it is a command, and no action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
-// Action reads one action. An action that waits for a unit that is gone counts as cancelled. It returns
-// ErrNotFound if there is no such action.
-func (v *View) Action(id int) (Action, error) {
-	a, err := keyspace.LoadExisting[Action](v.keys, keys.Action(id), "action %d not found", id)
+// Get reads one action. An action that waits for a unit that is gone counts as cancelled. It returns
+// state.ErrNotFound if there is no such action.
+func Get(v *state.View, id int) (Action, error) {
+	a, err := keyspace.LoadExisting[Action](v.Keys(), keys.Action(id), "action %d not found", id)
 	if err != nil {
 		return Action{}, err
 	}
@@ -104,8 +110,8 @@ func (v *View) Action(id int) (Action, error) {
 		return a, nil
 	}
 
-	if _, err = v.Unit(a.Unit); errors.Is(err, ErrNotFound) {
-		a.Status = ActionCancelled
+	if _, err = v.Unit(a.Unit); errors.Is(err, state.ErrNotFound) {
+		a.Status = Cancelled
 		a.Message = "its unit is gone"
 		err = nil
 	}
@@ -113,16 +119,16 @@ func (v *View) Action(id int) (Action, error) {
 	return a, err
 }
 
-// Actions reads the actions of a unit (empty: of all), by id.
-func (v *View) Actions(unit string) ([]Action, error) {
-	ids, err := v.actionIDs(unit)
+// List reads the actions of a unit (empty: of all), by id.
+func List(v *state.View, unit string) ([]Action, error) {
+	ids, err := listIDs(v, unit)
 	if err != nil {
 		return nil, err
 	}
 
 	actions := make([]Action, 0, len(ids))
 	for _, id := range ids {
-		a, err := v.Action(id)
+		a, err := Get(v, id)
 		if err != nil {
 			return nil, err
 		}
@@ -132,9 +138,9 @@ func (v *View) Actions(unit string) ([]Action, error) {
 	return actions, nil
 }
 
-func (v *View) actionIDs(unit string) (ids []int, err error) {
+func listIDs(v *state.View, unit string) (ids []int, err error) {
 	if unit != "" {
-		q, _, err := keyspace.Load[actionQueue](v.keys, keys.ActionQueue(unit))
+		q, _, err := keyspace.Load[queue](v.Keys(), keys.ActionQueue(unit))
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +150,7 @@ func (v *View) actionIDs(unit string) (ids []int, err error) {
 		return ids, nil
 	}
 
-	kvs, err := v.keys.List(keys.Actions)
+	kvs, err := v.Keys().List(keys.Actions)
 	if err != nil {
 		return nil, err
 	}
@@ -159,14 +165,17 @@ func (v *View) actionIDs(unit string) (ids []int, err error) {
 	return ids, nil
 }
 
-// UnitActions reads the actions of a unit's charm: the one that is deployed, before that
-// the service's. ErrNotFound.
-func (v *View) UnitActions(unit string) (map[string]charm.Action, error) {
+// Watch covers an action.
+func Watch(id int) state.Scope { return state.Scope{Keys: []string{keys.Action(id)}} }
+
+// Declared reads the actions of a unit's charm: the one that is deployed, before that
+// the service's. state.ErrNotFound.
+func Declared(v *state.View, unit string) (map[string]charm.Action, error) {
 	u, err := v.Unit(unit)
 	if err != nil {
 		return nil, err
 	}
-	c, err := v.charmOf(u.Service, u.Charm)
+	c, err := v.CharmOf(u.Service, u.Charm)
 	return c.Actions, err
 }
 
@@ -217,20 +226,20 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 }
 
 // putOutput moves a large output to a blob, so that an action's record stays small.
-func (tx *Tx) putOutput(o Output) (Output, error) {
+func putOutput(tx *state.Tx, o Output) (Output, error) {
 	data, err := keyspace.Encode("output", o)
-	if err != nil || len(data) <= maxInlineBytes {
+	if err != nil || len(data) <= maxInlineOutput {
 		return o, err
 	}
-	return Output{Dropped: o.Dropped, Blob: tx.keys.AddBlob(data)}, nil
+	return Output{Dropped: o.Dropped, Blob: tx.Keys().AddBlob(data)}, nil
 }
 
-// Output reads the output of an action.
-func (v *View) Output(a Action) (Output, error) {
+// ReadOutput reads the output of an action.
+func ReadOutput(v *state.View, a Action) (Output, error) {
 	if a.Output.Blob == "" {
 		return a.Output, nil
 	}
-	data, err := v.keys.ReadBlob(a.Output.Blob)
+	data, err := v.Keys().ReadBlob(a.Output.Blob)
 	if err != nil {
 		return Output{}, err
 	}

@@ -1,4 +1,4 @@
-package state_test
+package actions_test
 
 import (
 	"errors"
@@ -7,13 +7,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/actions"
 	"bijou/testscripts/kit/statetest"
 )
+
+func charms() map[string]statetest.Files {
+	return map[string]statetest.Files{
+		"mysql":     statetest.MySQL(),
+		"wordpress": statetest.WordPress(),
+		"twice":     statetest.Meta("twice", "requires:\n  db: mysql\n  backup: mysql\n"),
+	}
+}
 
 func TestSetResolved(t *testing.T) {
 	st := statetest.New(t)
 	for _, name := range []string{"mysql", "wordpress", "twice"} {
-		statetest.AddService(t, st, endpointCharms()[name], 1)
+		statetest.AddService(t, st, charms()[name], 1)
 	}
 	statetest.Relate(t, st, "wordpress", "mysql") // relation-1
 	statetest.Relate(t, st, "twice:db", "mysql")  // relation-2
@@ -47,7 +56,10 @@ func TestSetResolved(t *testing.T) {
 		{"mysql/7", "", true, state.ErrNotFound, `unit "mysql/7" not found`},
 		{"mysql/0", "server", true, nil, `relation "server" of unit "mysql/0" is ambiguous: it could be relation-1 (mysql:server wordpress:db), relation-2 (mysql:server twice:db)`},
 	} {
-		err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.SetResolved(test.unit, test.relation, test.retry); return err })
+		err := st.Update(t.Context(), func(tx *state.Tx) error {
+			_, err := actions.SetResolved(tx, test.unit, test.relation, test.retry)
+			return err
+		})
 		message := ""
 		if err != nil {
 			message = err.Error()
@@ -72,43 +84,6 @@ func TestSetResolved(t *testing.T) {
 	}
 }
 
-func TestUniterRecords(t *testing.T) {
-	statetest.Each(t, func(t *testing.T, st *state.State) {
-		r := statetest.Pair(t, st)
-		op := state.Op{ID: "1", Hook: state.Hook{Kind: "install", Name: "install", Relation: state.NoRelation}, Expect: "installed"}
-		want := state.Uniter{
-			Op: &op, Workflow: state.Workflow{State: "started", NextPlace: 4},
-			Relations: map[int]state.RelationState{r.ID: {State: state.RelationUp}},
-			Members: map[int]map[string]state.MemberState{r.ID: {
-				"mysql/1": {State: "joined", Seen: 2}, "mysql/10": {Pending: "joined", Place: 3},
-			}},
-		}
-		statetest.Update(t, st, func(tx *state.Tx) error {
-			return errors.Join(
-				tx.PutOp("wordpress/0", op), tx.PutWorkflow("wordpress/0", want.Workflow),
-				tx.PutRelationState("wordpress/0", r.ID, want.Relations[r.ID]),
-				tx.PutMember("wordpress/0", r.ID, "mysql/1", want.Members[r.ID]["mysql/1"]),
-				tx.PutMember("wordpress/0", r.ID, "mysql/10", want.Members[r.ID]["mysql/10"]),
-			)
-		})
-		get := func() state.Uniter {
-			return statetest.Read(t, st, func(v *state.View) (state.Uniter, error) { return v.Uniter("wordpress/0") })
-		}
-		if d := cmp.Diff(want, get()); d != "" {
-			t.Error(d)
-		}
-		statetest.Update(t, st, func(tx *state.Tx) error {
-			tx.RemoveMember("wordpress/0", r.ID, "mysql/1")
-			return tx.ClearOp("wordpress/0")
-		})
-		want.Op = nil
-		delete(want.Members[r.ID], "mysql/1")
-		if d := cmp.Diff(want, get()); d != "" {
-			t.Error(d)
-		}
-	})
-}
-
 // TestResolvedBeforeTheAgentHasLooked has an operator answer for a unit with storage first: its agent
 // says which of that is not there, and the unit goes on at once.
 func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
@@ -129,7 +104,7 @@ func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
 		return tx.Keys().Put("units/keeper/0/restored", state.Restored{})
 	})
 
-	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.SetResolved("keeper/0", "", false); return err })
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, "keeper/0", "", false); return err })
 	mark, marked, err := readMark(t, st)
 	if err != nil || !marked || !mark.Accepted {
 		t.Fatalf("%+v, %v, %v", mark, marked, err)
@@ -180,7 +155,7 @@ func TestSkippedHook(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			st := statetest.New(t)
 			for _, name := range []string{"mysql", "wordpress"} {
-				statetest.AddService(t, st, endpointCharms()[name], 1)
+				statetest.AddService(t, st, charms()[name], 1)
 			}
 			statetest.Relate(t, st, "wordpress", "mysql") // relation-1
 			statetest.Update(t, st, func(tx *state.Tx) error {
@@ -193,7 +168,7 @@ func TestSkippedHook(t *testing.T) {
 			})
 
 			err := st.View(t.Context(), func(v *state.View) error {
-				found, ok, err := v.SkippedHook("wordpress/0", c.relation)
+				found, ok, err := actions.SkippedHook(v, "wordpress/0", c.relation)
 				if found.Hook != c.want || ok != (c.want != "") {
 					t.Errorf("found %q, %v; want %q", found.Hook, ok, c.want)
 				}

@@ -1,10 +1,11 @@
-package state
+package actions
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 
+	"bijou/state"
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
@@ -33,25 +34,25 @@ func (d Debug) Wants(hook string) (wanted, named bool) {
 	return named || len(d.Hooks) == 0, named
 }
 
-// Debug reads a unit's debug session; ok is false if there is none.
-func (v *View) Debug(unit string) (d Debug, ok bool, err error) {
-	return keyspace.Load[Debug](v.keys, keys.Debug(unit))
+// ReadDebug reads a unit's debug session; ok is false if there is none.
+func ReadDebug(v *state.View, unit string) (d Debug, ok bool, err error) {
+	return keyspace.Load[Debug](v.Keys(), keys.Debug(unit))
 }
 
-// SetDebug records a unit's debug session. ErrNotFound.
-func (tx *Tx) SetDebug(unit string, d Debug) error {
+// SetDebug records a unit's debug session. state.ErrNotFound.
+func SetDebug(tx *state.Tx, unit string, d Debug) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	return tx.keys.Put(keys.Debug(unit), d)
+	return tx.Keys().Put(keys.Debug(unit), d)
 }
 
 // ClearDebug removes a unit's debug session, if it is that one.
-func (tx *Tx) ClearDebug(unit, socket string) error {
-	d, ok, err := tx.Debug(unit)
+func ClearDebug(tx *state.Tx, unit, socket string) error {
+	d, ok, err := ReadDebug(tx.View, unit)
 	if err != nil || !ok || d.Socket != socket {
 		return err
 	}
-	tx.keys.Remove(keys.Debug(unit))
+	tx.Keys().Remove(keys.Debug(unit))
 	return nil
 }

@@ -1,6 +1,8 @@
-// Package state is the shared in-process state library: every entity of an
-// environment (charms, services, units, machines, relations, settings, what unit
-// agents are in the middle of, logs) over one key-value store.
+// Package state is the shared in-process state library: the entities of an
+// environment (charms, services, units, machines, relations, settings, storage, what unit
+// agents are in the middle of) over one key-value store. Entities that need nothing private of
+// these are packages below it, of functions over its View and Tx: state/actions, state/logs,
+// state/resources, state/secret/record.
 //
 // Everything durable goes through it. A View reads at one revision; an Update commits only if
 // nothing that it read has changed, and is rerun otherwise; a Watcher says which keys changed. It

@@ -22,8 +22,9 @@ type copyLock struct {
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks a store's environment. It returns ErrRunning if a key is below one of the prefixes.
-func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []string) (*copyLock, error) {
+// acquireCopyLock locks a store's environment for a copy to the URL to. It returns [state.ErrRunning] if a
+// program holds a key below one of the prefixes.
+func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
 	if err != nil {
@@ -35,27 +36,29 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, unless []st
 		session: session,
 		record:  state.CopyLockRecord{Presence: session.NewPresence(""), To: to},
 	}
-	if err := l.acquire(ctx, unless); err != nil {
+	if err := l.acquire(ctx, prefixes); err != nil {
 		return nil, errors.Join(err, l.release(ctx))
 	}
 
 	return l, nil
 }
 
-// acquire waits until the lease of a migration that has died has expired.
-func (l *copyLock) acquire(ctx context.Context, unless []string) error {
+// acquire commits the lock's record unless a program holds a key below one of the prefixes. If that program
+// is another migration alone, acquire waits for two leases at most, since that migration may have died.
+func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
 
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
-			for _, key := range []string{keys.Moved, keys.CopyLock} { // they may be there
+			// These keys may exist. They are read so that the commit fails if either of them changes.
+			for _, key := range []string{keys.Moved, keys.CopyLock} {
 				if _, _, err := tx.Keys().Get(key); err != nil {
 					return err
 				}
 			}
 
-			if err := checkNobodyRuns(tx, unless); err != nil {
+			if err := checkUnused(tx, prefixes); err != nil {
 				return err
 			}
 
@@ -67,9 +70,10 @@ func (l *copyLock) acquire(ctx context.Context, unless []string) error {
 	}
 }
 
+// errOtherCopyRuns says that only another migration is in the way. acquire waits for its end.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 
-// release lets agents announce themselves again.
+// release ends the lock's session, and so removes the lock. Agents can then announce themselves again.
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -81,13 +85,16 @@ func (l *copyLock) release(ctx context.Context) error {
 	return nil
 }
 
-// occupantPrefixes returns the prefixes below which all programs write that work on an environment.
+// occupantPrefixes returns the prefixes of the keys that programs hold while they work on an environment.
 func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
-// checkNobodyRuns returns ErrRunning, which names the programs, if there are keys below the prefixes. The
-// commit becomes conditional on there being none.
-func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
-	var running []string
+// checkUnused returns nil if no program holds a key below one of the prefixes. Otherwise it returns
+// errOtherCopyRuns if the only program is another migration, and [state.ErrRunning] if there are others. The
+// error's message names the programs. Since tx has listed the prefixes, its commit fails if such a key appears
+// in the meantime.
+func checkUnused(tx *state.Tx, prefixes []string) error {
+	var programs []string
+	isOnlyCopy := true
 	for _, prefix := range prefixes {
 		kvs, err := tx.Keys().List(prefix)
 		if err != nil {
@@ -99,63 +106,75 @@ func checkNobodyRuns(tx *state.Tx, prefixes []string) error {
 			if err != nil {
 				return err
 			}
-			running = append(running,
-				fmt.Sprintf("%s (process %d on host %q)", describeWorker(kv.Key), p.PID, p.Host))
+
+			programs = append(programs,
+				fmt.Sprintf("%s (process %d on host %q)", describeProgram(kv.Key), p.PID, p.Host))
+			isOnlyCopy = isOnlyCopy && kv.Key == keys.CopyLock
 		}
 	}
 
-	if len(running) == 0 {
+	if len(programs) == 0 {
 		return nil
 	}
-	if len(running) == 1 && strings.HasPrefix(running[0], otherCopy) {
-		return keyspace.Refuse(errOtherCopyRuns, "there still runs: %s", running[0])
+	if isOnlyCopy {
+		return keyspace.Refuse(errOtherCopyRuns, "there still runs: %s", strings.Join(programs, ", "))
 	}
 
-	const shown = 10
-	text := strings.Join(running[:min(shown, len(running))], ", ")
-	if more := len(running) - shown; more > 0 {
+	const maxShown = 10
+	text := strings.Join(programs[:min(maxShown, len(programs))], ", ")
+	if more := len(programs) - maxShown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return keyspace.Refuse(state.ErrRunning, "there still run: %s", text)
 }
 
-func describeWorker(key string) string {
+// describeProgram returns the words for the program that holds one of the keys of [occupantPrefixes].
+func describeProgram(key string) string {
 	if agent, ok := strings.CutPrefix(key, keys.Presences); ok {
 		return "agent " + agent
 	}
-	if what, ok := strings.CutPrefix(key, keys.Leaders); ok {
-		return "the leader of " + what
+	if role, ok := strings.CutPrefix(key, keys.Leaders); ok {
+		return "the leader of " + role
 	}
 
-	return otherCopy
+	return "another migration" // it holds keys.CopyLock
 }
 
-const otherCopy = "another migration"
-
-// errCopyLockLost: agents may have begun again.
+// errCopyLockLost is returned if the lock's lease has expired during a copy: agents may have begun again.
 var errCopyLockLost = fmt.Errorf(
 	"the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again",
 	state.SessionTTL,
 )
 
-// isStoreLocal reports whether a key is the store's own affair, and not the environment's.
+// isStoreLocal reports whether a key describes this store, or a program that uses it now. Such a key is no
+// part of the environment, and is not copied.
 func isStoreLocal(key string) bool {
-	return slices.Contains([]string{keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock}, key) ||
-		strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Leaders) ||
+	switch key {
+	case keys.Format, keys.PartialCopy, keys.Moved, keys.CopyLock:
+		return true
+	}
+
+	return strings.HasPrefix(key, keys.Presences) ||
+		strings.HasPrefix(key, keys.Leaders) ||
 		strings.HasPrefix(key, keys.GatewayLeases)
 }
 
-// readContents reads all keys that a migration takes along, in order, except the chunks
-// of blobs, which are more than memory should hold: the heads say which there are.
+// readContents reads all keys that a migration copies, in order. It leaves out the chunks of blobs, which
+// may be larger than the memory. The blobs' heads say which chunks there are.
 func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
 	return state.Read(ctx, state.OpenIn(st), listContents)
 }
 
-func listContents(v *state.View) (all []keyspace.KeyValue, err error) {
-	err = listAroundBlobs(v, "", &all)
+// listContents does the work of [readContents] in a view.
+func listContents(v *state.View) ([]keyspace.KeyValue, error) {
+	var all []keyspace.KeyValue
+	if err := listAroundBlobs(v, "", &all); err != nil {
+		return nil, err
+	}
+
 	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isStoreLocal(kv.Key) })
 	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
-	return all, err
+	return all, nil
 }
 
 // listAroundBlobs appends all keys below the prefix except those below keyspace.BlobsPrefix. It lists each
@@ -196,6 +215,7 @@ func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) err
 	return nil
 }
 
+// findKey returns the entry of a key in kvs, which is sorted by key.
 func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
 	i, ok := slices.BinarySearchFunc(kvs, key, keyspace.CompareKey)
 	if !ok {
@@ -218,6 +238,7 @@ func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	return sum, head.Chunks(), true
 }
 
+// countChunks returns the number of chunks of all blobs whose heads are among the keys.
 func countChunks(all []keyspace.KeyValue) (n int) {
 	for _, kv := range all {
 		_, count, _ := blobOf(kv)
@@ -226,6 +247,7 @@ func countChunks(all []keyspace.KeyValue) (n int) {
 	return n
 }
 
+// readValue returns the value of one key; ok is false if the store does not have the key.
 func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
 	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
 		value, ok, err = v.Keys().Get(key)
@@ -234,6 +256,7 @@ func readValue(ctx context.Context, st store.Store, key string) (value []byte, o
 	return value, ok, err
 }
 
+// readRecord returns the record of one key; ok is false if the store does not have the key.
 func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, ok bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		doc, ok, err = keyspace.Load[T](v.Keys(), key)
@@ -242,28 +265,31 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 	return doc, ok, err
 }
 
-// beginCopy marks a store as the beginning of a copy, which is no environment yet, unless check refuses the
-// store. A store that was empty when it was read must stay empty until this commit.
+// beginCopy writes draft to keys.PartialCopy, so that no program takes the unfinished copy for an environment.
+// It calls check in the same transaction, and writes nothing if check returns an error. wasEmpty says that the
+// store had no environment when the caller read it. check gets wasEmpty, or false if the store has got one
+// since.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,
 	draft state.PartialCopy,
-	empty bool,
-	check func(tx *state.Tx, empty bool) error,
+	wasEmpty bool,
+	check func(tx *state.Tx, isEmpty bool) error,
 ) error {
 	draft.Since = time.Now().UTC()
 
 	return to.Update(ctx, func(tx *state.Tx) (err error) {
-		still := empty
-		if empty {
-			kvs, err := tx.Keys().List("") // there is little; the commit becomes conditional on it
+		isEmpty := wasEmpty
+		if wasEmpty {
+			// There are few keys. Since all are listed, the commit fails if one is added.
+			kvs, err := tx.Keys().List("")
 			if err != nil {
 				return err
 			}
-			still = !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) })
+			isEmpty = !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) })
 		}
 
-		if err := check(tx, still); err != nil {
+		if err := check(tx, isEmpty); err != nil {
 			return err
 		}
 

@@ -229,7 +229,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	if err != nil {
 		return err
 	}
-	if err := checkNobodyRuns(tx, occupantPrefixes()); err != nil {
+	if err := checkUnused(tx, occupantPrefixes()); err != nil {
 		return err
 	}
 

@@ -241,8 +241,16 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 		}
 	}
 	if r := running; r != nil {
-		all = append(all, HookRun{Hook: r.Name, Relation: r.Relation, Remote: r.Remote, Started: r.Since,
-			Seconds: time.Since(r.Since).Seconds(), Exit: -1, Running: true, Holder: r.Holder})
+		all = append(all, HookRun{
+			Hook:     r.Name,
+			Relation: r.Relation,
+			Remote:   r.Remote,
+			Started:  r.Since,
+			Seconds:  time.Since(r.Since).Seconds(),
+			Exit:     -1,
+			Running:  true,
+			Holder:   r.Holder,
+		})
 	}
 
 	return all
@@ -320,8 +328,14 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	}
 
 	d = RelationDetail{
-		ID: r.ID, Endpoint: own.Name, RelatedEndpoint: other.Name, AppData: app.Values, LocalUnit: RelationData{Data: map[string]string{}},
-		RelatedUnits: map[string]RelationData{}, Service: other.Service, LocalAppData: local.Values,
+		ID:              r.ID,
+		Endpoint:        own.Name,
+		RelatedEndpoint: other.Name,
+		AppData:         app.Values,
+		LocalUnit:       RelationData{Data: map[string]string{}},
+		RelatedUnits:    map[string]RelationData{},
+		Service:         other.Service,
+		LocalAppData:    local.Values,
 	}
 
 	self, in, err := v.Member(r.ID, u.Name)

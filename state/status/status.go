@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +94,8 @@ func (w *input) buildViews() Status {
 	return s
 }
 
-// input keeps of the records that were read what is shown: there may be very many.
+// input has the parts of the records that the status shows. It does not keep whole records, since there may be
+// very many.
 type input struct {
 	Options
 	machines       map[string]state.Machine
@@ -133,13 +135,26 @@ type unitRelation struct {
 	id   int
 }
 
+// readInput reads all records that the status shows, and adds the damage that it finds among them.
 func readInput(v *state.View, o Options) (*input, error) {
 	w := &input{
-		Options: o, globs: NewGlobs(o.Globs), ops: map[string]state.Op{},
-		machines: map[string]state.Machine{}, services: map[string]state.Service{}, statuses: map[string]state.WorkloadStatus{},
-		ports: map[string][]state.Port{}, workflows: map[string]condition{}, relationStates: map[unitRelation]condition{},
-		relationsOf: map[string][]state.Relation{}, present: map[string]*state.Trouble{}, unitsOf: map[string][]string{},
-		named: map[string]bool{}, leaders: map[string]string{}, versions: map[string]time.Time{}, restored: map[string]state.Restored{}, shared: map[string]map[string]UnitRelation{},
+		Options:        o,
+		globs:          NewGlobs(o.Globs),
+		ops:            map[string]state.Op{},
+		machines:       map[string]state.Machine{},
+		services:       map[string]state.Service{},
+		statuses:       map[string]state.WorkloadStatus{},
+		ports:          map[string][]state.Port{},
+		workflows:      map[string]condition{},
+		relationStates: map[unitRelation]condition{},
+		relationsOf:    map[string][]state.Relation{},
+		present:        map[string]*state.Trouble{},
+		unitsOf:        map[string][]string{},
+		named:          map[string]bool{},
+		leaders:        map[string]string{},
+		versions:       map[string]time.Time{},
+		restored:       map[string]state.Restored{},
+		shared:         map[string]map[string]UnitRelation{},
 	}
 
 	for _, read := range []func(*state.View) error{w.readServices, w.readUnits, w.readAgents, w.readMachines, w.readWaiting} {
@@ -161,10 +176,11 @@ func readInput(v *state.View, o Options) (*input, error) {
 	return w, nil
 }
 
-// findMissing notes records that others name and that are not there, as after a disk or a hand has
-// damaged the store. A service that has units is shown for their sake.
+// findMissing adds to the damage each service and machine that other records name, but that has no record. A
+// disk, or a hand, may have damaged the store. A service without a record is still shown if it has units.
 func (w *input) findMissing() {
-	missing, machines := map[string]bool{}, map[string]bool{}
+	missing := map[string]bool{}  // services
+	machines := map[string]bool{} // without a record, but with units
 	for _, u := range w.units {
 		if _, there := w.services[u.Service]; !there {
 			missing[u.Service] = true
@@ -252,6 +268,8 @@ func (w *input) decodeService(kv keyspace.KeyValue) error {
 	return nil
 }
 
+// decodeUnits takes the units that the globs select from their keys, and then the ports and other details below
+// them.
 func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	units, err := state.DecodeUnits(kvs)
 	if err != nil {
@@ -268,22 +286,24 @@ func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	return w.decodeUnitDetails(kvs)
 }
 
-// decodeUniters skips all members, which a status does not show.
+// decodeUniters takes the running operation, the workflow and the states of relations from the keys of units'
+// agents: uniters/SERVICE/NUMBER/op, …/workflow and …/relations/ID. It skips all others.
 func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
-		parts := strings.Split(kv.Key, "/") // uniters, service, number, ...
+		parts := strings.Split(kv.Key, "/")
 		if len(parts) < 4 {
 			continue
 		}
 
 		unit := parts[1] + "/" + parts[2]
-		switch {
-		case parts[3] == "op":
+		switch rest := parts[3:]; {
+		case rest[0] == "op":
 			w.ops[unit], err = keyspace.Decode[state.Op](kv)
-		case parts[3] == "workflow":
+		case rest[0] == "workflow":
 			w.workflows[unit], err = keyspace.Decode[condition](kv)
-		case len(parts) == 5:
-			if id, ok := keys.CutInt(parts[4], ""); ok {
+		case rest[0] == "relations" && len(rest) == 2: // longer ones are of the relation's members
+			id, parseErr := strconv.Atoi(rest[1])
+			if parseErr == nil {
 				w.relationStates[unitRelation{unit, id}], err = keyspace.Decode[condition](kv)
 			}
 		}
@@ -297,10 +317,17 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
-		InstanceID: m.InstanceID, State: m.Status, Life: state.UnlessAlive(m.Life),
-		DNSName: cmp.Or(m.Addresses.Public, m.Addresses.Private), Series: m.Series, Agent: m.Tools,
-		Constraints: m.Constraints.String(), Placement: m.Placement,
-		Message: m.Message, Attempts: m.Attempts, NextRetry: m.RetryAt,
+		InstanceID:  m.InstanceID,
+		State:       m.Status,
+		Life:        state.UnlessAlive(m.Life),
+		DNSName:     cmp.Or(m.Addresses.Public, m.Addresses.Private),
+		Series:      m.Series,
+		Agent:       m.Tools,
+		Constraints: m.Constraints.String(),
+		Placement:   m.Placement,
+		Message:     m.Message,
+		Attempts:    m.Attempts,
+		NextRetry:   m.RetryAt,
 	}
 
 	if m.Status == state.MachineError {
@@ -315,12 +342,26 @@ func (w *input) machineView(m state.Machine) Machine {
 
 func (w *input) serviceView(s state.Service) Service {
 	return Service{
-		Charm: s.Charm, Origin: s.Origin.String(), Source: s.Origin, Series: s.Series, Forced: s.ForceSeries, Force: s.Force, Trusted: s.Trusted,
-		Dialect: s.Dialect, Mark: s.DialectMark, Promised: s.JujuVersion, Exposed: s.Exposed, Life: state.UnlessAlive(s.Life),
-		Principal: w.principalsOf(s), Status: viewWorkload(w.statuses[s.Name]), Relations: w.relatedServices(s.Name), Units: map[string]Unit{},
+		Charm:     s.Charm,
+		Origin:    s.Origin.String(),
+		Source:    s.Origin,
+		Series:    s.Series,
+		Forced:    s.ForceSeries,
+		Force:     s.Force,
+		Trusted:   s.Trusted,
+		Dialect:   s.Dialect,
+		Mark:      s.DialectMark,
+		Promised:  s.JujuVersion,
+		Exposed:   s.Exposed,
+		Life:      state.UnlessAlive(s.Life),
+		Principal: w.principalsOf(s),
+		Status:    viewWorkload(w.statuses[s.Name]),
+		Relations: w.relatedServices(s.Name),
+		Units:     map[string]Unit{},
 	}
 }
 
+// principalsOf returns the services to whose units the subordinate service s adds units of its own.
 func (w *input) principalsOf(s state.Service) []string {
 	var names []string
 	for _, r := range w.relationsOf[s.Name] {
@@ -334,6 +375,7 @@ func (w *input) principalsOf(s state.Service) []string {
 	return slices.Compact(names)
 }
 
+// relatedServices returns the services that are related to a service, by the name of its endpoint.
 func (w *input) relatedServices(service string) map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.relationsOf[service] {
@@ -347,6 +389,7 @@ func (w *input) relatedServices(service string) map[string][]string {
 	return names
 }
 
+// viewWorkload returns nil if the workload has never set its status.
 func viewWorkload(w state.WorkloadStatus) *Workload {
 	if w.Status == "" && w.Message == "" {
 		return nil
@@ -356,7 +399,10 @@ func viewWorkload(w state.WorkloadStatus) *Workload {
 
 func relationView(r state.Relation) Relation {
 	view := Relation{
-		Interface: r.Interface, Scope: r.Scope, Life: state.UnlessAlive(r.Life), Services: map[string]RelationEnd{},
+		Interface: r.Interface,
+		Scope:     r.Scope,
+		Life:      state.UnlessAlive(r.Life),
+		Services:  map[string]RelationEnd{},
 	}
 	for _, e := range r.Endpoints {
 		view.Services[e.Service] = RelationEnd{Name: e.Name, Role: e.Role, Units: map[string]RelationUnit{}}
@@ -373,8 +419,15 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 	}
 
 	return RelationUnit{
-		State: st.State, Message: f.Hook.Name + ": " +
-			f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
-		NextRetry: f.RetryAt, Resolved: u.ResolvedRelations[id],
+		State: st.State,
+		Message: f.Hook.Name + ": " +
+			f.Message,
+		Stderr:    f.Stderr,
+		Logged:    f.Logged,
+		See:       f.LogCommand(u.Name),
+		Since:     f.Since,
+		Attempts:  f.Attempts,
+		NextRetry: f.RetryAt,
+		Resolved:  u.ResolvedRelations[id],
 	}
 }

@@ -70,12 +70,18 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
 	flow := w.workflows[u.Name]
 	view := Unit{
-		State: cmp.Or(flow.State, state.UnitPending), Info: stateInfo(u,
-			flow.Failure), Life: state.UnlessAlive(u.Life),
-		Trouble: w.present[state.UnitAgent(u.Name)],
-		Leader:  w.leaders[u.Service] == u.Name, Version: u.Workload.Version,
-		Workload: viewWorkload(u.Status), Machine: u.Machine, PublicAddress: w.machines[u.Machine].Addresses.Public,
-		Relations: relations, Principal: u.Principal, Subordinates: u.Subordinates,
+		State:         cmp.Or(flow.State, state.UnitPending),
+		Info:          stateInfo(u, flow.Failure),
+		Life:          state.UnlessAlive(u.Life),
+		Trouble:       w.present[state.UnitAgent(u.Name)],
+		Leader:        w.leaders[u.Service] == u.Name,
+		Version:       u.Workload.Version,
+		Workload:      viewWorkload(u.Status),
+		Machine:       u.Machine,
+		PublicAddress: w.machines[u.Machine].Addresses.Public,
+		Relations:     relations,
+		Principal:     u.Principal,
+		Subordinates:  u.Subordinates,
 	}
 
 	if u.Charm != w.services[u.Service].Charm {
@@ -121,8 +127,16 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	}
 
 	return &UnitStateInfo{
-		Hook: f.Hook.Name, Message: f.Message, Stderr: f.Stderr, Logged: f.Logged, See: f.LogCommand(u.Name), Since: f.Since, Attempts: f.Attempts,
-		NextRetry: f.RetryAt, Resolved: u.Resolved, Interrupted: f.Interrupted,
+		Hook:        f.Hook.Name,
+		Message:     f.Message,
+		Stderr:      f.Stderr,
+		Logged:      f.Logged,
+		See:         f.LogCommand(u.Name),
+		Since:       f.Since,
+		Attempts:    f.Attempts,
+		NextRetry:   f.RetryAt,
+		Resolved:    u.Resolved,
+		Interrupted: f.Interrupted,
 	}
 }
 

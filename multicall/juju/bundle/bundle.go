@@ -117,8 +117,10 @@ func (p *parser) refuse(format string, args ...any) {
 // machines replace the former ones.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
-		Bundle: &Bundle{Applications: map[string]*Application{}}, files: files,
-		outside: map[string]string{}, includes: map[string]include{},
+		Bundle:   &Bundle{Applications: map[string]*Application{}},
+		files:    files,
+		outside:  map[string]string{},
+		includes: map[string]include{},
 	}
 
 	for _, p.path = range paths {
@@ -232,7 +234,13 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 		}
 
 		if scheme, path, isInclude := parseInclude(&value); isInclude {
-			p.includes[where] = include{name, option, p.path, scheme, p.resolveContent(path, where)}
+			p.includes[where] = include{
+				application: name,
+				option:      option,
+				by:          p.path,
+				scheme:      scheme,
+				path:        p.resolveContent(path, where),
+			}
 			a.Options[option] = textNode(value.Value)
 		}
 	}

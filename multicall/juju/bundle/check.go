@@ -30,9 +30,23 @@ const noEffect = "no effect"
 func foreignKeys() map[string]string {
 	const kubernetes, offers = "there is no Kubernetes", "nothing is offered between environments"
 	return map[string]string{
-		"name": "", "description": "", "tags": "", "docs": "", "website": "", "issues": "", "source": "", "variables": "",
-		"annotations": noEffect, "plan": noEffect, "bindings": noEffect,
-		"bundle": kubernetes, "scale": kubernetes, "placement": kubernetes, "devices": "there are none", "saas": offers, "offers": offers,
+		"name":              "",
+		"description":       "",
+		"tags":              "",
+		"docs":              "",
+		"website":           "",
+		"issues":            "",
+		"source":            "",
+		"variables":         "",
+		"annotations":       noEffect,
+		"plan":              noEffect,
+		"bindings":          noEffect,
+		"bundle":            kubernetes,
+		"scale":             kubernetes,
+		"placement":         kubernetes,
+		"devices":           "there are none",
+		"saas":              offers,
+		"offers":            offers,
 		"exposed-endpoints": "a service is exposed whole",
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"bijou/state/resources"
 )
 
-// Found has the files that an application names.
+// Found is the charm and the resources that an application of the bundle names.
 type Found struct {
 	charm.Found
 	Origin    state.Origin
@@ -23,11 +23,11 @@ type Found struct {
 	Source    any                           // what the caller gets the files by, which are not here yet; nil: they are
 }
 
-// Force lists the obstacles that are none to the operator.
+// Force says which obstacles the operator has chosen to ignore.
 type Force struct {
-	Series  bool // charms that do not support the series of the machines
-	Missing bool // what needs what bijou does not have
-	Trust   bool // services that get the cloud's credential
+	Series  bool // charms do not support the series of the machines
+	Missing bool // charms need features that bijou does not have
+	Trust   bool // services get the cloud's credential
 }
 
 // Comparison is a bundle held against an environment.
@@ -95,16 +95,24 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 	return c, errors.Join(errs...)
 }
 
-// compareRelations finds the endpoints of the bundle's relations, each once.
+// compareRelations resolves the bundle's relations to endpoints, and collects them in c.relations, each once.
+// It returns an error for those that cannot be resolved, and for those that the environment is removing.
 func (c *Comparison) compareRelations() error {
 	var errs []error
 	for _, r := range c.Relations {
 		ends, err := state.InferEndpoints(c.findRelated, r[0], r[1])
-		if old, isThere := c.findRelation(ends); err == nil && isThere && old.Life != state.Alive {
-			err = fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r)
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		if errs = append(errs, err); err == nil &&
-			!slices.ContainsFunc(c.relations, func(other []state.Endpoint) bool { return isSame(ends, other) }) {
+
+		old, isThere := c.findRelation(ends)
+		if isThere && old.Life != state.Alive {
+			errs = append(errs, fmt.Errorf("relation %q is still being destroyed: wait until it is gone", r))
+			continue
+		}
+
+		if !containsEnds(c.relations, ends) {
 			c.relations = append(c.relations, ends)
 		}
 	}
@@ -117,14 +125,17 @@ func (c *Comparison) compareRelations() error {
 func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
-		w.constraints, errs = &asked, append(errs, err)
+		w.constraints = &asked
+		errs = append(errs, err)
 	}
 
 	series, err := c.chooseSeries(w)
-	if w.series = series; err == nil {
+	w.series = series
+	if err == nil {
 		err = c.checkCharm(w)
 	}
 	errs = append(errs, err)
+
 	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
 		errs = append(errs, errors.New("it is to have the cloud's credential (--trust)"))
 	}
@@ -148,14 +159,16 @@ func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	return errs
 }
 
-// checkSize refuses what no transaction holds, before the first step is done.
+// checkSize returns an error if the charm's record, or the service's options, are too large for one transaction.
+// It finds this out before the first step of the deployment is done.
 func (w *wanted) checkSize(name string) error {
 	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
 	record := state.NewCharm(url, w.Found.Charm, "", 0)
-	switch {
-	case !w.isThere:
+
+	if !w.isThere {
 		return state.CheckDeployment(record, name, w.options)
-	case !w.IsSame:
+	}
+	if !w.IsSame {
 		if err := state.CheckDeployment(record, name, nil); err != nil {
 			return err
 		}
@@ -167,7 +180,8 @@ func (w *wanted) checkSize(name string) error {
 	return state.CheckConfigSize(name, options)
 }
 
-// checkCharm refuses what the service's own change would be refused for.
+// checkCharm returns the errors that juju deploy or juju refresh would have for the application's charm: the
+// charm does not support the series, or needs what bijou does not have.
 func (c *Comparison) checkCharm(w *wanted) error {
 	s := w.have.Service
 	s.Series = w.series
@@ -244,6 +258,7 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	return state.Machine{Constraints: asked, Series: series}, err
 }
 
+// findRelated returns what [state.InferEndpoints] asks of the application in an endpoint APPLICATION[:NAME].
 func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	name, _, _ := strings.Cut(endpoint, ":")
 	w := c.wanted[name]
@@ -253,12 +268,18 @@ func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	}, nil
 }
 
+// findRelation returns the environment's relation between these endpoints, if it has one.
 func (c *Comparison) findRelation(ends []state.Endpoint) (r state.Relation, isThere bool) {
 	i := slices.IndexFunc(c.env.Relations, func(r state.Relation) bool { return isSame(r.Endpoints, ends) })
 	if i < 0 {
 		return r, false
 	}
 	return c.env.Relations[i], true
+}
+
+// containsEnds reports whether one of the relations has these endpoints.
+func containsEnds(relations [][]state.Endpoint, ends []state.Endpoint) bool {
+	return slices.ContainsFunc(relations, func(other []state.Endpoint) bool { return isSame(ends, other) })
 }
 
 // isSame reports whether two relations have the same endpoints, in any order.
@@ -312,6 +333,7 @@ func (c *Comparison) Diff() map[string]any {
 	return all
 }
 
+// listMissing returns the relations of the bundle that the environment does not have.
 func (c *Comparison) listMissing() (list [][2]string) {
 	for _, ends := range c.relations {
 		if _, isThere := c.findRelation(ends); !isThere {
@@ -321,14 +343,10 @@ func (c *Comparison) listMissing() (list [][2]string) {
 	return list
 }
 
+// listAdditions returns the relations of the environment, except peer relations, that the bundle does not have.
 func (c *Comparison) listAdditions() (list [][2]string) {
 	for _, r := range c.env.Relations {
-		if !r.IsPeer() && !slices.ContainsFunc(c.relations, func(ends []state.Endpoint) bool {
-			return isSame(
-				r.Endpoints,
-				ends,
-			)
-		}) {
+		if !r.IsPeer() && !containsEnds(c.relations, r.Endpoints) {
 			list = append(list, formatEnds(r.Endpoints))
 		}
 	}
@@ -339,9 +357,11 @@ func (c *Comparison) listAdditions() (list [][2]string) {
 // asService returns the service that the bundle wants.
 func (w *wanted) asService() Service {
 	s := Service{Options: w.options, Units: make([]state.Unit, w.NumUnits), Resources: w.Found.Resources}
-	s.Service.Charm, s.Constraints = w.Charm, *cmp.Or(w.constraints, &constraints.Value{})
+	s.Service.Charm = w.Charm
+	s.Constraints = *cmp.Or(w.constraints, &constraints.Value{})
 	s.Storage = w.storage
-	s.Exposed, s.Trusted = *cmp.Or(w.Expose, new(bool)), *cmp.Or(w.Trust, new(bool))
+	s.Exposed = w.Expose != nil && *w.Expose
+	s.Trusted = w.Trust != nil && *w.Trust
 	if w.IsSame {
 		s.Service.Charm = w.have.Service.Charm
 	}
@@ -350,22 +370,23 @@ func (w *wanted) asService() Service {
 
 // diffParts compares two dictionaries key by key, and those in them.
 func diffParts(bundle, model map[string]any) map[string]any {
-	diff, all := map[string]any{}, maps.Clone(bundle)
+	diff := map[string]any{}
+	all := maps.Clone(bundle)
 	maps.Copy(all, model)
 
-	for key, either := range all {
-		of, inBundle := bundle[key].(map[string]any)
-		its, inModel := model[key].(map[string]any)
-		_, isPart := either.(map[string]any)
+	for key, value := range all {
+		bundlePart, inBundle := bundle[key].(map[string]any)
+		modelPart, inModel := model[key].(map[string]any)
+		_, isDictionary := value.(map[string]any)
 
 		switch {
 		case inBundle && inModel:
-			if part := diffParts(of, its); len(part) > 0 {
+			if part := diffParts(bundlePart, modelPart); len(part) > 0 {
 				diff[key] = part
 			}
-		case isPart && inBundle:
+		case isDictionary && inBundle:
 			diff[key] = map[string]any{"missing": "model"}
-		case isPart:
+		case isDictionary:
 			diff[key] = map[string]any{"missing": "bundle"}
 		case bundle[key] != model[key]:
 			diff[key] = map[string]any{"bundle": bundle[key], "model": model[key]}
@@ -375,6 +396,7 @@ func diffParts(bundle, model map[string]any) map[string]any {
 	return diff
 }
 
+// formatEnds returns both endpoints as APPLICATION:NAME.
 func formatEnds(ends []state.Endpoint) [2]string {
 	return [2]string{ends[0].String(), ends[1].String()}
 }

@@ -200,7 +200,12 @@ func ReadEnvironment(v *state.View) (Environment, error) {
 		return e, err
 	}
 
-	e = Environment{env, map[string]Service{}, machines, relations}
+	e = Environment{
+		Environment: env,
+		Services:    map[string]Service{},
+		Machines:    machines,
+		Relations:   relations,
+	}
 	for _, s := range services {
 		if e.Services[s.Name], err = readService(v, s); err != nil {
 			return e, err
@@ -255,7 +260,13 @@ func (s Service) describe() map[string]any {
 	}
 
 	return map[string]any{
-		"charm": s.Service.Charm, "num_units": len(s.Units), "expose": s.Exposed, "trust": s.Trusted, "constraints": s.Constraints.String(),
-		"options": s.Options, "resources": sums, "storage": storage,
+		"charm":       s.Service.Charm,
+		"num_units":   len(s.Units),
+		"expose":      s.Exposed,
+		"trust":       s.Trusted,
+		"constraints": s.Constraints.String(),
+		"options":     s.Options,
+		"resources":   sums,
+		"storage":     storage,
 	}
 }

@@ -235,10 +235,17 @@ type matching struct {
 // machine in the bundle that added it. For a unit that an operator added, the machine's own number counts.
 // On "local" the bundle's machine 0 is machine 0, unless it has constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
-	m, used := matching{places, map[string]string{}, map[string][]bool{}}, map[string]bool{}
-	if zero, isThere := b.Machines["0"]; e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {
-		m.machines["0"], used["0"] = "0", true
+	m := matching{
+		places:   places,
+		machines: map[string]string{},
+		taken:    map[string][]bool{},
 	}
+	used := map[string]bool{}
+	if zero, isThere := b.Machines["0"]; e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {
+		m.machines["0"] = "0"
+		used["0"] = true
+	}
+
 	left := map[string][]state.Unit{}
 	names := slices.Sorted(maps.Keys(places))
 	for _, name := range names {

@@ -34,35 +34,48 @@ func newFlagSet() *FlagSet {
 // longer ones are --xyz. help is the option's line in --help, where arg stands for the value. An option
 // without help is not shown there.
 func (f *FlagSet) AddString(to *string, help, arg string, names ...string) {
-	f.add(option{names: names, arg: arg, help: help, set: func(_, value string) error {
-		*to = value
-		return nil
-	}})
+	f.add(option{
+		names: names,
+		arg:   arg,
+		help:  help,
+		set: func(_, value string) error {
+			*to = value
+			return nil
+		},
+	})
 }
 
 // AddBool declares an option without a value. It may have a boolean behind "=".
 func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
-	f.add(option{names: names, help: help, set: func(name, value string) error {
-		b, err := strconv.ParseBool(value)
-		if err != nil {
-			return UsageErrorf("invalid value %q for option %s: %v", value, name, err)
-		}
-		*to = b
-		return nil
-	}})
+	f.add(option{
+		names: names,
+		help:  help,
+		set: func(name, value string) error {
+			b, err := strconv.ParseBool(value)
+			if err != nil {
+				return UsageErrorf("invalid value %q for option %s: %v", value, name, err)
+			}
+			*to = b
+			return nil
+		},
+	})
 }
 
 // AddChoice declares an option whose value must be one of the words. Any other value is a usage error.
 func (f *FlagSet) AddChoice(to *string, help, name string, words ...string) {
-	f.add(option{names: []string{name}, arg: strings.Join(words,
-		"|"), help: help, set: func(name, value string) error {
-		if !slices.Contains(words, value) {
-			return UsageErrorf("invalid value %q for option %s: expected one of %s", value, name,
-				strings.Join(words, ", "))
-		}
-		*to = value
-		return nil
-	}})
+	f.add(option{
+		names: []string{name},
+		arg:   strings.Join(words, "|"),
+		help:  help,
+		set: func(name, value string) error {
+			if !slices.Contains(words, value) {
+				return UsageErrorf("invalid value %q for option %s: expected one of %s", value, name,
+					strings.Join(words, ", "))
+			}
+			*to = value
+			return nil
+		},
+	})
 }
 
 // AddFunc declares an option that calls set for each of its values, with the option's name as it was typed.

@@ -63,7 +63,8 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 
 	inv := &Invocation{
 		Call: Call{Argv: argv, Stdin: wire.StdinNone},
-		Tool: t, Args: flags.args,
+		Tool: t,
+		Args: flags.args,
 	}
 
 	if err == nil {

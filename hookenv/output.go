@@ -34,13 +34,18 @@ func (f *FlagSet) AddFormat(formats ...string) {
 
 	last := len(formats) - 1
 	help := strings.Join(formats[:last], ", ") + " or " + formats[last]
-	f.add(option{names: []string{"format"}, arg: "FORMAT", help: help, set: func(name, value string) error {
-		if !slices.Contains(formats, value) {
-			return UsageErrorf("invalid value %q for option %s: unknown format %q", value, name, value)
-		}
-		f.Format = value
-		return nil
-	}})
+	f.add(option{
+		names: []string{"format"},
+		arg:   "FORMAT",
+		help:  help,
+		set: func(name, value string) error {
+			if !slices.Contains(formats, value) {
+				return UsageErrorf("invalid value %q for option %s: unknown format %q", value, name, value)
+			}
+			f.Format = value
+			return nil
+		},
+	})
 }
 
 // Print writes a value to stdout in the requested format. A value is nil, a string, a list of strings, a

@@ -80,9 +80,13 @@ func listen(path string, l limits) (*Server, error) {
 
 func newServer(path string, l limits) *Server {
 	s := &Server{
-		path: path, limits: l, now: time.Now, log: slog.With("part", "amp", "socket", path),
-		hooks: map[string]*registration{}, conns: map[net.Conn]time.Time{},
-		slots: make(chan bool, l.maxConns),
+		path:   path,
+		limits: l,
+		now:    time.Now,
+		log:    slog.With("part", "amp", "socket", path),
+		hooks:  map[string]*registration{},
+		conns:  map[net.Conn]time.Time{},
+		slots:  make(chan bool, l.maxConns),
 	}
 	s.open, s.close = context.WithCancel(context.Background())
 	return s

@@ -6,8 +6,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationView is how one unit, or all units of a service, see relations: what relation-list
-// prints. The zero view sees both ends.
+// relationView answers relation-list and relation-ids for one viewer. It sees the ends of a relation that have
+// its role, or else the ends opposite the viewer's. The zero view sees all ends.
 type relationView struct {
 	viewer string       // a unit or a service
 	role   hookapi.Role // empty: the opposite end
@@ -16,22 +16,32 @@ type relationView struct {
 // selectEnds returns the ends of the view's role, or the opposite ones. The opposite of a peer is
 // its peers.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
-	return slices.DeleteFunc(slices.Clone(r.Ends), func(end hookapi.End) bool {
-		opposite := end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
-		return v.role != end.Role && !(v.role == "" && opposite)
-	})
+	var ends []hookapi.End
+	for _, end := range r.Ends {
+		isSeen := end.Role == v.role
+		if v.role == "" {
+			isSeen = end.Service != serviceOf(v.viewer) || end.Role == hookapi.Peers
+		}
+		if isSeen {
+			ends = append(ends, end)
+		}
+	}
+	return ends
 }
 
-// listUnits returns the units that the viewer sees in the relations, without the viewer itself. A service
-// as the viewer sees the other units that any one of its units sees. So it sees its own units only if there
-// are several.
+// listUnits returns the units at the ends that the viewer sees, without the viewer. If the viewer is a service,
+// the result has each unit that at least one of its units sees: the only unit of a peer relation sees nobody, and
+// two units see each other.
 func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {
 		for _, end := range v.selectEnds(r) {
+			if end.Service == v.viewer && len(end.Units) == 1 {
+				continue // nobody else is there to see this unit
+			}
+
 			for _, unit := range end.Units {
-				alone := end.Service == v.viewer && len(end.Units) == 1
-				if unit != v.viewer && !alone {
+				if unit != v.viewer {
 					units = append(units, unit)
 				}
 			}
@@ -41,6 +51,7 @@ func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	return sortUnits(units)
 }
 
+// listServices returns the services at the ends that the viewer sees, each once.
 func (v relationView) listServices(relations []hookapi.Relation) []string {
 	services := []string{}
 	for _, r := range relations {
@@ -53,6 +64,8 @@ func (v relationView) listServices(relations []hookapi.Relation) []string {
 	return slices.Compact(services)
 }
 
+// listRelationNames returns the names that the viewer's service gives to its ends with the view's role, each
+// once. Without a viewer it returns the names of all ends.
 func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	names := []string{}
 	for _, r := range v.filterByRole(relations) {
@@ -67,11 +80,21 @@ func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	return slices.Compact(names)
 }
 
+// filterByRole returns the relations in which the viewer's service has the view's role, or all if the view has
+// no role.
 func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relation {
-	return slices.DeleteFunc(slices.Clone(relations), func(r hookapi.Relation) bool {
-		end, own := findEnd(r, serviceOf(v.viewer))
-		return v.role != "" && !(own && end.Role == v.role)
-	})
+	if v.role == "" {
+		return relations
+	}
+
+	var filtered []hookapi.Relation
+	for _, r := range relations {
+		end, isOwn := findEnd(r, serviceOf(v.viewer))
+		if isOwn && end.Role == v.role {
+			filtered = append(filtered, r)
+		}
+	}
+	return filtered
 }
 
 // buildAdjacency returns the relations with their services and units, as Python Juju prints them.

@@ -136,7 +136,10 @@ func printSecretInfo(ctx context.Context, inv *hookenv.Invocation, label string)
 // describeSecret returns a secret's metadata under the keys that Juju prints.
 func describeSecret(s hookapi.SecretInfo) map[string]any {
 	shown := map[string]any{
-		"revision": s.Revision, "label": s.Label, "owner": "application", "rotation": cmp.Or(s.Rotation, "never"),
+		"revision": s.Revision,
+		"label":    s.Label,
+		"owner":    "application",
+		"rotation": cmp.Or(s.Rotation, "never"),
 	}
 	if s.OfUnit {
 		shown["owner"] = "unit"
@@ -191,8 +194,13 @@ func prepareCredentialGet(f *hookenv.FlagSet) hookenv.Runner {
 // JSON. YAML shows empty values, too.
 func cloudSpecForYAML(spec map[string]any) map[string]any {
 	shown := map[string]any{
-		"region": "", "endpoint": "", "identityendpoint": "", "storageendpoint": "",
-		"cacertificates": []any{}, "skiptlsverify": false, "iscontrollercloud": false,
+		"region":            "",
+		"endpoint":          "",
+		"identityendpoint":  "",
+		"storageendpoint":   "",
+		"cacertificates":    []any{},
+		"skiptlsverify":     false,
+		"iscontrollercloud": false,
 	}
 
 	for name, value := range spec {

@@ -66,7 +66,13 @@ func Entered() bool { return entered }
 
 // TakeOver returns the conversation that was begun, if one was. Its memory is the package's.
 func TakeOver() (c Conversation, ok bool) {
-	return Conversation{agent, sent.bytes[unsent:sent.n], received.bytes[:received.n], printed, stdin.bytes[:stdin.n]}, agent > 0
+	return Conversation{
+		FD:       agent,
+		Unsent:   sent.bytes[unsent:sent.n],
+		Received: received.bytes[:received.n],
+		Printed:  printed,
+		Ahead:    stdin.bytes[:stdin.n],
+	}, agent > 0
 }
 
 // wordAt returns a word of the stack: first argc, then the arguments, a nil, the environment, a nil.

@@ -66,7 +66,7 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	}
 
 	if !had || o.cause != why {
-		o = outage{state.Trouble{Since: time.Now().UTC()}, why, o.shownCause}
+		o = outage{Trouble: state.Trouble{Since: time.Now().UTC()}, cause: why, shownCause: o.shownCause}
 	}
 	o.Message, _, _ = strings.Cut(osutil.Explain(err), "\n")
 	o.Attempts++

@@ -157,9 +157,13 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	p.onAnnounce = outages.partReporter("session")
 	outages.report = p.reportTrouble
 	return &host{
-		Options: o, env: env, claim: claim,
-		logs: unitlog.NewSender(o.State, o.Log), presence: p, election: newLeaderElection(p, o.State,
-			o.Log), outages: outages,
+		Options:  o,
+		env:      env,
+		claim:    claim,
+		logs:     unitlog.NewSender(o.State, o.Log),
+		presence: p,
+		election: newLeaderElection(p, o.State, o.Log),
+		outages:  outages,
 	}, nil
 }
 

@@ -59,9 +59,17 @@ func isHookVariable(name string) bool {
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
-		Unit: f.unit.Name, Service: f.unit.Service, Charm: f.charmName, Hook: hookName, Machine: f.unit.Machine,
-		Tools: d.toolsPath(), Socket: d.socketPath(), ClientID: client,
-		Environment: f.env.Name, UUID: f.env.UUID, Version: f.version,
+		Unit:        f.unit.Name,
+		Service:     f.unit.Service,
+		Charm:       f.charmName,
+		Hook:        hookName,
+		Machine:     f.unit.Machine,
+		Tools:       d.toolsPath(),
+		Socket:      d.socketPath(),
+		ClientID:    client,
+		Environment: f.env.Name,
+		UUID:        f.env.UUID,
+		Version:     f.version,
 	}
 
 	if folder := r.unitFolder(); folder != "" {
@@ -69,8 +77,11 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	}
 	if f.apiFacts.Relation != hookapi.NoRelation {
 		env.Relation = &hookexec.RelationFacts{
-			Name: f.relationName, ID: r.relationID(),
-			RemoteUnit: f.apiFacts.RemoteUnit, RemoteService: f.apiFacts.RemoteService, Members: f.apiFacts.Members,
+			Name:          f.relationName,
+			ID:            r.relationID(),
+			RemoteUnit:    f.apiFacts.RemoteUnit,
+			RemoteService: f.apiFacts.RemoteService,
+			Members:       f.apiFacts.Members,
 		}
 	}
 
@@ -128,8 +139,14 @@ func (r *run) gatherFacts(ctx context.Context) error {
 		}
 
 		r.facts.apiFacts = hookapi.Facts{
-			Unit: r.Unit, Operator: true, Service: r.facts.unit.Service, Charm: r.facts.charmName, Model: r.facts.env.UUID,
-			Hook: hookName, Dialect: r.Dialect, Relation: id,
+			Unit:     r.Unit,
+			Operator: true,
+			Service:  r.facts.unit.Service,
+			Charm:    r.facts.charmName,
+			Model:    r.facts.env.UUID,
+			Hook:     hookName,
+			Dialect:  r.Dialect,
+			Relation: id,
 		}
 
 		if id == hookapi.NoRelation {

@@ -43,8 +43,12 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 	}
 
 	cmd := exec.Cmd{
-		Path: path, Args: argv, Env: r.buildEnv(d, client),
-		Stdin: r.Streams.In, Stdout: r.Streams.Out, Stderr: r.Streams.Err,
+		Path:   path,
+		Args:   argv,
+		Env:    r.buildEnv(d, client),
+		Stdin:  r.Streams.In,
+		Stdout: r.Streams.Out,
+		Stderr: r.Streams.Err,
 	}
 
 	relay := newSignalRelay()

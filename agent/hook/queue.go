@@ -113,7 +113,7 @@ func Arrivals(
 		if isKnown {
 			known++
 		}
-		if now := (member{m.Unit, m.Version, true}); now.update(before, tail) != before {
+		if now := (member{name: m.Unit, version: m.Version, in: true}); now.update(before, tail) != before {
 			changed = append(changed, now)
 		}
 	}

@@ -125,7 +125,7 @@ func findInterface(address string) hostInterface {
 			n, ok := a.(*net.IPNet)
 			if ok && n.IP.Equal(ip) {
 				whole := net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}
-				return hostInterface{i.Name, i.HardwareAddr.String(), whole.String()}
+				return hostInterface{name: i.Name, mac: i.HardwareAddr.String(), network: whole.String()}
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 			return err
 		}
 
-		of.changes = append(of.changes, PortChange{unit, state.Port(p), open})
+		of.changes = append(of.changes, PortChange{Unit: unit, Port: state.Port(p), Open: open})
 		return nil
 	})
 }
@@ -299,13 +299,13 @@ func (c *Context) PortChanges() (changes []PortChange) {
 		after := c.ports[unit].apply(before)
 		for _, p := range before {
 			if !slices.Contains(after, p) {
-				changes = append(changes, PortChange{unit, p, false})
+				changes = append(changes, PortChange{Unit: unit, Port: p, Open: false})
 			}
 		}
 
 		for _, p := range after {
 			if !slices.Contains(before, p) {
-				changes = append(changes, PortChange{unit, p, true})
+				changes = append(changes, PortChange{Unit: unit, Port: p, Open: true})
 			}
 		}
 	}

@@ -110,8 +110,13 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 		}
 
 		info := hookapi.SecretInfo{
-			ID: id, Label: r.Label, Description: r.Description, Revision: r.Latest, OfUnit: r.Owner.Unit != "",
-			Rotation: r.Rotate, Expires: r.Revisions[r.Latest].Expires,
+			ID:          id,
+			Label:       r.Label,
+			Description: r.Description,
+			Revision:    r.Latest,
+			OfUnit:      r.Owner.Unit != "",
+			Rotation:    r.Rotate,
+			Expires:     r.Revisions[r.Latest].Expires,
 		}
 
 		if !s.added { // the time of a new secret counts from the commit

@@ -21,7 +21,7 @@ type settingsNode struct {
 func newSettingsNode(s state.Settings) *settingsNode {
 	current := map[string]string{}
 	maps.Copy(current, s.Values)
-	return &settingsNode{s.Version, s.Values, current}
+	return &settingsNode{version: s.Version, stored: s.Values, current: current}
 }
 
 // Settings returns a node's values, own writes applied.

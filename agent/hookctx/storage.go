@@ -81,7 +81,7 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 			return nil, err
 		}
 		stored, err := v.UnitStorages(unit)
-		return &unitStorage{stored, ch.Meta.Storage, map[string]int{}}, err
+		return &unitStorage{stored: stored, wanted: ch.Meta.Storage, added: map[string]int{}}, err
 	})
 }
 

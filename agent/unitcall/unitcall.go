@@ -110,8 +110,10 @@ func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 		}
 
 		a := unitAgent{
-			socket: socket, unit: box.Value(wire.KeyUnit),
-			environment: box.Value(wire.KeyEnvironment), uuid: box.Value(wire.KeyUUID),
+			socket:      socket,
+			unit:        box.Value(wire.KeyUnit),
+			environment: box.Value(wire.KeyEnvironment),
+			uuid:        box.Value(wire.KeyUUID),
 		}
 		isMeant := r.Environment == "" || r.Environment == a.environment || r.Environment == a.uuid
 		if isMeant && (r.Unit == "" || r.Unit == a.unit) {

@@ -112,7 +112,11 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 		}
 
 		return tx.PutRelationState(u.Unit, r.ID, state.RelationState{
-			State: state.RelationUp, Name: r.Name, RemoteService: r.RemoteService, Peer: r.Peer, CreatedOwed: hooks.HasCreated(r.Name),
+			State:         state.RelationUp,
+			Name:          r.Name,
+			RemoteService: r.RemoteService,
+			Peer:          r.Peer,
+			CreatedOwed:   hooks.HasCreated(r.Name),
 		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {

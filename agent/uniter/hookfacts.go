@@ -44,8 +44,12 @@ type hookFacts struct {
 // need. It returns an error if the snapshot lacks the unit's charm.
 func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 	f := hookFacts{
-		hook: h, unit: snap.Unit, env: snap.Environment,
-		charmName: snap.Hooks.Name, dialect: snap.Hooks.Dialect, version: snap.JujuVersion,
+		hook:      h,
+		unit:      snap.Unit,
+		env:       snap.Environment,
+		charmName: snap.Hooks.Name,
+		dialect:   snap.Hooks.Dialect,
+		version:   snap.JujuVersion,
 	}
 
 	if h.Kind == hook.Departed {
@@ -155,8 +159,9 @@ func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 			Members:       f.members,
 			Storage:       h.Storage,
 		},
-		Action:    actionFacts(f.action),
-		Resources: u.Folder.Path("resources"), SecretKeys: u.SecretKeys,
+		Action:     actionFacts(f.action),
+		Resources:  u.Folder.Path("resources"),
+		SecretKeys: u.SecretKeys,
 	})
 }
 

@@ -129,8 +129,15 @@ func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts ho
 	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
 	r.ctx = u.newContext(facts, &r.lastLogged)
 	r.entry = snap.Uniter.Members[s.Hook.Relation][hook.Member(s.Hook)]
-	r.op = state.Op{ID: server.NewClientID(), Hook: s.Hook, ClientID: server.NewClientID(), Started: now(), Holder: facts.holder,
-		Expect: decide.StateAfter(s.Hook, snap.Uniter.Workflow), Version: subjectVersion(snap, s.Hook)}
+	r.op = state.Op{
+		ID:       server.NewClientID(),
+		Hook:     s.Hook,
+		ClientID: server.NewClientID(),
+		Started:  now(),
+		Holder:   facts.holder,
+		Expect:   decide.StateAfter(s.Hook, snap.Uniter.Workflow),
+		Version:  subjectVersion(snap, s.Hook),
+	}
 	return r
 }
 

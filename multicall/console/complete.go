@@ -9,15 +9,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompleteOption is the first argument of who asks what may stand in place of the last: a shell.
+// CompleteOption is the first argument of a shell's call that asks for the completions of the last argument.
 const CompleteOption = "--complete"
 
-// Wanted is a value that is to be completed.
+// Wanted names a value that a shell asks to complete.
 type Wanted struct {
-	Command, Value string            // the names of the command, and of its option or word
-	Flags          map[string]string // the values of the options before it
+	Command string            // the command's name
+	Value   string            // the name of its option or positional argument
+	Flags   map[string]string // the values of the options before it
 }
 
+// candidate is a word that can stand in place of the last one.
 type candidate struct{ word, help string }
 
 // complete prints the words that can stand in place of the last argument, one a line, each with a tab and
@@ -51,38 +53,55 @@ func (c Command) complete(w io.Writer, args []string) error {
 	return ErrHelped
 }
 
-// candidates returns the words that can stand in place of the last one. It depends on the part of the
-// grammar for which kong took that word, if it took it.
-func (c Command) candidates(trace *kong.Context, last string) (found []candidate) {
+// candidates returns the words that can stand in place of the last one. trace is kong's parse of the command
+// line with that word. If kong accepted the word, the end of trace.Path says as what: a positional argument, a
+// flag's value, or a command. If it did not, the word may begin a flag, a further value of a list, or a command.
+func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	node := trace.Selected()
 	if node == nil {
 		node = trace.Model.Node
 	}
-	at := trace.Path[len(trace.Path)-1]
-	n := len(node.Positional)
+	end := trace.Path[len(trace.Path)-1]
+	accepted := trace.Error == nil
 
-	switch taken := trace.Error == nil; {
-	case taken && at.Positional != nil:
-		return c.values(trace, node, at.Positional)
-	case strings.HasPrefix(last, "-"):
-		for _, f := range slices.Concat(node.AllFlags(true)...) {
-			found = append(found, candidate{"--" + f.Name, f.Help})
-		}
-		return found
-	case taken && at.Flag != nil:
-		return c.values(trace, node, at.Flag.Value)
-	case taken && at.Command != nil:
-		node = at.Parent
-	case len(at.Remainder()) > 1: // it stands behind what nobody knows
-		return nil
-	case n > 0 && node.Positional[n-1].IsCumulative(): // kong does not resume a list after an option
-		return c.values(trace, node, node.Positional[n-1])
+	// A positional argument may begin with a dash, and the value of a flag may not.
+	if accepted && end.Positional != nil {
+		return c.values(trace, node, end.Positional)
+	}
+	if strings.HasPrefix(last, "-") {
+		return listFlags(node)
+	}
+	if accepted && end.Flag != nil {
+		return c.values(trace, node, end.Flag.Value)
+	}
+	if accepted && end.Command != nil {
+		return listCommands(end.Parent) // the word is one of them, and may begin others
 	}
 
+	if len(end.Remainder()) > 1 {
+		return nil // an unknown word stands before the last one
+	}
+	n := len(node.Positional)
+	if n > 0 && node.Positional[n-1].IsCumulative() {
+		return c.values(trace, node, node.Positional[n-1]) // kong does not resume a list after an option
+	}
+	return listCommands(node)
+}
+
+// listFlags returns the flags of a command and its parents.
+func listFlags(node *kong.Node) (found []candidate) {
+	for _, f := range slices.Concat(node.AllFlags(true)...) {
+		found = append(found, candidate{word: "--" + f.Name, help: f.Help})
+	}
+	return found
+}
+
+// listCommands returns the names and aliases of the commands below a node, without hidden ones.
+func listCommands(node *kong.Node) (found []candidate) {
 	for _, child := range node.Children {
 		for _, name := range append([]string{child.Name}, child.Aliases...) {
 			if !child.Hidden {
-				found = append(found, candidate{name, child.Help})
+				found = append(found, candidate{word: name, help: child.Help})
 			}
 		}
 	}
@@ -90,7 +109,8 @@ func (c Command) candidates(trace *kong.Context, last string) (found []candidate
 	return found
 }
 
-// values returns the candidates for the value: words of its own, or names.
+// values returns the candidates for a flag's or positional argument's value: the words of its enum, or else the
+// names that c.Names finds in an environment.
 func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (found []candidate) {
 	flags := map[string]string{}
 	for _, p := range trace.Path {

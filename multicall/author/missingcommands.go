@@ -23,18 +23,18 @@ const publishesNothing = "it publishes nothing, and a charm is deployed from its
 
 func missingCommands() []missing {
 	return []missing{
-		{"init new", "a charm begins by another name", "charm create NAME --lang python"},
-		{"pack build remote-build try", "nothing is built: a charm is deployed from its directory", "juju deploy DIR"},
-		{"clean pull stage prime", "nothing is built, so that no step of a build is there", "charm proof DIR"},
-		{"lint analyse analyze", "what is wrong with a charm is found by another name", "charm proof DIR"},
-		{"extensions list-extensions expand-extensions", "charmcraft's extensions are for Kubernetes", "charm create NAME --lang python"},
-		{"fetch-lib fetch-libs create-lib publish-lib list-lib", "libraries are files below lib/ of the charm, and nothing fetches them",
-			"calls of hook tools in them are checked by: charm proof DIR"},
-		{"status revisions names list-revisions", publishesNothing, "what the store has: juju info NAME"},
-		{"resources resource-revisions", publishesNothing, "what the store has: juju charm-resources NAME"},
-		{"upload upload-resource release promote promote-bundle close register register-bundle unregister login logout whoami create-track " +
-			"set-resource-architectures", publishesNothing, "juju deploy DIR"},
-		{"version --version", "it is part of bijou", "bijou version"},
+		{commands: "init new", why: "a charm begins by another name", instead: "charm create NAME --lang python"},
+		{commands: "pack build remote-build try", why: "nothing is built: a charm is deployed from its directory", instead: "juju deploy DIR"},
+		{commands: "clean pull stage prime", why: "nothing is built, so that no step of a build is there", instead: "charm proof DIR"},
+		{commands: "lint analyse analyze", why: "what is wrong with a charm is found by another name", instead: "charm proof DIR"},
+		{commands: "extensions list-extensions expand-extensions", why: "charmcraft's extensions are for Kubernetes", instead: "charm create NAME --lang python"},
+		{commands: "fetch-lib fetch-libs create-lib publish-lib list-lib", why: "libraries are files below lib/ of the charm, and nothing fetches them",
+			instead: "calls of hook tools in them are checked by: charm proof DIR"},
+		{commands: "status revisions names list-revisions", why: publishesNothing, instead: "what the store has: juju info NAME"},
+		{commands: "resources resource-revisions", why: publishesNothing, instead: "what the store has: juju charm-resources NAME"},
+		{commands: "upload upload-resource release promote promote-bundle close register register-bundle unregister login logout whoami create-track " +
+			"set-resource-architectures", why: publishesNothing, instead: "juju deploy DIR"},
+		{commands: "version --version", why: "it is part of bijou", instead: "bijou version"},
 	}
 }
 

@@ -513,9 +513,9 @@ func (r *replay) writeEnd() {
 		if r.isPeer(rel) || remove {
 			continue
 		}
-		r.saw(rel, "", rel.LocalUnit.Data)
+		r.writeSaw(rel, false, rel.LocalUnit.Data)
 		if r.unit.Leader {
-			r.saw(rel, "--app", rel.LocalAppData)
+			r.writeSaw(rel, true, rel.LocalAppData)
 		}
 	}
 }
@@ -544,33 +544,47 @@ func (r *replay) regexpOfRun() string {
 	return regexp.QuoteMeta(line)
 }
 
-// saw checks that the other side got the settings. Of a hidden value, or one with an address of this host,
-// it checks only that it is set.
-func (r *replay) saw(rel status.RelationDetail, app string, data map[string]string) {
-	words := []string{"stub", "saw", rel.Service, rel.RelatedEndpoint}
-	if app != "" {
-		words = slices.Insert(words, 2, app)
-	}
-	n := len(words)
-
+// writeSaw writes the line `stub saw`, which checks that the other side of the relation sees the settings in data.
+// isApp says that they are the application's own settings. Addresses, and settings that a later hook has changed,
+// are not checked, since they differ in the script. Of a value that the script cannot have, the line has the name
+// only.
+func (r *replay) writeSaw(rel status.RelationDetail, isApp bool, data map[string]string) {
+	var settings []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if isOwnAddress(name) || r.isWrittenLater(rel.ID, name, isApp) {
+			continue
+		}
+
 		value := strings.ReplaceAll(data[name], r.name, r.service+"/0")
-		isElsewhere := strings.Contains(value, text.Hidden) || !isLine(value)
-		for _, address := range []string{r.unit.PublicAddress, rel.LocalUnit.Data["private-address"]} {
-			isElsewhere = isElsewhere || address != "" && strings.Contains(value, address)
-		}
-
-		switch {
-		case isOwnAddress(name) || r.isWrittenLater(rel.ID, name, app != ""):
-			// The value differs in a fresh environment, or at that moment.
-		case isElsewhere:
-			words = append(words, name)
-		default:
-			words = append(words, name+"="+value)
+		if r.isReproducible(rel, value) {
+			settings = append(settings, name+"="+value)
+		} else {
+			settings = append(settings, name)
 		}
 	}
-
-	if len(words) > n {
-		r.call(words...)
+	if len(settings) == 0 {
+		return
 	}
+
+	words := []string{"stub", "saw"}
+	if isApp {
+		words = append(words, "--app")
+	}
+	words = append(words, rel.Service, rel.RelatedEndpoint)
+	r.call(append(words, settings...)...)
+}
+
+// isReproducible reports whether the unit writes the same value in the script: one line, not hidden, without an
+// address of the unit.
+func (r *replay) isReproducible(rel status.RelationDetail, value string) bool {
+	if strings.Contains(value, text.Hidden) || !isLine(value) {
+		return false
+	}
+
+	for _, address := range []string{r.unit.PublicAddress, rel.LocalUnit.Data["private-address"]} {
+		if address != "" && strings.Contains(value, address) {
+			return false
+		}
+	}
+	return true
 }

@@ -95,31 +95,61 @@ func (c testCmd) runScript(a *author) error {
 	return nil
 }
 
-// setUp makes the script's environment. In its PATH the script's own programs come first, and then this
-// binary.
+// setUp prepares the run. It links this binary's programs into the folder tools, writes the script's own
+// programs (its files bin/NAME) into the folder fakes, sets the variables of the script and of this process,
+// and bootstraps the environment. PATH names fakes first, so that a script can replace any program.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
-	home := filepath.Join(r.Folder, "home")
 	fakes := filepath.Join(r.Folder, "fakes")
 	tools := filepath.Join(r.Folder, "tools")
-	if err := os.Mkdir(tools, 0o755); err != nil {
+	if err := r.linkApplets(tools); err != nil {
+		return err
+	}
+	if err := r.setVariables(fakes, tools); err != nil {
+		return err
+	}
+	if err := writePrograms(archive, fakes); err != nil {
+		return err
+	}
+
+	return r.call(&r.log, "juju", "bootstrap", "--config", fmt.Sprintf("%s=%t", state.AllowOtherSeries, r.Force))
+}
+
+// linkApplets makes the directory, with a symlink to this binary for each name that it answers to.
+func (r *scriptRun) linkApplets(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 
 	for _, name := range r.parts.Applets {
-		if err := os.Symlink(r.parts.Binary, filepath.Join(tools, name)); err != nil {
+		if err := os.Symlink(r.parts.Binary, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// setVariables sets the variables of the programs that the script calls, and of this process, which looks up
+// programs in PATH.
+func (r *scriptRun) setVariables(fakes, tools string) error {
+	home := filepath.Join(r.Folder, "home")
+	store := "" // the environment's own file
+	if r.State != "" {
+		store = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
+	}
 
 	vars := map[string]string{
-		"BIJOU_HOME": home, "UNITS": filepath.Join(home, "default", "machines", "0", "agents"), "FAKES": fakes,
-		"PATH": fakes + ":" + tools + ":" + os.Getenv("PATH"), "HOME": r.work, "WORK": r.work, "TMPDIR": r.Folder, "NO_COLOR": "1", "LANG": "C.UTF-8",
-		"BIJOU_STATE": "",
+		"BIJOU_HOME":  home,
+		"BIJOU_STATE": store,
+		"UNITS":       filepath.Join(home, "default", "machines", "0", "agents"),
+		"FAKES":       fakes,
+		"PATH":        fakes + ":" + tools + ":" + os.Getenv("PATH"),
+		"HOME":        r.work,
+		"WORK":        r.work,
+		"TMPDIR":      r.Folder,
+		"NO_COLOR":    "1",
+		"LANG":        "C.UTF-8",
 	}
 
-	if r.State != "" {
-		vars["BIJOU_STATE"] = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
-	}
 	r.environ = childenv.New(os.Environ(), childenv.Tour)
 	for name, value := range vars {
 		r.environ = append(r.environ, name+"="+value)
@@ -127,18 +157,21 @@ func (r *scriptRun) setUp(archive *txtar.Archive) error {
 			return err
 		}
 	}
+	return nil
+}
 
+// writePrograms writes the archive's files bin/NAME into the directory, as programs.
+func writePrograms(archive *txtar.Archive, dir string) error {
 	for _, f := range archive.Files {
 		name, isProgram := strings.CutPrefix(f.Name, "bin/")
 		if !isProgram {
 			continue
 		}
-		if err := writeProgram(filepath.Join(fakes, name), string(f.Data)); err != nil {
+		if err := writeProgram(filepath.Join(dir, name), string(f.Data)); err != nil {
 			return err
 		}
 	}
-
-	return r.call(&r.log, "juju", "bootstrap", "--config", fmt.Sprintf("%s=%t", state.AllowOtherSeries, r.Force))
+	return nil
 }
 
 // execute runs the script. It knows the commands of the engine, the applets, and the commands of this

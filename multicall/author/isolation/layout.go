@@ -283,7 +283,11 @@ func mountDevices(target string) error {
 	}
 
 	links := map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+		"fd":     "/proc/self/fd",
+		"stdin":  "/proc/self/fd/0",
+		"stdout": "/proc/self/fd/1",
+		"stderr": "/proc/self/fd/2",
+		"ptmx":   "pts/ptmx",
 	}
 	for name, to := range links {
 		if err := os.Symlink(to, filepath.Join(target, name)); err != nil {

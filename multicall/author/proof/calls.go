@@ -187,7 +187,12 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 			functions[n.Name.Value] = true
 		case *syntax.CallExpr:
 			if argv := literals(n.Args); len(argv) > 0 {
-				calls = append(calls, call{file, int(n.Pos().Line()), argv, slices.ContainsFunc(n.Args[1:], isOpenWord)})
+				calls = append(calls, call{
+					file:   file,
+					line:   int(n.Pos().Line()),
+					argv:   argv,
+					isOpen: slices.ContainsFunc(n.Args[1:], isOpenWord),
+				})
 			}
 			p.checkSource(file, data, n)
 		}

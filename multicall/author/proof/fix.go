@@ -67,8 +67,8 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 }
 
 func (p *proofer) addMend(s step, file string, line, column int, perform func() error, format string, args ...any) {
-	fixed := Finding{Fixed, file, line, fmt.Sprintf(format, args...)}
-	p.mends = append(p.mends, mend{s, fixed, column, perform})
+	fixed := Finding{Level: Fixed, File: file, Line: line, Message: fmt.Sprintf(format, args...)}
+	p.mends = append(p.mends, mend{step: s, fixed: fixed, column: column, perform: perform})
 }
 
 // mendKey corrects a key of n that is one of the known ones but for a slip, unless n has that one, too.

@@ -86,7 +86,12 @@ func examine(dir string, r Rules) ([]Finding, []mend, error) {
 }
 
 func (p *proofer) add(level Level, file string, line int, format string, args ...any) {
-	p.found = append(p.found, Finding{level, file, line, fmt.Sprintf(format, args...)})
+	p.found = append(p.found, Finding{
+		Level:   level,
+		File:    file,
+		Line:    line,
+		Message: fmt.Sprintf(format, args...),
+	})
 }
 
 // checkDeploy reads and packs the charm as deploy does.

@@ -98,7 +98,7 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 		// Other words with a dash are data more often than programs.
 		for _, c := range found.Calls {
 			if slices.Contains(p.rules.Tools, c.Argv[0]) {
-				calls = append(calls, call{file, c.Line, c.Argv, c.Open})
+				calls = append(calls, call{file: file, line: c.Line, argv: c.Argv, isOpen: c.Open})
 			}
 		}
 	}

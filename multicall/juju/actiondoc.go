@@ -31,11 +31,19 @@ type actionDoc struct {
 
 func newActionDoc(a actions.Action, out actions.Output) actionDoc {
 	doc := actionDoc{
-		ID: a.ID, Unit: a.Unit, Action: a.Name, Command: a.Command, Status: string(a.Status),
+		ID:         a.ID,
+		Unit:       a.Unit,
+		Action:     a.Name,
+		Command:    a.Command,
+		Status:     string(a.Status),
 		Parameters: number.DictionaryForPrinting(a.Parameters),
 		Results:    number.DictionaryForPrinting(a.Results),
-		Message:    a.Message, Code: a.Code, Dropped: out.Dropped,
-		Enqueued: formatTime(a.Enqueued), Started: formatTime(a.Started), Completed: formatTime(a.Completed),
+		Message:    a.Message,
+		Code:       a.Code,
+		Dropped:    out.Dropped,
+		Enqueued:   formatTime(a.Enqueued),
+		Started:    formatTime(a.Started),
+		Completed:  formatTime(a.Completed),
 	}
 
 	doc.Stdout, doc.StdoutForm = encodeOutput(out.Stdout)

@@ -62,15 +62,17 @@ func (c actionsCmd) Run(o *operator) error {
 }
 
 func newActionInfo(a charm.Action) actionInfo {
-	return actionInfo{a.Description, paramInfos(a.Params), a.Params.Required}
+	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }
 
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {
 		info := paramInfo{
-			Type: strings.Join(p.Types, " or "), Description: p.Description,
-			Default: number.ForPrinting(p.Default), Properties: paramInfos(p),
+			Type:        strings.Join(p.Types, " or "),
+			Description: p.Description,
+			Default:     number.ForPrinting(p.Default),
+			Properties:  paramInfos(p),
 		}
 		for _, value := range p.Enum {
 			info.Enum = append(info.Enum, number.ForPrinting(value))

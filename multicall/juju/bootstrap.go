@@ -259,10 +259,14 @@ func (b *bootstrap) clearFolder() error {
 
 func (b *bootstrap) environmentRecord() state.Environment {
 	return state.Environment{
-		Name: b.env.Name, UUID: b.env.UUID, Provider: b.env.Provider,
-		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.provider.Series,
-			defaultSeries), HostSeries: b.provider.Series,
-		Config: b.environmentConfig(), Constraints: b.constraints, Tools: b.env.Tools,
+		Name:          b.env.Name,
+		UUID:          b.env.UUID,
+		Provider:      b.env.Provider,
+		DefaultSeries: cmp.Or(b.cmd.DefaultSeries, b.provider.Series, defaultSeries),
+		HostSeries:    b.provider.Series,
+		Config:        b.environmentConfig(),
+		Constraints:   b.constraints,
+		Tools:         b.env.Tools,
 	}
 }
 

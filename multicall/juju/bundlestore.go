@@ -161,8 +161,14 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 // deployFromStore downloads an application's charm and deploys it. In a rehearsal it downloads nothing.
 func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, step bundle.Step) error {
 	d := deployment{
-		o: e.o, state: e.state, found: f.found, service: service, config: step.Options, series: step.Series,
-		store: f.release, channel: f.channel,
+		o:       e.o,
+		state:   e.state,
+		found:   f.found,
+		service: service,
+		config:  step.Options,
+		series:  step.Series,
+		store:   f.release,
+		channel: f.channel,
 	}
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		return d.run()

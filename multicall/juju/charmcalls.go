@@ -27,8 +27,8 @@ type jujuCall struct {
 
 func jujuCalls() []jujuCall {
 	return []jujuCall{
-		{jujudPattern, "/var/lib/juju/tools/machine-*/jujud", "/var/lib/juju/tools/machine-*/jujud"},
-		{jujuExecPattern, "/usr/bin/juju-exec or juju-run", "/usr/bin/juju-exec"},
+		{pattern: jujudPattern, shown: "/var/lib/juju/tools/machine-*/jujud", paths: "/var/lib/juju/tools/machine-*/jujud"},
+		{pattern: jujuExecPattern, shown: "/usr/bin/juju-exec or juju-run", paths: "/usr/bin/juju-exec"},
 	}
 }
 
@@ -66,8 +66,8 @@ type machineNeed struct {
 
 func machineNeeds() []machineNeed {
 	return []machineNeed{
-		{"installs snaps", snapPattern, snapFilePattern, describeMissingSnapd},
-		{"loads kernel modules", kernelModulePattern, kernelModuleFilePattern, describeForeignKernel},
+		{does: "installs snaps", inCode: snapPattern, inYAML: snapFilePattern, describeObstacle: describeMissingSnapd},
+		{does: "loads kernel modules", inCode: kernelModulePattern, inYAML: kernelModuleFilePattern, describeObstacle: describeForeignKernel},
 	}
 }
 

@@ -51,8 +51,14 @@ func (c charmResourcesCmd) Run(o *operator) error {
 		t := console.NewTable("RESOURCE", "REVISION", "TYPE", "BYTES", "DESCRIPTION")
 		for _, resource := range r.Resources {
 			entries = append(entries, charmResource{
-				Name: resource.Name, Type: resource.Type, Path: resource.Filename, Description: resource.Description,
-				Revision: resource.Revision, Fingerprint: resource.File.SHA384, Size: resource.File.Size, Origin: "store",
+				Name:        resource.Name,
+				Type:        resource.Type,
+				Path:        resource.Filename,
+				Description: resource.Description,
+				Revision:    resource.Revision,
+				Fingerprint: resource.File.SHA384,
+				Size:        resource.File.Size,
+				Origin:      "store",
 			})
 			t.Add("", resource.Name, strconv.Itoa(resource.Revision), resource.Type, strconv.FormatInt(resource.File.Size, 10),
 				text.FirstLine(resource.Description))

@@ -192,7 +192,9 @@ func (o *operator) storeCharm(s state.Writer, found charm.Found, url charm.URL) 
 
 	tools := o.parts.HookTools
 	info, err := charm.Archive(found.Path, file, charm.ArchiveOptions{
-		Tools: tools, Revision: url.Revision, Unpacked: found.Archive,
+		Tools:    tools,
+		Revision: url.Revision,
+		Unpacked: found.Archive,
 	})
 	if err != nil {
 		return state.Charm{}, err

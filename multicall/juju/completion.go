@@ -48,11 +48,25 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 // command before it.
 func nameKinds() map[string]string {
 	return map[string]string{
-		"environment": "environments", "model": "environments", "switch name": "environments",
-		"destroy-environment name": "environments", "show-model name": "environments",
-		"service": "services", "service,...": "services", "a": "services", "b": "services",
-		"unit": "units", "unit action key=value": "units", "id or unit": "units", "exclude": "units", "related-unit": "units",
-		"machine": "machines", "to": "machines", "target": "units machines", "glob": "services units", "selector": "services units machines",
+		"environment":              "environments",
+		"model":                    "environments",
+		"switch name":              "environments",
+		"destroy-environment name": "environments",
+		"show-model name":          "environments",
+		"service":                  "services",
+		"service,...":              "services",
+		"a":                        "services",
+		"b":                        "services",
+		"unit":                     "units",
+		"unit action key=value":    "units",
+		"id or unit":               "units",
+		"exclude":                  "units",
+		"related-unit":             "units",
+		"machine":                  "machines",
+		"to":                       "machines",
+		"target":                   "units machines",
+		"glob":                     "services units",
+		"selector":                 "services units machines",
 	}
 }
 

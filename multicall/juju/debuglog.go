@@ -60,12 +60,12 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 		given     bool
 		flag, why string
 	}{
-		{len(f.IncludeModule) > 0, "include-module", "lines here have a unit and a hook, and no module"},
-		{len(f.ExcludeModule) > 0, "exclude-module", "lines here have a unit and a hook, and no module"},
-		{len(f.IncludeLabel) > 0, "include-label", "lines here have no labels"},
-		{len(f.ExcludeLabel) > 0, "exclude-label", "lines here have no labels"},
-		{f.Location, "location", "lines here have a hook, and no place in a source"},
-		{f.Firehose, "firehose", "it is one environment's log: choose another with -m"},
+		{given: len(f.IncludeModule) > 0, flag: "include-module", why: "lines here have a unit and a hook, and no module"},
+		{given: len(f.ExcludeModule) > 0, flag: "exclude-module", why: "lines here have a unit and a hook, and no module"},
+		{given: len(f.IncludeLabel) > 0, flag: "include-label", why: "lines here have no labels"},
+		{given: len(f.ExcludeLabel) > 0, flag: "exclude-label", why: "lines here have no labels"},
+		{given: f.Location, flag: "location", why: "lines here have a hook, and no place in a source"},
+		{given: f.Firehose, flag: "firehose", why: "it is one environment's log: choose another with -m"},
 	} {
 		if ignored.given {
 			o.note("note: --%s has no effect: %s", ignored.flag, ignored.why)

@@ -101,7 +101,12 @@ func (c *deployCmd) takeSeries() error {
 }
 
 func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
-	found, origin, err := charmSource{c.Charm, c.Repository, c.Series, o.parts.HookTools}.find(scratch)
+	found, origin, err := charmSource{
+		name:       c.Charm,
+		repository: c.Repository,
+		series:     c.Series,
+		tools:      o.parts.HookTools,
+	}.find(scratch)
 	if err != nil {
 		return nil, err
 	}

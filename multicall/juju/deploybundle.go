@@ -74,7 +74,12 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 
 		o.noteAffected(untilIdle, slices.Collect(maps.Keys(b.Applications))...)
 		e := bundleExecutor{
-			o: o, base: s, state: s, cmd: c, machines: b.MachinesThere(), Comparison: b,
+			o:          o,
+			base:       s,
+			state:      s,
+			cmd:        c,
+			machines:   b.MachinesThere(),
+			Comparison: b,
 		}
 		if err := e.executeAll(steps); err != nil {
 			return console.Hint(err, "what was done stays; the same command does the rest")
@@ -91,7 +96,12 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{
-			o: o.silenced(), base: s, state: r, cmd: c, machines: maps.Clone(b.MachinesThere()), Comparison: b,
+			o:          o.silenced(),
+			base:       s,
+			state:      r,
+			cmd:        c,
+			machines:   maps.Clone(b.MachinesThere()),
+			Comparison: b,
 		}
 		return e.executeAll(steps)
 	})
@@ -171,8 +181,14 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 
 		return d.run()
 	case bundle.Upgrade:
-		c := upgradeCharmCmd{Service: service, Switch: e.Applications[service].Charm, Repository: e.cmd.Repository, Force: e.cmd.Force, ForceSeries: e.cmd.ForceSeries,
-			DryRun: e.cmd.DryRun}
+		c := upgradeCharmCmd{
+			Service:     service,
+			Switch:      e.Applications[service].Charm,
+			Repository:  e.cmd.Repository,
+			Force:       e.cmd.Force,
+			ForceSeries: e.cmd.ForceSeries,
+			DryRun:      e.cmd.DryRun,
+		}
 		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
 			c.Switch, c.Channel, c.Revision = "ch:"+f.name, f.channel, e.Applications[service].Revision
 		}
@@ -408,7 +424,12 @@ func (c deployCmd) readApplication(
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
-	found.Found, found.Origin, err = charmSource{a.Charm, c.Repository, a.Series, o.parts.HookTools}.find(scratch)
+	found.Found, found.Origin, err = charmSource{
+		name:       a.Charm,
+		repository: c.Repository,
+		series:     a.Series,
+		tools:      o.parts.HookTools,
+	}.find(scratch)
 	if err == nil && have.Name != "" && found.Meta.Name == have.Charm.Meta.Name {
 		found.IsSame, err = o.isSameCharm(found.Found, have.Charm)
 	}

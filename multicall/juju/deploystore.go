@@ -58,7 +58,12 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 			return err
 		}
 		f := storeFinder{
-			charmStore: st, name: name, channel: channel, revision: c.Revision, base: base, words: c.Resource,
+			charmStore: st,
+			name:       name,
+			channel:    channel,
+			revision:   c.Revision,
+			base:       base,
+			words:      c.Resource,
 		}
 		if err := f.find(service); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
@@ -240,8 +245,12 @@ func keptRelease(c state.Charm) *storeRelease {
 
 	what := fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision)
 	return &storeRelease{kept: true, Release: charmsource.Release{
-		Type: charmsource.TypeCharm, ID: c.Store.ID, Name: c.Store.Name, Revision: c.Store.Revision, Bases: bases,
-		File: charmsource.File{What: what, Size: c.Size, SHA256: c.SHA256},
+		Type:     charmsource.TypeCharm,
+		ID:       c.Store.ID,
+		Name:     c.Store.Name,
+		Revision: c.Store.Revision,
+		Bases:    bases,
+		File:     charmsource.File{What: what, Size: c.Size, SHA256: c.SHA256},
 	}}
 }
 
@@ -271,7 +280,10 @@ func (f *storeFinder) pickResources() error {
 		return nil
 	}
 	answers, err := f.source.Resolve(f.o.ctx, charmsource.Wish{
-		Name: f.name, Revision: f.release.Revision, Arch: f.wish.Arch, Resources: f.picked,
+		Name:      f.name,
+		Revision:  f.release.Revision,
+		Arch:      f.wish.Arch,
+		Resources: f.picked,
 	})
 	if err == nil {
 		err = answers[0].Err

@@ -48,7 +48,11 @@ func (c doCmd) Run(o *operator) error {
 	}
 
 	command := HookCommand{
-		Unit: c.Unit, Relation: c.RelationID, Dialect: c.HookDialect, Command: words, Streams: o.streams,
+		Unit:     c.Unit,
+		Relation: c.RelationID,
+		Dialect:  c.HookDialect,
+		Command:  words,
+		Streams:  o.streams,
 	}
 	if url := c.stateURL(o); url != "" {
 		command.Environ = []string{"JUJU_STATE=" + url}

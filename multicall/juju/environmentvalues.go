@@ -21,11 +21,17 @@ func environmentHelp() string {
 
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
-		"name": e.Name, "uuid": e.UUID, "provider": e.Provider, "default-series": e.DefaultSeries,
-		state.RetryHooks: e.RetryHooks(), state.StatusInterval: cmp.Or(e.Config[state.StatusInterval], "5m"),
-		state.HookTimeout: cmp.Or(e.Config[state.HookTimeout], "0"), state.HookConcurrency: "default",
-		state.AllowOtherSeries: e.AllowsOtherSeries(), state.HarvestMode: string(e.Harvest()),
-		state.ResolvedSkips: e.ResolvedSkips(),
+		"name":                 e.Name,
+		"uuid":                 e.UUID,
+		"provider":             e.Provider,
+		"default-series":       e.DefaultSeries,
+		state.RetryHooks:       e.RetryHooks(),
+		state.StatusInterval:   cmp.Or(e.Config[state.StatusInterval], "5m"),
+		state.HookTimeout:      cmp.Or(e.Config[state.HookTimeout], "0"),
+		state.HookConcurrency:  "default",
+		state.AllowOtherSeries: e.AllowsOtherSeries(),
+		state.HarvestMode:      string(e.Harvest()),
+		state.ResolvedSkips:    e.ResolvedSkips(),
 	}
 
 	for _, key := range []string{

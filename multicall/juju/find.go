@@ -42,8 +42,12 @@ type baseEntry struct {
 func (c findCmd) Run(o *operator) error {
 	return o.askCharmStore(func(st *charmStore) error {
 		all, err := st.source.Find(o.ctx, charmsource.Query{
-			Text: c.Query, Category: c.Category, Channel: c.Channel, Type: c.Type,
-			Requires: c.Requires, Provides: c.Provides,
+			Text:     c.Query,
+			Category: c.Category,
+			Channel:  c.Channel,
+			Type:     c.Type,
+			Requires: c.Requires,
+			Provides: c.Provides,
 		})
 		if err != nil {
 			return err
@@ -67,9 +71,15 @@ func (c findCmd) Run(o *operator) error {
 
 func newFoundEntry(f charmsource.Found) foundEntry {
 	e := foundEntry{
-		Type: f.Type, ID: f.ID, Name: f.Name, Publisher: f.Publisher, Summary: f.Summary,
-		Version: f.Version, StoreURL: f.URL,
-		Arches: archesOf(f.Bases), Supports: baseEntries(f.Bases),
+		Type:      f.Type,
+		ID:        f.ID,
+		Name:      f.Name,
+		Publisher: f.Publisher,
+		Summary:   f.Summary,
+		Version:   f.Version,
+		StoreURL:  f.URL,
+		Arches:    archesOf(f.Bases),
+		Supports:  baseEntries(f.Bases),
 	}
 	for _, b := range f.Bases {
 		e.OS = append(e.OS, b.Name)

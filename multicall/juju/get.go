@@ -103,20 +103,25 @@ func (c configCmd) show(o *operator) error {
 	return err
 }
 
+// mergeSettings returns all options of the schema, each with its value in set or else its default.
 func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
 	all := map[string]setting{}
 	effective := schema.Effective(set)
 	for name, option := range schema.Options {
 		_, isSet := set[name]
 		all[name] = setting{
-			Type: string(option.Type), Description: option.Description, Value: number.ForPrinting(effective[name]), Default: !isSet,
-			Source: settingSource(isSet),
+			Type:        string(option.Type),
+			Description: option.Description,
+			Value:       number.ForPrinting(effective[name]),
+			Default:     !isSet,
+			Source:      settingSource(isSet),
 		}
 	}
 
 	return all
 }
 
+// settingSource returns Juju 3's word for where an option's value comes from.
 func settingSource(isSet bool) string {
 	if isSet {
 		return "user"
@@ -124,8 +129,9 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
-// hintKubectl returns what juju has for kubectl's get, or config; "" if the command line is neither. A namespace
-// is a model if there is one of its name.
+// hintKubectl returns the command of juju that does what the words of `kubectl get` or `kubectl config` ask
+// for. It returns "" if args are neither. isModel reports whether a model of that name exists: then kubectl's
+// namespace stands for the model.
 func hintKubectl(args []string, isModel func(name string) bool) string {
 	words := args[commandAt(args)+1:]
 	asked := readQuery(words)
@@ -147,18 +153,19 @@ func hintKubectl(args []string, isModel func(name string) bool) string {
 	return asked.hint()
 }
 
-// query is a kubectl get.
+// query is a command line of kubectl get or kubectl config, without its first word.
 type query struct {
-	kind      string // also use-context and such of kubectl's config
+	kind      string // the first word that is no option: pods, or use-context of kubectl config
 	names     givenNames
-	app       string // that a selector names
-	format    string // of juju's --format; ""
+	app       string // the value of a selector, as web in -l app=web
+	format    string // json or yaml if -o chose one of them, else empty
 	namespace string
 	watch     bool
 }
 
+// readQuery parses the words behind kubectl get or kubectl config.
 func readQuery(words []string) (q query) {
-	var others []string
+	var others []string // the words that are not options of kubectl's
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		if !joined && i+1 < len(words) && otherValue(option) {
@@ -198,35 +205,52 @@ func readQuery(words []string) (q query) {
 	return q
 }
 
-// hint returns what juju has for kubectl's get of a kind.
+// hint returns the command line of juju that prints what `kubectl get KIND` would. It has the names and the
+// output format that the user typed for kubectl.
 func (q query) hint() string {
-	listed := missing{instead: []string{"juju show-unit UNIT", "juju status APP", "juju status"}}
-	kind := q.kind
-	formats := true
-	switch {
-	case strings.HasPrefix(kind, "no"):
-		listed.instead = []string{"juju show-machine MACHINE", "juju machines"}
-	case strings.HasPrefix(kind, "secret"):
-		listed.instead = []string{"juju show-secret APP", "juju secrets"}
-	case strings.HasPrefix(kind, "ev"):
-		listed.instead = []string{"juju debug-log"}
-		formats = false
-	case kind == "storage", strings.HasPrefix(kind, "pv"):
-		listed.instead = []string{"juju storage"}
-	case strings.HasPrefix(kind, "configmap"), kind == "cm":
-		listed.instead = []string{"juju config APP", "juju status"}
-	case strings.HasPrefix(kind, "namespace"), kind == "ns":
-		listed.instead = []string{"juju models"}
-	case q.watch && len(q.names.units) == 0:
-		listed.instead = []string{"juju status --watch 1s APP", "juju status --watch 1s"}
-		formats = false
-	case len(q.names.units) == 0 && len(q.names.apps) == 1 && q.app == "":
-		listed.instead = []string{"juju show-application APP"}
+	kind, _, _ := strings.Cut(q.kind, ",")
+	commands, hasFormat := commandsOfKind(kind)
+	if commands == nil {
+		commands, hasFormat = q.commandsOfWorkload()
 	}
 
-	hint := listed.advise(q.names)
-	if q.format != "" && formats {
+	hint := missing{instead: commands}.advise(q.names)
+	if q.format != "" && hasFormat {
 		hint += " --format " + q.format
 	}
 	return hint
+}
+
+// commandsOfKind returns the commands of juju that print objects of a kind of kubectl's, for [missing].
+// hasFormat says that they take --format. It returns nil for the kinds that run an application, as pod and
+// deployment.
+func commandsOfKind(kind string) (commands []string, hasFormat bool) {
+	switch kind {
+	case "no", "node", "nodes":
+		return []string{"juju show-machine MACHINE", "juju machines"}, true
+	case "secret", "secrets":
+		return []string{"juju show-secret APP", "juju secrets"}, true
+	case "ev", "event", "events":
+		return []string{"juju debug-log"}, false
+	case "storage", "pv", "pvc":
+		return []string{"juju storage"}, true
+	case "cm", "configmap", "configmaps":
+		return []string{"juju config APP", "juju status"}, true
+	case "ns", "namespace", "namespaces":
+		return []string{"juju models"}, true
+	}
+
+	return nil, false
+}
+
+// commandsOfWorkload returns the commands of juju that print applications and their units, for [missing].
+// hasFormat says that they take --format.
+func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
+	if len(q.names.units) == 0 && q.watch {
+		return []string{"juju status --watch 1s APP", "juju status --watch 1s"}, false
+	}
+	if len(q.names.units) == 0 && len(q.names.apps) == 1 && q.app == "" {
+		return []string{"juju show-application APP"}, true
+	}
+	return []string{"juju show-unit UNIT", "juju status APP", "juju status"}, true
 }

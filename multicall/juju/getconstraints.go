@@ -33,7 +33,7 @@ func (c getConstraintsCmd) Run(o *operator) error {
 			constraints.Value
 			CPUCores *uint64 `json:"cpu-cores,omitempty"`
 			Cores    *uint64 `json:"cores,omitempty"`
-		}{set, nil, set.CPUCores})
+		}{Value: set, Cores: set.CPUCores})
 	case c.Format != "text":
 		return o.encode(c.Format, set)
 	case set != constraints.Value{}:

@@ -131,9 +131,16 @@ func (c infoCmd) Run(o *operator) error {
 // select.
 func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	e := infoEntry{
-		Type: info.Type, ID: info.ID, Name: info.Name, Description: info.Description,
-		Publisher: info.Publisher, Summary: info.Summary, Supports: baseEntries(info.Bases),
-		StoreURL: info.URL, Tags: info.Tags, Channels: map[string]map[string][]infoRevision{},
+		Type:        info.Type,
+		ID:          info.ID,
+		Name:        info.Name,
+		Description: info.Description,
+		Publisher:   info.Publisher,
+		Summary:     info.Summary,
+		Supports:    baseEntries(info.Bases),
+		StoreURL:    info.URL,
+		Tags:        info.Tags,
+		Channels:    map[string]map[string][]infoRevision{},
 	}
 	if info.Type == charmsource.TypeBundle {
 		e.Bundle = &infoBundle{}
@@ -182,8 +189,14 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	}
 
 	risks[r.Risk] = append(risks[r.Risk], infoRevision{
-		Track: r.Track, Risk: r.Risk, Version: r.Version, Revision: r.Revision, Released: r.Released, Size: r.Size,
-		Arches: archesOf(r.Bases), Bases: baseEntries(r.Bases),
+		Track:    r.Track,
+		Risk:     r.Risk,
+		Version:  r.Version,
+		Revision: r.Revision,
+		Released: r.Released,
+		Size:     r.Size,
+		Arches:   archesOf(r.Bases),
+		Bases:    baseEntries(r.Bases),
 	})
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
@@ -236,9 +249,14 @@ func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 // text returns the entry in the layout of the plain format.
 func (e infoEntry) text() infoText {
 	t := infoText{
-		Name: e.Name, Publisher: e.Publisher, Summary: e.Summary, Description: e.Description, StoreURL: e.StoreURL,
-		Supports: strings.ReplaceAll(formatBases(e.Supports), ",", ", "),
-		Tags:     strings.Join(e.Tags, ", "), Channels: e.channelLines(),
+		Name:        e.Name,
+		Publisher:   e.Publisher,
+		Summary:     e.Summary,
+		Description: e.Description,
+		StoreURL:    e.StoreURL,
+		Supports:    strings.ReplaceAll(formatBases(e.Supports), ",", ", "),
+		Tags:        strings.Join(e.Tags, ", "),
+		Channels:    e.channelLines(),
 	}
 	if e.Bundle != nil {
 		t.BundleID = e.ID

@@ -86,7 +86,11 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
 	old := e.State
 	copied, err := copying.Migrate(o.ctx, copying.Migration{
-		From: old, To: to, Keep: c.Keep, Fault: o.parts.Fault, Progress: o.reportSteps,
+		From:     old,
+		To:       to,
+		Keep:     c.Keep,
+		Fault:    o.parts.Fault,
+		Progress: o.reportSteps,
 		Switch: func() error {
 			e.State = to
 			return e.Save()

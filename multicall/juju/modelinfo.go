@@ -22,8 +22,15 @@ type modelInfo struct {
 
 func newModelInfo(e home.Environment) modelInfo {
 	info := modelInfo{
-		Name: home.Owner + "/" + e.Name, ShortName: e.Name, UUID: e.UUID, Type: "iaas", ControllerUUID: e.UUID, Controller: home.Controller,
-		Cloud: e.Provider, Life: state.Alive, Status: status.Info{Current: "available"},
+		Name:           home.Owner + "/" + e.Name,
+		ShortName:      e.Name,
+		UUID:           e.UUID,
+		Type:           "iaas",
+		ControllerUUID: e.UUID,
+		Controller:     home.Controller,
+		Cloud:          e.Provider,
+		Life:           state.Alive,
+		Status:         status.Info{Current: "available"},
 	}
 
 	if e.Phase == home.Removing {

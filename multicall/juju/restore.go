@@ -253,7 +253,12 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	}
 
 	copied, err := copying.Restore(r.o.ctx, copying.Restoration{
-		URL: e.State, Replace: r.cmd.Replace, Adopt: r.cmd.Adopt, Fault: r.o.parts.Fault, Begun: begun, Storage: kept,
+		URL:      e.State,
+		Replace:  r.cmd.Replace,
+		Adopt:    r.cmd.Adopt,
+		Fault:    r.o.parts.Fault,
+		Begun:    begun,
+		Storage:  kept,
 		Progress: r.o.reportSteps,
 		SetAside: func(folder string) {
 			r.o.note("  the state that was there was replaced while it was open: its files are in %s now", folder)

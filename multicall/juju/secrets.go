@@ -56,8 +56,15 @@ func (c revealedContent) MarshalJSON() ([]byte, error) {
 // newSecretInfo returns a secret's metadata as Juju prints it, with its revisions if asked for.
 func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	info := secretInfo{
-		Revision: r.Latest, Rotation: r.Rotate, Rotates: formatTime(r.RotateAt), Owner: r.Owner.String(), Description: r.Description,
-		Label: r.Label, Created: formatTime(r.Created), Updated: formatTime(r.Updated), Expires: formatTime(r.Revisions[r.Latest].Expires),
+		Revision:    r.Latest,
+		Rotation:    r.Rotate,
+		Rotates:     formatTime(r.RotateAt),
+		Owner:       r.Owner.String(),
+		Description: r.Description,
+		Label:       r.Label,
+		Created:     formatTime(r.Created),
+		Updated:     formatTime(r.Updated),
+		Expires:     formatTime(r.Revisions[r.Latest].Expires),
 	}
 
 	if r.Owner == (secret.Owner{}) {
@@ -68,13 +75,19 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		if rev := r.Revisions[n]; revisions {
 			info.Revisions = append(
 				info.Revisions,
-				revisionInfo{n, "internal", formatTime(rev.Created), formatTime(rev.Created), formatTime(rev.Expires)},
+				revisionInfo{
+					Revision: n,
+					Backend:  "internal",
+					Created:  formatTime(rev.Created),
+					Updated:  formatTime(rev.Created),
+					Expires:  formatTime(rev.Expires),
+				},
 			)
 		}
 	}
 
 	for _, g := range r.Grants {
-		a := accessInfo{"application-" + g.Service, "model", "view"}
+		a := accessInfo{Target: "application-" + g.Service, Scope: "model", Role: "view"}
 		if g.Unit != "" {
 			a.Target = "unit-" + g.Unit
 		}

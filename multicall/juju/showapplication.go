@@ -71,7 +71,11 @@ type keptCharm struct {
 func newKeptCharms(kept []state.KeptCharm) (shown []keptCharm) {
 	for _, k := range kept {
 		url, _ := charm.ParseURL(k.Charm) // what it cannot parse it shows as it is
-		shown = append(shown, keptCharm{charm.ShortURL(k.Charm), url.Revision, k.Until})
+		shown = append(shown, keptCharm{
+			Charm:    charm.ShortURL(k.Charm),
+			Revision: url.Revision,
+			Until:    k.Until,
+		})
 	}
 	return shown
 }

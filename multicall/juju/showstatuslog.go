@@ -129,18 +129,38 @@ func (c showStatusLogCmd) choose(all []pastStatus, since time.Time) []pastStatus
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	all := []pastStatus{}
 	for _, r := range runs {
-		all = append(all, pastStatus{"executing", "running " + r.Hook, r.Started, "juju-unit"})
+		all = append(all, pastStatus{
+			Status:  "executing",
+			Message: "running " + r.Hook,
+			Since:   r.Started,
+			Type:    "juju-unit",
+		})
 		if r.Said != nil {
-			all = append(all, pastStatus{r.Said.Status, r.Said.Message, r.Said.Since, "workload"})
+			all = append(all, pastStatus{
+				Status:  r.Said.Status,
+				Message: r.Said.Message,
+				Since:   r.Said.Since,
+				Type:    "workload",
+			})
 		}
 		if r.Failure != "" {
 			all = append(all,
-				pastStatus{"error", "hook failed: " + r.Hook + ": " + r.Failure, r.Ended, "workload"})
+				pastStatus{
+					Status:  "error",
+					Message: "hook failed: " + r.Hook + ": " + r.Failure,
+					Since:   r.Ended,
+					Type:    "workload",
+				})
 		}
 	}
 
 	if running != nil {
-		all = append(all, pastStatus{"executing", "running " + running.Name, running.Since, "juju-unit"})
+		all = append(all, pastStatus{
+			Status:  "executing",
+			Message: "running " + running.Name,
+			Since:   running.Since,
+			Type:    "juju-unit",
+		})
 	}
 	return all
 }

@@ -149,7 +149,16 @@ func (u shownUnit) writeRest(b *bytes.Buffer) error {
 		}
 	}
 
-	rest, err := text.MarshalYAML(unitRest{u.Version, u.OpenedPorts, u.Principal, u.Subordinates, u.Options, u.Storage, u.Secrets, u.Relations})
+	rest, err := text.MarshalYAML(unitRest{
+		Version:      u.Version,
+		OpenedPorts:  u.OpenedPorts,
+		Principal:    u.Principal,
+		Subordinates: u.Subordinates,
+		Options:      u.Options,
+		Storage:      u.Storage,
+		Secrets:      u.Secrets,
+		Relations:    u.Relations,
+	})
 	if err != nil {
 		return err
 	}

@@ -125,9 +125,18 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 // newJujuStatus returns the status under Juju 3's keys, with bijou's own beside them.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
-		Model:    jujuModel{s.Environment.Name, "iaas", home.Controller, s.Environment.Provider, charm.JujuVersion, status.Info{Current: "available"}},
-		Machines: map[string]jujuMachine{}, Applications: map[string]jujuApplication{}, Status: s,
-		Controller: map[string]string{"timestamp": time.Now().Format("15:04:05Z07:00")},
+		Model: jujuModel{
+			Name:       s.Environment.Name,
+			Type:       "iaas",
+			Controller: home.Controller,
+			Cloud:      s.Environment.Provider,
+			Version:    charm.JujuVersion,
+			Status:     status.Info{Current: "available"},
+		},
+		Machines:     map[string]jujuMachine{},
+		Applications: map[string]jujuApplication{},
+		Status:       s,
+		Controller:   map[string]string{"timestamp": time.Now().Format("15:04:05Z07:00")},
 	}
 
 	if len(s.Storage) > 0 {
@@ -144,7 +153,8 @@ func newJujuStatus(s status.Status) jujuStatus {
 	for _, id := range slices.Sorted(maps.Keys(s.Relations)) {
 		r := s.Relations[id]
 		for service, end := range r.Services {
-			other := jujuRelation{service, r.Interface, string(r.Scope)} // of a relation among peers
+			// In a relation among peers the other side is the application itself.
+			other := jujuRelation{Application: service, Interface: r.Interface, Scope: string(r.Scope)}
 			for name := range r.Services {
 				if name != service {
 					other.Application = name
@@ -188,8 +198,15 @@ func newJujuMachine(m status.Machine) jujuMachine {
 func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplication {
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
-		Service: s, Charm: charm.ShortURL(s.Charm), Origin: "local", CharmName: url.Name, CharmRevision: url.Revision, Status: s.StatusInfo(),
-		Relations: map[string][]jujuRelation{}, Units: map[string]jujuUnit{}, Base: charm.BaseOfSeries(s.Series),
+		Service:       s,
+		Charm:         charm.ShortURL(s.Charm),
+		Origin:        "local",
+		CharmName:     url.Name,
+		CharmRevision: url.Revision,
+		Status:        s.StatusInfo(),
+		Relations:     map[string][]jujuRelation{},
+		Units:         map[string]jujuUnit{},
+		Base:          charm.BaseOfSeries(s.Series),
 	}
 
 	if o := s.Source; o.Store != "" {

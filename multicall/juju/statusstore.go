@@ -22,8 +22,11 @@ func (o *operator) addNewer(s status.Status) error {
 		}
 		names = append(names, name)
 		wishes = append(wishes, charmsource.Wish{
-			ID: source.ID, Have: source.Revision, Channel: source.Channel,
-			Base: parseBase(source.Base), Arch: constraints.HostArch(),
+			ID:      source.ID,
+			Have:    source.Revision,
+			Channel: source.Channel,
+			Base:    parseBase(source.Base),
+			Arch:    constraints.HostArch(),
 		})
 	}
 	if len(wishes) == 0 {

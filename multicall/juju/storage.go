@@ -23,11 +23,17 @@ type storageInfo struct {
 
 func newStorageInfo(s state.Storage) storageInfo {
 	info := storageInfo{
-		Kind: "filesystem", Life: s.Life, Status: map[string]string{
+		Kind: "filesystem",
+		Life: s.Life,
+		Status: map[string]string{
 			"current": storageState(s),
 			"since":   formatTime(s.Since),
-		}, Persistent: s.Pool != charm.PoolTmpFS,
-		Pool: s.Pool, Size: s.Size, SizeHeld: s.IsHeld(), Machine: s.Machine,
+		},
+		Persistent: s.Pool != charm.PoolTmpFS,
+		Pool:       s.Pool,
+		Size:       s.Size,
+		SizeHeld:   s.IsHeld(),
+		Machine:    s.Machine,
 	}
 
 	if s.Unit != "" {

@@ -38,8 +38,11 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 	for _, a := range actions {
 		doc := newActionDoc(a.action, a.output)
 		all[doc.Unit] = task{
-			ID: strconv.Itoa(doc.ID), Unit: doc.Unit, Status: doc.Status, Message: cmp.Or(doc.Message,
-				a.stuckReason), Log: doc.Log,
+			ID:      strconv.Itoa(doc.ID),
+			Unit:    doc.Unit,
+			Status:  doc.Status,
+			Message: cmp.Or(doc.Message, a.stuckReason),
+			Log:     doc.Log,
 			Results: taskResults(doc.Results, doc.Code, a.output.Stdout, a.output.Stderr),
 		}
 	}

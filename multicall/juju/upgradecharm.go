@@ -252,8 +252,13 @@ func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
 
 	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries)
 	spec := state.UpgradeSpec{
-		Charm: u.target.url, Origin: u.target.origin,
-		Switch: u.cmd.Switch != "" || u.target.kept, At: time.Now(), Force: u.isForced(), Needs: lifted.Missing, Series: lifted.Series,
+		Charm:  u.target.url,
+		Origin: u.target.origin,
+		Switch: u.cmd.Switch != "" || u.target.kept,
+		At:     time.Now(),
+		Force:  u.isForced(),
+		Needs:  lifted.Missing,
+		Series: lifted.Series,
 	}
 
 	for _, b := range u.skipped {
@@ -475,9 +480,14 @@ func (u *upgrade) findCharm(scratch string) (charm.Found, state.Origin, error) {
 	repository := c.Repository
 	switch {
 	case c.Switch != "":
-		return charmSource{c.Switch, repository, u.lookupSeries(), tools}.find(scratch)
+		return charmSource{
+			name:       c.Switch,
+			repository: repository,
+			series:     u.lookupSeries(),
+			tools:      tools,
+		}.find(scratch)
 	case repository == "" && origin.Repository == "":
-		found, _, err := charmSource{origin.Path, "", "", tools}.find(scratch)
+		found, _, err := charmSource{name: origin.Path, tools: tools}.find(scratch)
 		return found, origin, err
 	case repository == "":
 		repository = origin.Repository
@@ -518,7 +528,10 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 	for _, former := range []bool{false, true} {
 		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{
-			Tools: o.parts.HookTools, Revision: c.URL.Revision, Unpacked: found.Archive, Former: former,
+			Tools:    o.parts.HookTools,
+			Revision: c.URL.Revision,
+			Unpacked: found.Archive,
+			Former:   former,
 		})
 		if err == nil && info.SHA256 == c.SHA256 {
 			return true, nil

@@ -122,8 +122,11 @@ func (w *settleWaiter) wait() error {
 	defer stop()
 
 	f := follower{
-		o: w.o, state: w.state, scopes: []state.Scope{state.WatchAll()}, settleInterval: settleInterval,
-		pollTimeout: func() time.Duration { return poll },
+		o:              w.o,
+		state:          w.state,
+		scopes:         []state.Scope{state.WatchAll()},
+		settleInterval: settleInterval,
+		pollTimeout:    func() time.Duration { return poll },
 	}
 
 	f.read = func(v *state.View) (func() error, error) {

@@ -49,7 +49,12 @@ func Main(argv []string, o Options) int {
 	}
 
 	c := applet.Call{
-		Name: name, Args: argv, Streams: console.Process(), Applets: appletNames(), Fault: o.Fault, AgentState: o.AgentState,
+		Name:       name,
+		Args:       argv,
+		Streams:    console.Process(),
+		Applets:    appletNames(),
+		Fault:      o.Fault,
+		AgentState: o.AgentState,
 	}
 	if a, ok := findApplet(name); ok {
 		return a.Run(c)

@@ -249,7 +249,7 @@ func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 		if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() &&
 			filepath.Base(path) == "agent.log" {
-			return agentLog{f, path, maxSize}
+			return agentLog{File: f, path: path, maxSize: maxSize}
 		}
 	}
 

@@ -22,7 +22,11 @@ func InstallTools(dir, version string, applets []string) (name string, err error
 	if err != nil {
 		return "", err
 	}
-	return name, keepTools(dir, Fetched{name, sum, applets}, binary, "cannot copy the running binary")
+	return name, keepTools(dir, Fetched{
+		Name:   name,
+		SHA256: sum,
+		Links:  applets,
+	}, binary, "cannot copy the running binary")
 }
 
 // ToolsName returns the name that InstallTools gives the running binary.

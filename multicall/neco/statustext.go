@@ -97,7 +97,7 @@ func joinFindings(all []record.Finding) (lines []string) {
 	since := map[about]time.Time{}
 
 	for _, f := range all {
-		key := about{f.Component, f.What, f.Ill}
+		key := about{component: f.Component, what: f.What, ill: f.Ill}
 		if len(servers[key]) == 0 {
 			order = append(order, key)
 			since[key] = f.Since

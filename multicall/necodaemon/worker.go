@@ -87,9 +87,19 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 		claimant.Moved = daemon.MovedTo(claimant.Folder)
 
 		return worker.Run(ctx, worker.Options{
-			Store: store, LRN: lrn, Claimant: claimant, Version: version, Sums: sums, Package: gets.String(), Manifest: manifest, Dir: g.Dir, Server: server,
-			Install: newInstaller(server, g.Dir), FinishInstallation: newRepairer(server, manifest,
-				ownPackage(g.Dir, version)), Metrics: measured, Ready: d.Notifier.NotifyReady,
+			Store:              store,
+			LRN:                lrn,
+			Claimant:           claimant,
+			Version:            version,
+			Sums:               sums,
+			Package:            gets.String(),
+			Manifest:           manifest,
+			Dir:                g.Dir,
+			Server:             server,
+			Install:            newInstaller(server, g.Dir),
+			FinishInstallation: newRepairer(server, manifest, ownPackage(g.Dir, version)),
+			Metrics:            measured,
+			Ready:              d.Notifier.NotifyReady,
 		})
 	})
 }

@@ -51,9 +51,13 @@ func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its folder is not on this host: %w", m.ID, err)
 	}
 
-	return juju.Access{Dir: dir, Copy: []string{"cp"}, Run: func(dir, line string, _ bool) *exec.Cmd {
-		return exec.Command("sh", "-c", loginShell, "sh", dir, line)
-	}}, nil
+	return juju.Access{
+		Dir:  dir,
+		Copy: []string{"cp"},
+		Run: func(dir, line string, _ bool) *exec.Cmd {
+			return exec.Command("sh", "-c", loginShell, "sh", dir, line)
+		},
+	}, nil
 }
 
 // loginShell goes to the folder that its first argument names, if any, and has the user's login shell run its
@@ -88,22 +92,27 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 		host = c.Destination
 	}
 
-	return juju.Access{Dir: dir, Host: host, Copy: append([]string{"scp"}, c.Options...), Run: func(dir, line string, terminal bool) *exec.Cmd {
-		args := c.Options
-		if terminal {
-			args = append(args, "-t")
-		}
-		if line == "" {
-			line = `exec "${SHELL:-/bin/sh}"`
-		}
+	return juju.Access{
+		Dir:  dir,
+		Host: host,
+		Copy: append([]string{"scp"}, c.Options...),
+		Run: func(dir, line string, terminal bool) *exec.Cmd {
+			args := c.Options
+			if terminal {
+				args = append(args, "-t")
+			}
+			if line == "" {
+				line = `exec "${SHELL:-/bin/sh}"`
+			}
 
-		if dir != "" {
-			// A line of its own, so that a comment at the command's end changes nothing.
-			line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
-		}
+			if dir != "" {
+				// A line of its own, so that a comment at the command's end changes nothing.
+				line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
+			}
 
-		return exec.Command("ssh", append(args, "--", c.Destination, line)...)
-	}}
+			return exec.Command("ssh", append(args, "--", c.Destination, line)...)
+		},
+	}
 }
 
 // accessContainer returns the way into a container. It refuses all users but root, since no others can
@@ -122,11 +131,15 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	}
 
 	none := "files of a container are reached by what runs in it only, which nobody else may steer"
-	return juju.Access{Dir: e.MachineDir(m.ID), NoCopy: none, Run: func(dir, line string, _ bool) *exec.Cmd {
-		c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
-		c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
-		return c
-	}}, nil
+	return juju.Access{
+		Dir:    e.MachineDir(m.ID),
+		NoCopy: none,
+		Run: func(dir, line string, _ bool) *exec.Cmd {
+			c := exec.Command("nsenter", "-t", strconv.Itoa(pid), "-a", "--", "sh", "-c", loginShell, "sh", dir, line)
+			c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
+			return c
+		},
+	}, nil
 }
 
 // containerInitPID returns the container's first process: the child of the systemd-nspawn
@@ -179,9 +192,10 @@ func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 	}
 
 	p := plugin.NewClient(plugin.Options{
-		Name: e.Provider, Sockets: providerFolder(e),
-		Find:   func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
-		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
+		Name:    e.Provider,
+		Sockets: providerFolder(e),
+		Find:    func(sum string) (string, error) { return findProvider(e.Provider, sum, e) },
+		Wanted:  func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer p.Close()
 
@@ -339,9 +353,11 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	defer func() { err = errors.Join(err, agent.RemoveSockets(e.UUID)) }()
 
 	client := plugin.NewClient(plugin.Options{
-		Name: e.Provider, Sockets: providerFolder(e), Log: slog.New(slog.DiscardHandler), // the operator gets the error
-		Find:   func(string) (string, error) { return path, nil },
-		Wanted: func(context.Context) (plugin.Wanted, error) { return wanted, nil },
+		Name:    e.Provider,
+		Sockets: providerFolder(e),
+		Log:     slog.New(slog.DiscardHandler), // the operator gets the error
+		Find:    func(string) (string, error) { return path, nil },
+		Wanted:  func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
 	defer client.Close()
 

@@ -51,9 +51,27 @@ type All struct{}
 
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
-		{state.ProviderLocal, "machines that are folders and processes of this host", newLocal, checkLocalSettings, hostSeries, nil},
-		{nspawn.Name, "machines that are system containers of this host", adaptNew(nspawn.New), nspawn.CheckSettings, nspawn.HostSeries, nspawn.CheckSeries},
-		{ssh.Name, "hosts that are there already, and reached by ssh", adaptNew(ssh.New), ssh.CheckSettings, nil, nil},
+		{
+			name:          state.ProviderLocal,
+			summary:       "machines that are folders and processes of this host",
+			create:        newLocal,
+			checkSettings: checkLocalSettings,
+			checkHost:     hostSeries,
+		},
+		{
+			name:          nspawn.Name,
+			summary:       "machines that are system containers of this host",
+			create:        adaptNew(nspawn.New),
+			checkSettings: nspawn.CheckSettings,
+			checkHost:     nspawn.HostSeries,
+			checkSeries:   nspawn.CheckSeries,
+		},
+		{
+			name:          ssh.Name,
+			summary:       "hosts that are there already, and reached by ssh",
+			create:        adaptNew(ssh.New),
+			checkSettings: ssh.CheckSettings,
+		},
 	}
 }
 
@@ -169,9 +187,10 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 
 	name := env.Provider
 	return plugin.NewClient(plugin.Options{
-		Name: name, Sockets: providerFolder(e),
-		Find:   func(sum string) (string, error) { return findProvider(name, sum, e) },
-		Demand: func(ctx context.Context) (plugin.Demand, error) { return state.Read(ctx, s, readDemand) },
+		Name:    name,
+		Sockets: providerFolder(e),
+		Find:    func(sum string) (string, error) { return findProvider(name, sum, e) },
+		Demand:  func(ctx context.Context) (plugin.Demand, error) { return state.Read(ctx, s, readDemand) },
 		Wanted: func(ctx context.Context) (plugin.Wanted, error) {
 			env, err := state.Read(ctx, s, (*state.View).Environment)
 			return providerWanted(e, env), err
@@ -181,8 +200,11 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 
 func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	w := plugin.Wanted{Environment: provider.Environment{
-		UUID: env.UUID, Name: env.Name, Dir: e.Dir, Shared: strings.HasPrefix(e.State,
-			"sqlite:"), Config: env.ProviderConfig(),
+		UUID:   env.UUID,
+		Name:   env.Name,
+		Dir:    e.Dir,
+		Shared: strings.HasPrefix(e.State, "sqlite:"),
+		Config: env.ProviderConfig(),
 	}}
 
 	if !isBuiltin(env.Provider) {

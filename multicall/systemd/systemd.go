@@ -53,7 +53,8 @@ func AgentUnitName(e home.Environment, machine string) string {
 // alone (a template), and a provisioner alone.
 func Units(e home.Environment) ([]Unit, error) {
 	return environmentUnits(e, "0", map[string]string{
-		"machine.service": MachineUnitName(e), "unit.service": "bijou-unit-" + e.Name + "@.service",
+		"machine.service":     MachineUnitName(e),
+		"unit.service":        "bijou-unit-" + e.Name + "@.service",
 		"provisioner.service": "bijou-provisioner-" + e.Name + ".service",
 	})
 }
@@ -68,8 +69,15 @@ func environmentUnits(e home.Environment, machine string, names map[string]strin
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
 		if names[file] != "" && err == nil {
 			units, err = appendUnit(units, names[file], file, e.Dir, map[string]any{
-				"Mark": madeByPrefix, "Dir": e.Dir, "Name": e.Name, "Tools": e.ToolsDir(), "User": owner, "Over": ExitFinished,
-				"Record": filepath.Join(e.Dir, "environment.yaml"), "MachineUnit": MachineUnitName(e), "Machine": machine,
+				"Mark":        madeByPrefix,
+				"Dir":         e.Dir,
+				"Name":        e.Name,
+				"Tools":       e.ToolsDir(),
+				"User":        owner,
+				"Over":        ExitFinished,
+				"Record":      filepath.Join(e.Dir, "environment.yaml"),
+				"MachineUnit": MachineUnitName(e),
+				"Machine":     machine,
 			})
 		}
 	}

@@ -42,7 +42,8 @@ func Demo(s console.Streams) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	d := &demo{dir: dir, presenter: presenter{
-		out: s.Out, coloured: console.CanColour(s.Out),
+		out:      s.Out,
+		coloured: console.CanColour(s.Out),
 		environ: append(childenv.New(os.Environ(), childenv.Tour),
 			"NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db")),
 	}}

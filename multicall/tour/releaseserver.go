@@ -88,8 +88,9 @@ func (r *releaseServer) publish(version string) error {
 	var assets []map[string]any
 
 	for name, data := range map[string][]byte{
-		name: tarball, "manifest.yaml": []byte(plan),
-		"SHA256SUMS": fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
+		name:            tarball,
+		"manifest.yaml": []byte(plan),
+		"SHA256SUMS":    fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
 	} {
 		path := "files/" + version + "/" + name
 		if err := r.writeFile(path, data); err != nil {
@@ -142,7 +143,7 @@ func packTarball(manifest string) ([]byte, error) {
 		name string
 		mode int64
 		data []byte
-	}{{"bijou", 0o755, binary}, {"manifest.yaml", 0o644, []byte(manifest)}} {
+	}{{name: "bijou", mode: 0o755, data: binary}, {name: "manifest.yaml", mode: 0o644, data: []byte(manifest)}} {
 		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data))}); err != nil {
 			return nil, err
 		}

@@ -191,9 +191,13 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 			return err
 		})
 		if err == nil && s.Config.Heartbeat != "" {
-			beat := receiver{"notify.heartbeat", s.Config.Heartbeat, func(record.Alert) any {
-				return newHeartbeat(s, time.Now().UTC())
-			}}
+			beat := receiver{
+				name:    "notify.heartbeat",
+				address: s.Config.Heartbeat,
+				body: func(record.Alert) any {
+					return newHeartbeat(s, time.Now().UTC())
+				},
+			}
 			err = beat.send(ctx, s.Config, record.Alert{})
 		}
 		if err != nil && ctx.Err() == nil {
@@ -218,10 +222,9 @@ func (l leader) sweepStore(ctx context.Context) error {
 	}
 }
 
-// snapshotCache is the leader's snapshot, read once and kept current by the changes of
-// workers, gates and presences, which are many. A change of anything else, or one that
-// the store does not tell in full, makes it stale. It may lag behind the store, so that
-// nothing is written because of it without a condition.
+// snapshotCache is the leader's snapshot. It is read once, and then kept current by the changes of workers, gates,
+// presences and inventories, which are frequent. Any other change, and a change without its value, makes the cache
+// stale. The cache may lag behind the store. So each write that follows from it has a condition.
 type snapshotCache struct {
 	store           *keyspace.Space
 	feed            *updater.ChangeFeed
@@ -232,11 +235,15 @@ type snapshotCache struct {
 	snapshot        decide.Snapshot
 }
 
+// catchUp applies the changes since the last call. If one of them cannot be applied, it reads the snapshot again.
 func (f *snapshotCache) catchUp(ctx context.Context) error {
 	n := f.feed.Take()
 	f.stale = f.stale || n.All
 	for _, c := range n.Changes {
-		f.stale = f.stale || !f.applyChange(c)
+		if f.stale {
+			break
+		}
+		f.stale = !f.applyChange(c)
 	}
 	if !f.stale {
 		return nil
@@ -247,13 +254,16 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 	return err
 }
 
+// reload reads the snapshot, and the revisions that belong to it, in one view.
 func (f *snapshotCache) reload(v *keyspace.View) (err error) {
-	if f.snapshot, err = decide.Load(v, f.ownVersion); err != nil {
+	f.snapshot, err = decide.Load(v, f.ownVersion)
+	if err != nil {
 		return err
 	}
 
 	var r record.Request
-	if f.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
+	f.requestRevision, err = v.GetAt(keys.Current, &r)
+	if err != nil {
 		return err
 	}
 	f.revision, err = v.Revision()
@@ -265,7 +275,7 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= f.revision:
-		return true // it was read
+		return true // the snapshot has been read since
 	case !c.IsComplete():
 		return false
 	case c.Key == keys.Gate:
@@ -284,20 +294,22 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	return false
 }
 
-func applyServerChange[T any](known map[int]T, prefix string, c keyspace.Change) bool {
+// applyServerChange applies the change of a key PREFIX/LRN to records, which has the servers' records by LRN. It
+// ignores other keys. It returns false if it cannot decode the record.
+func applyServerChange[T any](records map[int]T, prefix string, c keyspace.Change) bool {
 	lrn, ok := record.ParseServerKey(prefix, c.Key)
 	if !ok {
 		return true
 	}
-
-	var doc T
-	if !c.Deleted && keyspace.DecodeInto(c.KeyValue, &doc) != nil {
-		return false // reading it says what is wrong
-	}
-
-	known[lrn] = doc
 	if c.Deleted {
-		delete(known, lrn)
+		delete(records, lrn)
+		return true
 	}
+
+	var r T
+	if keyspace.DecodeInto(c.KeyValue, &r) != nil {
+		return false // decide.Load reads it again, and returns the error
+	}
+	records[lrn] = r
 	return true
 }

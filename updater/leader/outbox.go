@@ -179,10 +179,14 @@ type receiver struct {
 
 func configuredReceivers(c record.Config) (all []receiver) {
 	if c.NotifySlack != "" {
-		all = append(all, receiver{"notify.slack", c.NotifySlack, slackBody})
+		all = append(all, receiver{name: "notify.slack", address: c.NotifySlack, body: slackBody})
 	}
 	if c.NotifyWebhook != "" {
-		all = append(all, receiver{"notify.webhook", c.NotifyWebhook, func(a record.Alert) any { return a }})
+		all = append(all, receiver{
+			name:    "notify.webhook",
+			address: c.NotifyWebhook,
+			body:    func(a record.Alert) any { return a },
+		})
 	}
 	return all
 }
@@ -191,8 +195,14 @@ func configuredReceivers(c record.Config) (all []receiver) {
 // https://api.slack.com/messaging/webhooks
 func slackBody(a record.Alert) any {
 	sign := map[string]string{
-		record.AlertSucceeded: ":white_check_mark:", record.AlertStopped: ":x:", record.AlertMissing: ":warning:", record.AlertSlow: ":warning:", record.AlertTwin: ":warning:",
-		record.AlertDegraded: ":warning:", record.AlertReplaced: ":warning:", record.AlertRefused: ":warning:",
+		record.AlertSucceeded: ":white_check_mark:",
+		record.AlertStopped:   ":x:",
+		record.AlertMissing:   ":warning:",
+		record.AlertSlow:      ":warning:",
+		record.AlertTwin:      ":warning:",
+		record.AlertDegraded:  ":warning:",
+		record.AlertReplaced:  ":warning:",
+		record.AlertRefused:   ":warning:",
 	}[a.Kind]
 
 	if sign == "" {

@@ -474,9 +474,11 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 
 		r.At = at
 		a := record.Alert{
-			ID: "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(),
-				10), Kind: record.AlertRefused, Version: r.Version,
-			Message: decide.RefusedAlert(*r), At: at,
+			ID:      "refused-" + r.Version + "-" + strconv.FormatInt(at.UnixNano(), 10),
+			Kind:    record.AlertRefused,
+			Version: r.Version,
+			Message: decide.RefusedAlert(*r),
+			At:      at,
 		}
 
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
@@ -520,8 +522,11 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	isNew := was == nil || was.Version != f.published.Version || was.Digests != f.published.Digests
 	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); isNew && why != "" {
 		a := record.Alert{
-			ID: "replaced-" + record.ShortDigest(f.published.Sums), Kind: record.AlertReplaced, Version: f.published.Version,
-			Message: why, At: time.Now().UTC(),
+			ID:      "replaced-" + record.ShortDigest(f.published.Sums),
+			Kind:    record.AlertReplaced,
+			Version: f.published.Version,
+			Message: why,
+			At:      time.Now().UTC(),
 		}
 		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
 			return err

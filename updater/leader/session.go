@@ -86,9 +86,10 @@ func recoverAtStart(ctx context.Context, o Options) error {
 			"version", s.Current.Version)
 		name, _ := os.Hostname()
 		a := record.Audit{
-			Who: "neco-updater@" + name, What: "recover", Detail: fmt.Sprintf("update %d to %s",
-				s.Current.ID, s.Current.Version),
-			Why: "it was restarted, and a server of the stopped update is registered no more",
+			Who:    "neco-updater@" + name,
+			What:   "recover",
+			Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
+			Why:    "it was restarted, and a server of the stopped update is registered no more",
 		}
 
 		if err := updater.Apply(tx, changes); err != nil {

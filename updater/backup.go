@@ -22,9 +22,12 @@ var ErrKeysThere = errors.New("there are others already")
 // Backup writes the updater's keys as they are at one revision. version is that of the running program.
 func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (backupfile.Header, error) {
 	h := backupfile.Header{
-		Kind: backupfile.Keyspace, Bijou: version, Time: time.Now().UTC(), StateFormat: formatNumber,
-		Has:   []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
-		Lacks: []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
+		Kind:        backupfile.Keyspace,
+		Bijou:       version,
+		Time:        time.Now().UTC(),
+		StateFormat: formatNumber,
+		Has:         []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
+		Lacks:       []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
 	}
 
 	var keys []backupfile.Key

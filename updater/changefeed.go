@@ -28,7 +28,7 @@ func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 		}
 	}
 
-	return &ChangeFeed{keyspace.NewFeed(), s, scope}
+	return &ChangeFeed{Feed: keyspace.NewFeed(), store: s, scope: scope}
 }
 
 // Run watches until ctx is done. A watcher that ended, or was behind a compaction of the

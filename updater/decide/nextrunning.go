@@ -238,8 +238,13 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	r := s.Current
 	return record.Alert{
-		ID: fmt.Sprintf("%d-%d-%s", r.ID, r.Attempt, kind), Kind: kind, Request: r.ID, Version: r.Version, Servers: r.Servers,
-		Message: record.Shorten(message, maxMessage), At: now,
+		ID:      fmt.Sprintf("%d-%d-%s", r.ID, r.Attempt, kind),
+		Kind:    kind,
+		Request: r.ID,
+		Version: r.Version,
+		Servers: r.Servers,
+		Message: record.Shorten(message, maxMessage),
+		At:      now,
 	}
 }
 

@@ -88,7 +88,7 @@ func newStage(s Snapshot) stage {
 	if r == nil {
 		return stage{}
 	}
-	return stage{r.ID, r.Attempt, s.Gate.OpenStep(*r), r.Progress(s.Workers)}
+	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
 func (m *Observations) updateStage(s Snapshot, at time.Time) {

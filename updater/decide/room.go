@@ -68,9 +68,12 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	}
 
 	alert := record.Alert{
-		ID: fmt.Sprintf("no-room-%s-%d",
-			n.Version, now.UnixNano()), Kind: record.AlertRefused, Version: n.Version, Servers: n.Servers,
-		Message: withHint(n.String(), noRoomTrouble(*n).Hint), At: now,
+		ID:      fmt.Sprintf("no-room-%s-%d", n.Version, now.UnixNano()),
+		Kind:    record.AlertRefused,
+		Version: n.Version,
+		Servers: n.Servers,
+		Message: withHint(n.String(), noRoomTrouble(*n).Hint),
+		At:      now,
 	}
 
 	return Action{

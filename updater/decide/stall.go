@@ -79,8 +79,16 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 func (s Snapshot) recordWait(waited time.Duration) Action {
 	r := s.Current
 	g := record.Gate{
-		Request: r.ID, StartedAt: r.StartedAt, Attempt: r.Attempt, Step: s.Gate.OpenStep(*r), StepName: s.Gate.StepName, Plan: s.Gate.Plan,
-		At: s.lastMoveAt(), Progress: r.Progress(s.Workers), Waited: int(waited / time.Second), Slow: s.recordedGate().Slow,
+		Request:   r.ID,
+		StartedAt: r.StartedAt,
+		Attempt:   r.Attempt,
+		Step:      s.Gate.OpenStep(*r),
+		StepName:  s.Gate.StepName,
+		Plan:      s.Gate.Plan,
+		At:        s.lastMoveAt(),
+		Progress:  r.Progress(s.Workers),
+		Waited:    int(waited / time.Second),
+		Slow:      s.recordedGate().Slow,
 	}
 
 	return Action{

@@ -24,7 +24,8 @@ import (
 // well. So the first installation of a process takes the result of the one that its predecessor began.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
-		Title: "neco-worker installs " + file, Resume: !h.installBegun.Swap(true),
+		Title:   "neco-worker installs " + file,
+		Resume:  !h.installBegun.Swap(true),
 		Command: []string{"/bin/sh", "-c", `dpkg --configure -a --force-confold; exec dpkg --install --force-confold "$1"`, "sh", file},
 	}
 

@@ -184,12 +184,19 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 
 func newConfig(value map[string]string) (c Config) {
 	c = Config{
-		Cluster: value["cluster"], Env: value["env"], TagPrefix: value["tag-prefix"],
-		GitHubRepository: value["github-repository"], GitHubURL: value["github-url"], GitHubToken: value["github-token"],
-		ReleaseFolder: value[folderKey],
-		Proxy:         value["proxy"], MinisignKey: value["minisign-public-key"],
-		NotifySlack: value["notify.slack"], NotifyWebhook: value["notify.webhook"],
-		Heartbeat: value["notify.heartbeat"], Repair: value["repair"],
+		Cluster:          value["cluster"],
+		Env:              value["env"],
+		TagPrefix:        value["tag-prefix"],
+		GitHubRepository: value["github-repository"],
+		GitHubURL:        value["github-url"],
+		GitHubToken:      value["github-token"],
+		ReleaseFolder:    value[folderKey],
+		Proxy:            value["proxy"],
+		MinisignKey:      value["minisign-public-key"],
+		NotifySlack:      value["notify.slack"],
+		NotifyWebhook:    value["notify.webhook"],
+		Heartbeat:        value["notify.heartbeat"],
+		Repair:           value["repair"],
 	}
 
 	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])

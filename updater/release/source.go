@@ -102,8 +102,13 @@ func newSource(c record.Config) (*Source, error) {
 // one that the environment names, if any.
 func NewClient(proxy string) (*http.Client, error) {
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: silenceTimeout,
-		TLSHandshakeTimeout: silenceTimeout, ResponseHeaderTimeout: silenceTimeout, MaxIdleConnsPerHost: 2, DisableCompression: true,
+		Proxy:                 http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:     true,
+		IdleConnTimeout:       silenceTimeout,
+		TLSHandshakeTimeout:   silenceTimeout,
+		ResponseHeaderTimeout: silenceTimeout,
+		MaxIdleConnsPerHost:   2,
+		DisableCompression:    true,
 	}
 
 	if proxy == "" {

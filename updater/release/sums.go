@@ -137,8 +137,11 @@ func parseSignature(file string) (s signature, err error) {
 	}
 
 	return signature{
-		hashed: algorithm == "ED", id: [8]byte(raw[2:10]), sig: [ed25519.SignatureSize]byte(raw[10:]),
-		comment: comment, global: [ed25519.SignatureSize]byte(global),
+		hashed:  algorithm == "ED",
+		id:      [8]byte(raw[2:10]),
+		sig:     [ed25519.SignatureSize]byte(raw[10:]),
+		comment: comment,
+		global:  [ed25519.SignatureSize]byte(global),
 	}, nil
 }
 

@@ -97,9 +97,11 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 			}
 
 			a := record.Alert{
-				ID: fmt.Sprintf("twin-%d-%s-%s",
-					o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)), Kind: record.AlertTwin,
-				Servers: []int{o.LRN}, Message: message, At: time.Now().UTC(),
+				ID:      fmt.Sprintf("twin-%d-%s-%s", o.LRN, hashHolder(h), hashHolder(o.Claimant.Holder)),
+				Kind:    record.AlertTwin,
+				Servers: []int{o.LRN},
+				Message: message,
+				At:      time.Now().UTC(),
 			}
 
 			return tx.Put(keys.Alert(a.ID), a)

@@ -67,8 +67,13 @@ func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
 		w.Machines = append(w.Machines, Wanted{
-			ID: m.ID, Life: m.Life, Instance: m.InstanceID, Units: s.units[m.ID], Unmanaged: m.ID == "0",
-			Private: m.Addresses.Private, Public: m.Addresses.Public,
+			ID:          m.ID,
+			Life:        m.Life,
+			Instance:    m.InstanceID,
+			Units:       s.units[m.ID],
+			Unmanaged:   m.ID == "0",
+			Private:     m.Addresses.Private,
+			Public:      m.Addresses.Public,
 			AwaitsRetry: m.Status == state.MachineError && (m.RetryAt.IsZero() || now.Before(m.RetryAt)),
 		})
 	}

@@ -58,8 +58,14 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 		o.wanted, o.retry = err == nil && m.Life != state.Dead, m.Status == state.MachineError
 
 		o.spec = provider.Spec{
-			Environment: env.UUID, Machine: id, Series: m.Series, Constraints: m.Constraints, Placement: m.Placement,
-			Tools: env.Tools, Token: env.UUID + "-" + id, Instance: m.InstanceID,
+			Environment: env.UUID,
+			Machine:     id,
+			Series:      m.Series,
+			Constraints: m.Constraints,
+			Placement:   m.Placement,
+			Tools:       env.Tools,
+			Token:       env.UUID + "-" + id,
+			Instance:    m.InstanceID,
 		}
 
 		if errors.Is(err, state.ErrNotFound) {

@@ -225,8 +225,8 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, un
 		by     *limiter
 		set    func(dir string, amount uint64, old bool) error
 	}{
-		{fmt.Sprintf("mem=%dM", asked.Mem), asked.Mem, m.mem, limitMemory},
-		{fmt.Sprintf("cpu-cores=%d", asked.CPUCores), asked.CPUCores, m.cpu, limitCores},
+		{what: fmt.Sprintf("mem=%dM", asked.Mem), amount: asked.Mem, by: m.mem, set: limitMemory},
+		{what: fmt.Sprintf("cpu-cores=%d", asked.CPUCores), amount: asked.CPUCores, by: m.cpu, set: limitCores},
 	} {
 		if part.amount == 0 {
 			continue

@@ -146,8 +146,12 @@ func (l launch) writeUnits() error {
 	for file, name := range map[string]string{"network.service": "bijou-network.service", "agent.service": "bijou-agent.service"} {
 		var text strings.Builder
 		err := all.ExecuteTemplate(&text, file, map[string]any{
-			"Dir": l.provider.env.Dir, "Tools": l.tools, "Machine": l.spec.Machine, "State": l.state,
-			"Address": l.record.Address, "Route": routeCommand(l.record.Address),
+			"Dir":        l.provider.env.Dir,
+			"Tools":      l.tools,
+			"Machine":    l.spec.Machine,
+			"State":      l.state,
+			"Address":    l.record.Address,
+			"Route":      routeCommand(l.record.Address),
 			"Repository": l.provider.aptRepository(),
 		})
 		if err != nil {

@@ -121,8 +121,10 @@ func (l launch) runContainer(ctx context.Context) error {
 
 	fmt.Fprintf(l.boot, "container %s boots, with the address %s\n", l.id(), l.record.Address)
 	unlimited, err := l.provider.manager.start(ctx, l.id(), command{
-		args: slices.Concat([]string{l.dir(), ready.LocalAddr().String()}, hierarchyArgs(l.tree), l.commandArgs()),
-		log:  console.path, lock: l.lock, limits: l.spec.Constraints.Hardware(),
+		args:   slices.Concat([]string{l.dir(), ready.LocalAddr().String()}, hierarchyArgs(l.tree), l.commandArgs()),
+		log:    console.path,
+		lock:   l.lock,
+		limits: l.spec.Constraints.Hardware(),
 	})
 	if err != nil {
 		return err

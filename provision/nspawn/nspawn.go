@@ -302,8 +302,12 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	}
 
 	return provider.Instance{
-		ID: id, Environment: r.Environment, Machine: r.Machine, Running: runs &&
-			p.hasBooted(id), Private: r.Address, Public: r.Address,
+		ID:          id,
+		Environment: r.Environment,
+		Machine:     r.Machine,
+		Running:     runs && p.hasBooted(id),
+		Private:     r.Address,
+		Public:      r.Address,
 	}, nil
 }
 

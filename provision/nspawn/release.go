@@ -38,8 +38,8 @@ type distribution struct {
 // Younger releases have debootstrap's own links to these scripts.
 func distributions() map[string]distribution {
 	return map[string]distribution{
-		"debian": {"sid", "debian-archive-keyring.gpg", "debian-archive-keyring", ""},
-		"ubuntu": {"gutsy", "ubuntu-archive-keyring.gpg", "ubuntu-keyring", "main,universe"},
+		"debian": {script: "sid", keyring: "debian-archive-keyring.gpg", keyringPackage: "debian-archive-keyring", components: ""},
+		"ubuntu": {script: "gutsy", keyring: "ubuntu-archive-keyring.gpg", keyringPackage: "ubuntu-keyring", components: "main,universe"},
 	}
 }
 

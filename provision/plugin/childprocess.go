@@ -80,7 +80,12 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
-			Path: p.path, Args: []string{filepath.Base(p.path)}, Env: p.env, Dir: "/", Stdout: stdout, Stderr: stderr,
+			Path:        p.path,
+			Args:        []string{filepath.Base(p.path)},
+			Env:         p.env,
+			Dir:         "/",
+			Stdout:      stdout,
+			Stderr:      stderr,
 			SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM},
 		}
 		return cmd.Start()

@@ -44,24 +44,39 @@ func environmentFromProto(r *protocol.ConfigureRequest) provider.Environment {
 
 func specToProto(s provider.Spec) *protocol.StartRequest {
 	return &protocol.StartRequest{
-		Environment: toUTF8(s.Environment), Machine: toUTF8(s.Machine), Series: toUTF8(s.Series),
-		Constraints: constraintsToProto(s.Constraints), Placement: toUTF8(s.Placement), Tools: toUTF8(s.Tools), Token: toUTF8(s.Token),
-		Instance: toUTF8(s.Instance),
+		Environment: toUTF8(s.Environment),
+		Machine:     toUTF8(s.Machine),
+		Series:      toUTF8(s.Series),
+		Constraints: constraintsToProto(s.Constraints),
+		Placement:   toUTF8(s.Placement),
+		Tools:       toUTF8(s.Tools),
+		Token:       toUTF8(s.Token),
+		Instance:    toUTF8(s.Instance),
 	}
 }
 
 func specFromProto(r *protocol.StartRequest) provider.Spec {
 	return provider.Spec{
-		Environment: r.GetEnvironment(), Machine: r.GetMachine(), Series: r.GetSeries(),
-		Constraints: constraintsFromProto(r.GetConstraints()), Placement: r.GetPlacement(), Tools: r.GetTools(), Token: r.GetToken(),
-		Instance: r.GetInstance(),
+		Environment: r.GetEnvironment(),
+		Machine:     r.GetMachine(),
+		Series:      r.GetSeries(),
+		Constraints: constraintsFromProto(r.GetConstraints()),
+		Placement:   r.GetPlacement(),
+		Tools:       r.GetTools(),
+		Token:       r.GetToken(),
+		Instance:    r.GetInstance(),
 	}
 }
 
 func constraintsToProto(v constraints.Value) *protocol.Constraints {
 	c := &protocol.Constraints{
-		Arch: v.Arch, Container: v.Container, CpuCores: v.CPUCores, CpuPower: v.CPUPower,
-		InstanceType: v.InstanceType, Mem: v.Mem, RootDisk: v.RootDisk,
+		Arch:         v.Arch,
+		Container:    v.Container,
+		CpuCores:     v.CPUCores,
+		CpuPower:     v.CPUPower,
+		InstanceType: v.InstanceType,
+		Mem:          v.Mem,
+		RootDisk:     v.RootDisk,
 	}
 
 	if v.Tags != nil {
@@ -76,8 +91,13 @@ func constraintsFromProto(c *protocol.Constraints) constraints.Value {
 	}
 
 	v := constraints.Value{
-		Arch: c.Arch, Container: c.Container, CPUCores: c.CpuCores, CPUPower: c.CpuPower,
-		InstanceType: c.InstanceType, Mem: c.Mem, RootDisk: c.RootDisk,
+		Arch:         c.Arch,
+		Container:    c.Container,
+		CPUCores:     c.CpuCores,
+		CPUPower:     c.CpuPower,
+		InstanceType: c.InstanceType,
+		Mem:          c.Mem,
+		RootDisk:     c.RootDisk,
 	}
 
 	if c.Tags != nil {
@@ -90,15 +110,23 @@ func constraintsFromProto(c *protocol.Constraints) constraints.Value {
 
 func instanceToProto(i provider.Instance) *protocol.Instance {
 	return &protocol.Instance{
-		Id: toUTF8(i.ID), Environment: toUTF8(i.Environment), Machine: toUTF8(i.Machine), Running: i.Running,
-		Private: toUTF8(i.Private), Public: toUTF8(i.Public),
+		Id:          toUTF8(i.ID),
+		Environment: toUTF8(i.Environment),
+		Machine:     toUTF8(i.Machine),
+		Running:     i.Running,
+		Private:     toUTF8(i.Private),
+		Public:      toUTF8(i.Public),
 	}
 }
 
 func instanceFromProto(i *protocol.Instance) provider.Instance {
 	return provider.Instance{
-		ID: i.GetId(), Environment: i.GetEnvironment(), Machine: i.GetMachine(), Running: i.GetRunning(),
-		Private: i.GetPrivate(), Public: i.GetPublic(),
+		ID:          i.GetId(),
+		Environment: i.GetEnvironment(),
+		Machine:     i.GetMachine(),
+		Running:     i.GetRunning(),
+		Private:     i.GetPrivate(),
+		Public:      i.GetPublic(),
 	}
 }
 

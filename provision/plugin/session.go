@@ -64,8 +64,11 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 		Plugins:          goplugin.PluginSet{service: &grpcPlugin{}},
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		StartTimeout:     l.timeout,
-		Stderr:           s.stderr, SyncStdout: s.stderr, SyncStderr: s.stderr,
-		Logger: hclog.NewNullLogger(), SkipHostEnv: true,
+		Stderr:           s.stderr,
+		SyncStdout:       s.stderr,
+		SyncStderr:       s.stderr,
+		Logger:           hclog.NewNullLogger(),
+		SkipHostEnv:      true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: l.sockets},
 		// go-plugin itself takes 2 GiB.
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},

@@ -25,7 +25,10 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 
 	block := uint64(disk.Bsize)
 	h = constraints.Hardware{
-		Arch: constraints.HostArch(), CPUCores: uint64(runtime.NumCPU()), CPUPower: math.MaxUint64, RootDisk: disk.Blocks * block >> 20,
+		Arch:     constraints.HostArch(),
+		CPUCores: uint64(runtime.NumCPU()),
+		CPUPower: math.MaxUint64,
+		RootDisk: disk.Blocks * block >> 20,
 	}
 	h.Mem, err = totalMemory()
 	return h, disk.Bavail * block >> 20, err

@@ -114,8 +114,12 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
-		ID: t.String() + "/" + machine, Environment: p.env.UUID, Machine: machine, Running: running,
-		Private: t.Host, Public: t.Host,
+		ID:          t.String() + "/" + machine,
+		Environment: p.env.UUID,
+		Machine:     machine,
+		Running:     running,
+		Private:     t.Host,
+		Public:      t.Host,
 	}
 }
 

@@ -67,9 +67,15 @@ func CheckSettings(config map[string]string) error {
 // set, and checks the others when it needs them.
 func New(e provider.Environment) (*Provider, error) {
 	return &Provider{
-		env: e, log: slog.Default(), root: "/var/lib/bijou", systemdFolder: "/run/systemd/system",
-		hostTimeout: 5 * time.Second, retryInterval: 30 * time.Second, pollTimeout: 20 * time.Second, silentSince: map[string]time.Time{},
-		dialContext: new(net.Dialer).DialContext,
+		env:           e,
+		log:           slog.Default(),
+		root:          "/var/lib/bijou",
+		systemdFolder: "/run/systemd/system",
+		hostTimeout:   5 * time.Second,
+		retryInterval: 30 * time.Second,
+		pollTimeout:   20 * time.Second,
+		silentSince:   map[string]time.Time{},
+		dialContext:   new(net.Dialer).DialContext,
 	}, nil
 }
 

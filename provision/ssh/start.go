@@ -227,7 +227,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
 	switch {
 	case err == nil:
-		l.files = append(l.files, bundleFile{keyfile.FileName, "600", keys})
+		l.files = append(l.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
 	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
 		return l, fmt.Errorf("cannot take along the keys for secrets: %w", err)
 	}
@@ -241,7 +241,10 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 		return l, fmt.Errorf("internal error: %w", err)
 	}
 
-	l.files = append(l.files, bundleFile{"keep.sh", "700", keeper}, bundleFile{"environment.yaml", "600", text})
+	l.files = append(l.files,
+		bundleFile{path: "keep.sh", mode: "700", data: keeper},
+		bundleFile{path: "environment.yaml", mode: "600", data: text},
+	)
 	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
 	l.sum, l.size, err = osutil.DigestFile(l.binary)
 	if err != nil {
@@ -283,7 +286,7 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
 		}
 
-		f := bundleFile{"credentials/" + option, "600", data}
+		f := bundleFile{path: "credentials/" + option, mode: "600", data: data}
 		files = append(files, f)
 		options.Set(option, p.remoteDir()+"/"+f.path)
 	}

@@ -39,8 +39,12 @@ func Detach(d Detached) (Identity, error) {
 	var cmd *exec.Cmd
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
-			Path: d.Path, Args: d.Args, Dir: "/", Env: childenv.New(os.Environ(),
-				d.Child), Stdout: log, Stderr: log,
+			Path:        d.Path,
+			Args:        d.Args,
+			Dir:         "/",
+			Env:         childenv.New(os.Environ(), d.Child),
+			Stdout:      log,
+			Stderr:      log,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		}
 		return cmd.Start()

@@ -111,7 +111,10 @@ func decodeAction(node *yaml.Node) (Action, error) {
 	}
 
 	a := Action{Description: raw.Description, Params: Schema{
-		Types: Strings{"object"}, Properties: map[string]Schema{}, Required: raw.Required, Closed: raw.Closed,
+		Types:      Strings{"object"},
+		Properties: map[string]Schema{},
+		Required:   raw.Required,
+		Closed:     raw.Closed,
 	}}
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)

@@ -67,9 +67,22 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 // codeNames are of systems and their versions, as of os-release(5).
 func codeNames() map[string]string {
 	return map[string]string{
-		"ubuntu12.04": "precise", "ubuntu14.04": "trusty", "ubuntu16.04": "xenial", "ubuntu18.04": "bionic", "ubuntu20.04": "focal", "ubuntu22.04": "jammy",
-		"ubuntu23.10": "mantic", "ubuntu24.04": "noble", "ubuntu24.10": "oracular", "ubuntu25.04": "plucky", "ubuntu25.10": "questing",
-		"ubuntu26.04": "resolute", "debian10": "buster", "debian11": "bullseye", "debian12": "bookworm", "debian13": "trixie",
+		"ubuntu12.04": "precise",
+		"ubuntu14.04": "trusty",
+		"ubuntu16.04": "xenial",
+		"ubuntu18.04": "bionic",
+		"ubuntu20.04": "focal",
+		"ubuntu22.04": "jammy",
+		"ubuntu23.10": "mantic",
+		"ubuntu24.04": "noble",
+		"ubuntu24.10": "oracular",
+		"ubuntu25.04": "plucky",
+		"ubuntu25.10": "questing",
+		"ubuntu26.04": "resolute",
+		"debian10":    "buster",
+		"debian11":    "bullseye",
+		"debian12":    "bookworm",
+		"debian13":    "trixie",
 	}
 }
 

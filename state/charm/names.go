@@ -196,7 +196,7 @@ type parsedUnit struct {
 
 func parsedUnitOf(name string) parsedUnit {
 	service, n, err := ParseUnit(name)
-	return parsedUnit{name, service, n, err == nil}
+	return parsedUnit{name: name, service: service, number: n, isUnit: err == nil}
 }
 
 func (u parsedUnit) compare(o parsedUnit) int {

@@ -282,7 +282,10 @@ func checkText(s string) error {
 
 func (o Option) typeError(given string) error {
 	want := map[OptionType]string{
-		String: "a string", Int: "an int", Float: "a float", Boolean: "a boolean (true or false)",
+		String:  "a string",
+		Int:     "an int",
+		Float:   "a float",
+		Boolean: "a boolean (true or false)",
 	}[o.Type]
 	return fmt.Errorf("%s is not %s", given, want)
 }

@@ -126,8 +126,12 @@ func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	}
 
 	words := map[string]string{
-		"q": q.Text, "category": q.Category, "channel": q.Channel, "type": q.Type,
-		"relation-requires": q.Requires, "relation-provides": q.Provides,
+		"q":                 q.Text,
+		"category":          q.Category,
+		"channel":           q.Channel,
+		"type":              q.Type,
+		"relation-requires": q.Requires,
+		"relation-provides": q.Provides,
 	}
 	for key, value := range words {
 		if value != "" {

@@ -37,7 +37,11 @@ func (e *busyError) Unwrap() error { return ErrAway }
 func checkBusy(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return &busyError{resp.Request.URL.Host, resp.Status, retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+		return &busyError{
+			host:   resp.Request.URL.Host,
+			status: resp.Status,
+			after:  retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+		}
 	}
 	return nil
 }

@@ -74,9 +74,9 @@ func basesOf(all []baseJSON) []Base {
 
 func newBaseJSON(b Base, arch string) *baseJSON {
 	if b.Name == "" {
-		return &baseJSON{arch, notKnown, notKnown}
+		return &baseJSON{Architecture: arch, Name: notKnown, Channel: notKnown}
 	}
-	return &baseJSON{arch, b.Name, b.Version}
+	return &baseJSON{Architecture: arch, Name: b.Name, Channel: b.Version}
 }
 
 type refreshRequest struct {
@@ -113,7 +113,13 @@ func (r *refreshRequest) add(w Wish, key string) {
 	switch {
 	case w.Have > 0:
 		a.Action, a.Name, a.ID = "refresh", "", w.ID
-		r.Context = append(r.Context, contextJSON{key, w.ID, w.Have, newBaseJSON(w.Base, w.Arch), channel})
+		r.Context = append(r.Context, contextJSON{
+			Key:      key,
+			ID:       w.ID,
+			Revision: w.Have,
+			Base:     newBaseJSON(w.Base, w.Arch),
+			Tracking: channel,
+		})
 	case w.Revision > 0:
 		a.Revision = w.Revision
 	default:
@@ -164,9 +170,16 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	}
 
 	release := Release{
-		Type: cmp.Or(c.Type, TypeCharm), ID: cmp.Or(c.ID, r.ID), Name: cmp.Or(c.Name, r.Name, w.Name),
-		Revision: c.Revision, Version: c.Version, Bases: basesOf(c.Bases), Base: w.Base,
-		Metadata: c.Metadata, Config: c.Config, Actions: c.Actions,
+		Type:     cmp.Or(c.Type, TypeCharm),
+		ID:       cmp.Or(c.ID, r.ID),
+		Name:     cmp.Or(c.Name, r.Name, w.Name),
+		Revision: c.Revision,
+		Version:  c.Version,
+		Bases:    basesOf(c.Bases),
+		Base:     w.Base,
+		Metadata: c.Metadata,
+		Config:   c.Config,
+		Actions:  c.Actions,
 	}
 	if w.Revision == 0 {
 		release.Channel = cmp.Or(r.Channel, w.Channel, DefaultChannel)
@@ -203,7 +216,9 @@ type fileJSON struct {
 
 func (f fileJSON) file(what string) File {
 	return File{
-		What: what, URL: f.URL, Size: f.Size,
+		What:   what,
+		URL:    f.URL,
+		Size:   f.Size,
 		SHA256: checkSum(cmp.Or(f.SHA256, f.OldSHA256), sha256.Size),
 		SHA384: checkSum(cmp.Or(f.SHA384, f.OldSHA384), sha512.Size384),
 	}
@@ -229,9 +244,13 @@ type resourceJSON struct {
 
 func (r resourceJSON) resource(charm string) Resource {
 	return Resource{
-		Name: r.Name, Type: cmp.Or(r.Type, TypeFile), Filename: r.Filename, Description: r.Description,
-		Revision: r.Revision, Created: r.Created,
-		File: r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charm, r.Revision)),
+		Name:        r.Name,
+		Type:        cmp.Or(r.Type, TypeFile),
+		Filename:    r.Filename,
+		Description: r.Description,
+		Revision:    r.Revision,
+		Created:     r.Created,
+		File:        r.Download.file(fmt.Sprintf("resource %s of %s, revision %d", r.Name, charm, r.Revision)),
 	}
 }
 
@@ -274,17 +293,26 @@ type channelJSON struct {
 
 func (p packageJSON) found() Found {
 	return Found{
-		Type: cmp.Or(p.Type, TypeCharm), ID: p.ID, Name: p.Name,
-		Publisher: p.Result.Publisher.Display, Summary: p.Result.Summary,
-		Version: p.Default.Revision.Version, Bases: basesOf(p.Default.Revision.Bases), URL: p.Result.StoreURL,
+		Type:      cmp.Or(p.Type, TypeCharm),
+		ID:        p.ID,
+		Name:      p.Name,
+		Publisher: p.Result.Publisher.Display,
+		Summary:   p.Result.Summary,
+		Version:   p.Default.Revision.Version,
+		Bases:     basesOf(p.Default.Revision.Bases),
+		URL:       p.Result.StoreURL,
 	}
 }
 
 func (p packageJSON) info() Info {
 	info := Info{
-		Found: p.found(), Title: p.Result.Title, Description: p.Result.Description,
-		License: p.Result.License, UsedBy: p.Result.UsedBy,
-		Metadata: p.Default.Revision.Metadata, Config: p.Default.Revision.Config,
+		Found:       p.found(),
+		Title:       p.Result.Title,
+		Description: p.Result.Description,
+		License:     p.Result.License,
+		UsedBy:      p.Result.UsedBy,
+		Metadata:    p.Default.Revision.Metadata,
+		Config:      p.Default.Revision.Config,
 	}
 	for _, c := range p.Result.Categories {
 		info.Tags = append(info.Tags, c.Name)
@@ -296,10 +324,15 @@ func (p packageJSON) info() Info {
 	for _, c := range p.Channels {
 		track, risk, branch := splitChannel(c.Channel.Name)
 		info.Channels = append(info.Channels, ChannelRelease{
-			Track: cmp.Or(c.Channel.Track, track), Risk: cmp.Or(c.Channel.Risk, risk), Branch: branch,
-			Released: c.Channel.Released, Base: c.Channel.Base.base(),
-			Revision: c.Revision.Revision, Version: c.Revision.Version, Size: c.Revision.Download.Size,
-			Bases: basesOf(c.Revision.Bases),
+			Track:    cmp.Or(c.Channel.Track, track),
+			Risk:     cmp.Or(c.Channel.Risk, risk),
+			Branch:   branch,
+			Released: c.Channel.Released,
+			Base:     c.Channel.Base.base(),
+			Revision: c.Revision.Revision,
+			Version:  c.Revision.Version,
+			Size:     c.Revision.Download.Size,
+			Bases:    basesOf(c.Revision.Bases),
 		})
 	}
 	return info

@@ -30,8 +30,14 @@ type Hardware struct {
 // constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
-		Arch: deref(v.Arch), Container: deref(v.Container), CPUCores: deref(v.CPUCores), CPUPower: deref(v.CPUPower),
-		InstanceType: deref(v.InstanceType), Mem: deref(v.Mem), RootDisk: deref(v.RootDisk), Tags: v.wantedTags(),
+		Arch:         deref(v.Arch),
+		Container:    deref(v.Container),
+		CPUCores:     deref(v.CPUCores),
+		CPUPower:     deref(v.CPUPower),
+		InstanceType: deref(v.InstanceType),
+		Mem:          deref(v.Mem),
+		RootDisk:     deref(v.RootDisk),
+		Tags:         v.wantedTags(),
 	}
 }
 
@@ -39,8 +45,14 @@ func (v Value) Hardware() Hardware {
 // call otherwise.
 func ArchOf(name string) string {
 	known := map[string]string{
-		"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf", "armv8l": "armhf", "arm": "armhf",
-		"i686": "i386", "386": "i386", "ppc64le": "ppc64el",
+		"x86_64":  "amd64",
+		"aarch64": "arm64",
+		"armv7l":  "armhf",
+		"armv8l":  "armhf",
+		"arm":     "armhf",
+		"i686":    "i386",
+		"386":     "i386",
+		"ppc64le": "ppc64el",
 	}
 	return cmp.Or(known[name], name)
 }
@@ -62,9 +74,14 @@ func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 // are printed: "mem=2048M".
 func (v Value) Unmet(h Hardware) []string {
 	met := map[string]bool{
-		"arch": meetsWord(v.Arch, h.Arch), "container": meetsWord(v.Container, h.Container), "instance-type": meetsWord(v.InstanceType, h.InstanceType),
-		"cpu-cores": deref(v.CPUCores) <= h.CPUCores, "cpu-power": deref(v.CPUPower) <= h.CPUPower,
-		"mem": deref(v.Mem) <= h.Mem, "root-disk": deref(v.RootDisk) <= h.RootDisk, "tags": v.meetsTags(h.Tags),
+		"arch":          meetsWord(v.Arch, h.Arch),
+		"container":     meetsWord(v.Container, h.Container),
+		"instance-type": meetsWord(v.InstanceType, h.InstanceType),
+		"cpu-cores":     deref(v.CPUCores) <= h.CPUCores,
+		"cpu-power":     deref(v.CPUPower) <= h.CPUPower,
+		"mem":           deref(v.Mem) <= h.Mem,
+		"root-disk":     deref(v.RootDisk) <= h.RootDisk,
+		"tags":          v.meetsTags(h.Tags),
 	}
 	return v.formatPairs(met)
 }

@@ -136,11 +136,14 @@ func (v Value) Over(base Value) Value {
 	}
 
 	return Value{
-		Arch: cmp.Or(v.Arch, base.Arch), Container: cmp.Or(v.Container, base.Container),
-		CPUCores: cmp.Or(v.CPUCores, base.CPUCores), CPUPower: cmp.Or(v.CPUPower, base.CPUPower),
+		Arch:         cmp.Or(v.Arch, base.Arch),
+		Container:    cmp.Or(v.Container, base.Container),
+		CPUCores:     cmp.Or(v.CPUCores, base.CPUCores),
+		CPUPower:     cmp.Or(v.CPUPower, base.CPUPower),
 		InstanceType: cmp.Or(v.InstanceType, base.InstanceType),
-		Mem:          cmp.Or(v.Mem, base.Mem), RootDisk: cmp.Or(v.RootDisk,
-			base.RootDisk), Tags: cmp.Or(v.Tags, base.Tags),
+		Mem:          cmp.Or(v.Mem, base.Mem),
+		RootDisk:     cmp.Or(v.RootDisk, base.RootDisk),
+		Tags:         cmp.Or(v.Tags, base.Tags),
 	}
 }
 

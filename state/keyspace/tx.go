@@ -63,10 +63,19 @@ func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b
 	}
 
 	reader := &failingSnapshot{Snapshot: snap}
-	v := &View{ctx: ctx, snap: reader, buffer: &txBuffer{
-		reads: map[string]store.KV{}, lists: map[string][]store.KV{}, writes: map[string]store.Op{}, blobs: map[string][]byte{},
-		assumed: map[string]bool{}, memory: s.memory.Load(), recalled: map[string]bool{},
-	}}
+	v := &View{
+		ctx:  ctx,
+		snap: reader,
+		buffer: &txBuffer{
+			reads:    map[string]store.KV{},
+			lists:    map[string][]store.KV{},
+			writes:   map[string]store.Op{},
+			blobs:    map[string][]byte{},
+			assumed:  map[string]bool{},
+			memory:   s.memory.Load(),
+			recalled: map[string]bool{},
+		},
+	}
 	defer v.close()
 
 	if err := f(&Tx{v}); err != nil {

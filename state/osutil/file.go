@@ -77,7 +77,7 @@ func create(path string, mode fs.FileMode, options []Option, how ...renameio.Opt
 		return nil, err
 	}
 
-	return &File{pending, path, SyncDir}, nil
+	return &File{pending: pending, path: path, sync: SyncDir}, nil
 }
 
 // Write appends to the file.

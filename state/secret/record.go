@@ -95,7 +95,11 @@ func (r *Record) Track(unit string, revision int, label string) {
 		r.Consumers = map[string]Consumer{}
 	}
 	was := r.Consumers[unit]
-	r.Consumers[unit] = Consumer{revision, max(was.Told, revision), cmp.Or(label, was.Label)}
+	r.Consumers[unit] = Consumer{
+		Revision: revision,
+		Told:     max(was.Told, revision),
+		Label:    cmp.Or(label, was.Label),
+	}
 }
 
 // AddGrant adds a grant. A wider one takes the place of those within it.

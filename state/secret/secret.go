@@ -159,9 +159,14 @@ func ParseID(text string) (id string, err error) {
 // error for an unknown policy.
 func NextRotation(policy string, at time.Time) (time.Time, error) {
 	next, known := map[string]time.Time{
-		"": {}, "never": {}, "hourly": at.Add(time.Hour),
-		"daily": at.AddDate(0, 0, 1), "weekly": at.AddDate(0, 0, 7), "monthly": at.AddDate(0, 1, 0),
-		"quarterly": at.AddDate(0, 3, 0), "yearly": at.AddDate(1, 0, 0),
+		"":          {},
+		"never":     {},
+		"hourly":    at.Add(time.Hour),
+		"daily":     at.AddDate(0, 0, 1),
+		"weekly":    at.AddDate(0, 0, 7),
+		"monthly":   at.AddDate(0, 1, 0),
+		"quarterly": at.AddDate(0, 3, 0),
+		"yearly":    at.AddDate(1, 0, 0),
 	}[policy]
 	if !known {
 		return time.Time{}, fmt.Errorf("rotate policy %q not valid", policy)

@@ -32,7 +32,7 @@ type kind struct {
 
 func sqliteKind() kind {
 	remove := func(_ context.Context, path string) error { return sqlite.Remove(path) }
-	return kind{sqlite.Open, sqlite.Create, existsFile, remove}
+	return kind{open: sqlite.Open, create: sqlite.Create, exists: existsFile, remove: remove}
 }
 
 func existsFile(_ context.Context, path string) (bool, error) {
@@ -43,7 +43,14 @@ func existsFile(_ context.Context, path string) (bool, error) {
 	return false, fmt.Errorf("cannot look at the store: %w", err)
 }
 
-func etcdKind() kind { return kind{etcd.Open, etcd.Create, existsInEtcd, etcd.Remove} }
+func etcdKind() kind {
+	return kind{
+		open:   etcd.Open,
+		create: etcd.Create,
+		exists: existsInEtcd,
+		remove: etcd.Remove,
+	}
+}
 
 func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	s, err := etcd.Open(ctx, url)
@@ -69,7 +76,7 @@ func remoteKind() kind {
 		}
 		return true, s.Close()
 	}
-	return kind{remote.Open, refuse, exists, refuse}
+	return kind{open: remote.Open, create: refuse, exists: exists, remove: refuse}
 }
 
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"

@@ -72,7 +72,9 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder,
 	}
 
 	return charm.Unpack(archive, info.Size(), f.Path("charm.new"), charm.UnpackOptions{
-		SHA256: c.SHA256, Tools: tools, ToolsDir: f.ToolsPath(),
+		SHA256:   c.SHA256,
+		Tools:    tools,
+		ToolsDir: f.ToolsPath(),
 	})
 }
 

@@ -54,12 +54,18 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 	}
 
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: p.endpoints, TLS: secure, Username: p.user, Password: password,
-		Logger: zap.NewNop(), DialOptions: options, DialTimeout: max(patience, time.Millisecond),
+		Endpoints:   p.endpoints,
+		TLS:         secure,
+		Username:    p.user,
+		Password:    password,
+		Logger:      zap.NewNop(),
+		DialOptions: options,
+		DialTimeout: max(patience, time.Millisecond),
 		// The first is what gRPC allows at least. It measures by the machine's clock: where that
 		// is set back, it takes a connection for silent, and makes another.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		MaxUnaryRetries: 2, // one more after a token has expired; the rest is retry's
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		MaxUnaryRetries:      2, // one more after a token has expired; the rest is retry's
 	})
 
 	switch {

@@ -108,8 +108,13 @@ func connect(ctx context.Context, p config) (*db, error) {
 	}
 
 	d := &db{
-		Opener: handle.New(), config: p, auth: a, keys: keyCodec{root: p.prefix +
-			"/"}, client: client, leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
+		Opener: handle.New(),
+		config: p,
+		auth:   a,
+		keys: keyCodec{root: p.prefix +
+			"/"},
+		client:     client,
+		leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}
 
 	d.watches = &watchMux{

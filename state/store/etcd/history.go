@@ -75,7 +75,7 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 
 	other := before.cluster != 0 && answer.ClusterId != before.cluster
 	if other || answer.Revision < before.revision {
-		h.state = historyState{before.epoch + 1, answer.ClusterId, answer.Revision}
+		h.state = historyState{epoch: before.epoch + 1, cluster: answer.ClusterId, revision: answer.Revision}
 		return true
 	}
 

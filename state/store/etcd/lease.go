@@ -25,7 +25,9 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	return d.KeepLease(handle.GrantedLease{
-		ID: id, TTL: ttl, RequestedAt: requested,
+		ID:          id,
+		TTL:         ttl,
+		RequestedAt: requested,
 		Refresh: func(ctx context.Context) (bool, error) {
 			ctx, cancel := context.WithTimeout(ctx, ttl/4)
 			defer cancel()
@@ -108,7 +110,7 @@ type listingID struct {
 }
 
 func (d *db) currentListing(span handle.Span, revision int64) listingID {
-	return listingID{span, revision, d.history.lastSeen().epoch}
+	return listingID{span: span, revision: revision, epoch: d.history.lastSeen().epoch}
 }
 
 // leasedKeyCache has the leased keys of the newest listings. A transaction is mostly

@@ -136,7 +136,11 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	}
 
 	revision, epoch := s.fixedAt()
-	s.d.leasedKeys.put(listingID{handle.Span{Text: prefix, Prefix: true}, revision, epoch}, leased)
+	s.d.leasedKeys.put(listingID{
+		span:     handle.Span{Text: prefix, Prefix: true},
+		revision: revision,
+		epoch:    epoch,
+	}, leased)
 	return kvs, nil
 }
 

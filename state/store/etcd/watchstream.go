@@ -78,7 +78,11 @@ func (s *watchStream) addWatch(id int64, keys keyRange, start int64) {
 	defer s.mu.Unlock()
 	s.creating[id] = start
 	s.enqueue(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(keys.begin), RangeEnd: []byte(keys.end), StartRevision: start, WatchId: id, Fragment: true,
+		Key:           []byte(keys.begin),
+		RangeEnd:      []byte(keys.end),
+		StartRevision: start,
+		WatchId:       id,
+		Fragment:      true,
 	}}})
 }
 

@@ -163,9 +163,11 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	return d.KeepLease(handle.GrantedLease{
-		ID: id, TTL: ttl, RequestedAt: requested,
-		Refresh: func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id, ttl/4) },
-		Revoke:  func(ctx context.Context) error { return d.revokeLease(ctx, id) },
+		ID:          id,
+		TTL:         ttl,
+		RequestedAt: requested,
+		Refresh:     func(ctx context.Context) (bool, error) { return d.refreshLease(ctx, id, ttl/4) },
+		Revoke:      func(ctx context.Context) error { return d.revokeLease(ctx, id) },
 	})
 }
 

@@ -120,7 +120,13 @@ type fileStamp struct {
 	changed, wrote unix.Timespec
 }
 
-func stampOf(stat unix.Stat_t) fileStamp { return fileStamp{stat.Size, stat.Ctim, stat.Mtim} }
+func stampOf(stat unix.Stat_t) fileStamp {
+	return fileStamp{
+		size:    stat.Size,
+		changed: stat.Ctim,
+		wrote:   stat.Mtim,
+	}
+}
 
 // stampSettles is longer than what a file system's clock may stand still. Within it a file can be
 // written again without another stamp.

@@ -24,9 +24,11 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	return d.KeepLease(handle.GrantedLease{
-		ID: id, TTL: ttl, RequestedAt: requested,
-		Refresh: func(ctx context.Context) (bool, error) { return d.RefreshLease(ctx, id) },
-		Revoke:  func(ctx context.Context) error { return d.RevokeLease(ctx, id) },
+		ID:          id,
+		TTL:         ttl,
+		RequestedAt: requested,
+		Refresh:     func(ctx context.Context) (bool, error) { return d.RefreshLease(ctx, id) },
+		Revoke:      func(ctx context.Context) error { return d.RevokeLease(ctx, id) },
 	})
 }
 

@@ -32,8 +32,11 @@ type logTailer struct {
 
 func newLogTailer(d *db) *logTailer {
 	return &logTailer{
-		d: d, wakeup: make(chan struct{}, 1), touched: make(chan struct{}, 1),
-		watchers: map[*watcher]bool{}, index: handle.WatcherIndex[*watcher]{},
+		d:        d,
+		wakeup:   make(chan struct{}, 1),
+		touched:  make(chan struct{}, 1),
+		watchers: map[*watcher]bool{},
+		index:    handle.WatcherIndex[*watcher]{},
 	}
 }
 

@@ -99,7 +99,12 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	}
 
 	d := &db{
-		Opener: handle.New(), file: file, guard: guard, options: options.withDefaults(), self: sync.OnceValue(currentOwner), readers: readers,
+		Opener:  handle.New(),
+		file:    file,
+		guard:   guard,
+		options: options.withDefaults(),
+		self:    sync.OnceValue(currentOwner),
+		readers: readers,
 	}
 	d.doorbell = newDoorbell(file.path)
 	d.tailer = newLogTailer(d)

@@ -7,13 +7,19 @@ func FromTxn(txn store.Txn) *CommitRequest {
 	r := &CommitRequest{}
 	for _, c := range txn.Conds {
 		r.Conditions = append(r.Conditions, &Condition{
-			Key: []byte(c.Key), Prefix: []byte(c.Prefix), Revision: c.Revision,
+			Key:      []byte(c.Key),
+			Prefix:   []byte(c.Prefix),
+			Revision: c.Revision,
 		})
 	}
 
 	for _, o := range txn.Ops {
 		r.Operations = append(r.Operations, &Operation{
-			Key: []byte(o.Key), Value: o.Value, Delete: o.Delete, Lease: int64(o.Lease), Quiet: o.Quiet,
+			Key:    []byte(o.Key),
+			Value:  o.Value,
+			Delete: o.Delete,
+			Lease:  int64(o.Lease),
+			Quiet:  o.Quiet,
 		})
 	}
 	return r
@@ -24,14 +30,19 @@ func (r *CommitRequest) Txn() store.Txn {
 	var txn store.Txn
 	for _, c := range r.GetConditions() {
 		txn.Conds = append(txn.Conds, store.Cond{
-			Key: string(c.GetKey()), Prefix: string(c.GetPrefix()), Revision: c.GetRevision(),
+			Key:      string(c.GetKey()),
+			Prefix:   string(c.GetPrefix()),
+			Revision: c.GetRevision(),
 		})
 	}
 
 	for _, o := range r.GetOperations() {
 		txn.Ops = append(txn.Ops, store.Op{
-			Key: string(o.GetKey()), Value: o.GetValue(), Delete: o.GetDelete(),
-			Lease: store.LeaseID(o.GetLease()), Quiet: o.GetQuiet(),
+			Key:    string(o.GetKey()),
+			Value:  o.GetValue(),
+			Delete: o.GetDelete(),
+			Lease:  store.LeaseID(o.GetLease()),
+			Quiet:  o.GetQuiet(),
 		})
 	}
 	return txn

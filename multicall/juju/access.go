@@ -12,6 +12,7 @@ import (
 	"bijou/state/unitdir"
 )
 
+// remoteName returns the file's name as scp or cp takes it. A relative one is in the machine's folder.
 func (to machineFolder) remoteName(file string) string {
 	if !path.IsAbs(file) {
 		file = to.dir + "/" + file

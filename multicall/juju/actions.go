@@ -65,6 +65,7 @@ func newActionInfo(a charm.Action) actionInfo {
 	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }
 
+// paramInfos describes the parameters of a schema by name, and those of nested objects below them.
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {

@@ -115,6 +115,7 @@ func (w *actionWaiter) allSettled() bool {
 	return !slices.ContainsFunc(w.actions, func(a *awaitedAction) bool { return !a.isSettled() })
 }
 
+// readActions reads all awaited actions in one view.
 func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err error) {
 	for _, a := range w.actions {
 		now, err := a.refresh(v, time.Now())

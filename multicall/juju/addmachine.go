@@ -72,6 +72,7 @@ func (c addMachineCmd) Run(o *operator) error {
 	})
 }
 
+// machineSpec returns the machine that the command line describes.
 func (c addMachineCmd) machineSpec() (state.Machine, error) {
 	asked, err := parseConstraints(c.Constraints...)
 	if err != nil {

@@ -73,6 +73,8 @@ type backup struct {
 	header backupfile.Header
 }
 
+// writeBackup writes the state, credentials, keys, storage and units' directories to the archive, and their
+// summary to b.header.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
@@ -101,6 +103,8 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	return w.Close(b.header)
 }
 
+// addCredentials adds the files that the state's URL names, such as a client key, if --with-credentials is
+// given. Otherwise the header says that they are missing.
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	if b.header.State, files, err = b.env.PortableState(); err != nil || len(files) == 0 {
@@ -300,6 +304,7 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	return nil, fmt.Errorf("cannot copy the storage of unit %s: %w", s.Unit, err)
 }
 
+// packStorage adds the content of one storage directory. It prints a warning if files changed meanwhile.
 func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder string) error {
 	return w.Add(backupfile.StorageName(s.Machine, s.ID), func(to io.Writer) error {
 		changed, err := home.PackFolder(to, folder)

@@ -113,6 +113,8 @@ func (c *bootstrapCmd) checkCloud(o *operator) error {
 	return nil
 }
 
+// newEnvironment returns the new environment's record, or an error if its name, series or directory cannot be
+// used.
 func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	name := cmp.Or(o.name, os.Getenv("JUJU_ENV"), defaultEnvironment)
 	if err := home.CheckName(name); err != nil {
@@ -270,6 +272,8 @@ func (b *bootstrap) environmentRecord() state.Environment {
 	}
 }
 
+// createState creates the environment's store and, if there are none, the keys of its secrets. If a backup is
+// given, it restores that into the store.
 func (b *bootstrap) createState() error {
 	if err := osutil.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
 		return fmt.Errorf("cannot make the state's folder: %w", err)
@@ -330,6 +334,7 @@ func (b *bootstrap) restoreState() error {
 	return b.restore.noteStorage(b.env)
 }
 
+// undo removes all that an interrupted bootstrap has made: its agent, its store and its directory.
 func (b *bootstrap) undo() error {
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()

@@ -104,6 +104,8 @@ func (c deployCmd) newFinder(
 	return f, nil
 }
 
+// describeStoreCharm returns the charm and resources of an application from the store's answer. It does not
+// download them.
 func (c deployCmd) describeStoreCharm(
 	f *storeFinder,
 	answer charmsource.Answer,

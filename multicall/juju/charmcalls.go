@@ -71,6 +71,7 @@ func machineNeeds() []machineNeed {
 	}
 }
 
+// describeMissingSnapd returns why snaps cannot be installed on the provider's machines, or "" if they can.
 func describeMissingSnapd(provider string, hostHasSnapd bool) string {
 	switch {
 	case provider == state.ProviderNspawn:

@@ -58,6 +58,8 @@ func (o *operator) askCharmStore(f func(st *charmStore) error) error {
 	})
 }
 
+// newCharmSource returns the client of the store of charms. Variables of the process come before the
+// environment's settings.
 func (o *operator) newCharmSource(env state.Environment) (charmsource.Source, error) {
 	source, err := charmsource.NewCharmhub(charmsource.Options{
 		URL:     cmp.Or(os.Getenv("BIJOU_CHARMHUB_URL"), os.Getenv("CHARMHUB_URL"), env.Config[state.CharmhubURL]),
@@ -407,6 +409,8 @@ func (st *charmStore) keepFile(path string, isResource bool) error {
 	return err
 }
 
+// copyBlob copies a file of that sum from the environment's own blobs, so that it need not be downloaded.
+// found is false if the environment does not have it.
 func (st *charmStore) copyBlob(f charmsource.File, path string) (found bool, err error) {
 	if f.SHA256 == "" {
 		return false, nil // Fetch says so

@@ -70,6 +70,7 @@ func nameKinds() map[string]string {
 	}
 }
 
+// listNames returns the names of all entities of the kinds, which are plural words separated by spaces.
 func listNames(v *state.View, kinds string) (names []string, err error) {
 	services, servicesErr := v.Services()
 	units, unitsErr := v.Units("")

@@ -59,6 +59,7 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 	return d, nil
 }
 
+// newDashboard returns what the page in a browser needs of the chosen environment.
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

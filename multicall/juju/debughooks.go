@@ -51,6 +51,8 @@ func (c debugHooksCmd) Run(o *operator) error {
 	return c.attachSession(o, socket)
 }
 
+// checkUnitIsLocal returns an error unless the unit's directory is on this host. It also accepts the
+// directory's older name.
 func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -99,6 +101,8 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	return nil
 }
 
+// attachSession attaches the terminal to the tmux session on the socket. If the session has ended afterwards,
+// it removes the request for debugging.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin

@@ -186,6 +186,8 @@ func (t *logFollower) watchScope() state.Scope {
 	return logs.Watch(t.Unit...)
 }
 
+// readNew reads the lines that were not printed yet. The first time these are the last lines, and a unit that
+// has none is noted. The returned function prints them, outside the view.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	if t.printedEnds == nil {
@@ -312,6 +314,7 @@ func (t *logFollower) formatMessage(l logs.Line) []string {
 	return lines
 }
 
+// paint colours the level if the output is a terminal.
 func (t *logFollower) paint(level string) string {
 	switch {
 	case !t.coloured:

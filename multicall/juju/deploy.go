@@ -100,6 +100,8 @@ func (c *deployCmd) takeSeries() error {
 	return nil
 }
 
+// newDeployment reads the local charm that the command line names, and prepares the service and its
+// resources.
 func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
 	found, origin, err := charmSource{
 		name:       c.Charm,
@@ -236,6 +238,7 @@ func (d *deployment) run() error {
 	return nil
 }
 
+// describeCharm returns the charm in the words of the command's messages: its URL, or its name in the store.
 func (d *deployment) describeCharm() string {
 	origin := d.service.Origin
 	switch {
@@ -308,6 +311,7 @@ func liftedBy(force, forceSeries bool) bundle.Force {
 	return bundle.Force{Series: force || forceSeries, Missing: force}
 }
 
+// withForceHint adds to an error that --force overrides a hint with that option.
 func (o *operator) withForceHint(err error) error {
 	if slices.Contains(o.args, "--force") {
 		return err // or else it would be told to do it again

@@ -107,6 +107,7 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 	})
 }
 
+// showSteps prints the steps as --dry-run does.
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
 	if len(steps) == 0 && format == "tabular" {
 		o.note("all is as the bundle says: there is nothing to do")
@@ -128,6 +129,7 @@ type bundleExecutor struct {
 	*bundle.Comparison
 }
 
+// executeAll carries out the steps in order, and stops at the first that fails.
 func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	for i, step := range steps {
 		e.o.reportSteps(state.Steps{What: "steps done", Done: i, Total: len(steps)})
@@ -414,6 +416,8 @@ func resolveSymlinks(path string) string {
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
+// readApplication reads the charm and resources of a bundle's application from this host. have is the service
+// that already exists, if any.
 func (c deployCmd) readApplication(
 	o *operator,
 	name string,

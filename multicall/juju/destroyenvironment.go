@@ -108,6 +108,8 @@ func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, loc
 	return c.takeDown(o, e, lock)
 }
 
+// confirm asks for the environment's name, and returns an error if the answer is different. With -y it does
+// not ask.
 func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	if c.Yes {
 		return nil
@@ -218,6 +220,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 	})
 }
 
+// destroyServices marks all services for removal. It ignores those that are gone already.
 func destroyServices(ctx context.Context, s *state.State) error {
 	services, err := state.Read(ctx, s, (*state.View).Services)
 	if err != nil {

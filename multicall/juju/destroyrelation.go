@@ -57,6 +57,7 @@ func holdsRelation(u status.Unit, inError string, id int) bool {
 	return false
 }
 
+// find finds the relation between two services, or the one with an id.
 func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	if c.B != "" {
 		return tx.FindRelation(c.A, c.B)

@@ -86,6 +86,7 @@ func (c doCmd) stateURL(o *operator) string {
 	return c.State
 }
 
+// runAsHook runs the command with the hook tools, and exits as the command did.
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)

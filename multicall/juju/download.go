@@ -97,6 +97,7 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	return w, nil
 }
 
+// resourceRevisions parses the words NAME=N of --resource.
 func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	wanted := map[string]int{}
 	for _, word := range c.Resource {

@@ -50,6 +50,7 @@ type modelRow struct {
 	why             string // it cannot be read
 }
 
+// printModels prints a table of the environments. It reads all of them at once, since each may be slow.
 func (o *operator) printModels(names []string, current string) error {
 	if len(names) == 0 {
 		o.note("there is no environment; juju bootstrap makes one")

@@ -9,6 +9,7 @@ import (
 	"bijou/state"
 )
 
+// environmentHelp returns the help on all settings of an environment.
 func environmentHelp() string {
 	b := strings.Builder{}
 	b.WriteString("Settings:\n")
@@ -19,6 +20,8 @@ func environmentHelp() string {
 	return b.String()
 }
 
+// environmentValues returns all settings of an environment by name, with their defaults where they are not
+// set.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name":                 e.Name,

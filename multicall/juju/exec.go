@@ -206,6 +206,7 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 	return to, errors.New("there are no units")
 }
 
+// unitNames returns the names of a service's units, or of all units if service is "".
 func unitNames(v *state.View, service string) (names []string, err error) {
 	if service != "" {
 		if _, err := v.Service(service); err != nil {

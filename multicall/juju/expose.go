@@ -9,6 +9,7 @@ type exposeCmd struct {
 // Run marks the service; one that is exposed already stays so.
 func (c exposeCmd) Run(o *operator) error { return c.setExposed(o, true, "is") }
 
+// setExposed sets whether the service is exposed. is completes the message: "is" or "is not".
 func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, exposed) })
 	if err != nil {

@@ -69,6 +69,7 @@ func (c findCmd) Run(o *operator) error {
 	})
 }
 
+// newFoundEntry returns a search result of the store as the command prints it.
 func newFoundEntry(f charmsource.Found) foundEntry {
 	e := foundEntry{
 		Type:      f.Type,

@@ -59,6 +59,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
+// showOnce reads in one view and prints afterwards, so that a slow terminal holds no view. It returns the
+// view's revision.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var print func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
@@ -96,6 +98,7 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	return err
 }
 
+// noteAway prints a warning when the store becomes unreachable, and a line when it is reachable again.
 func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:

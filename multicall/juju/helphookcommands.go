@@ -20,6 +20,7 @@ type helpActionCommandsCmd struct{ helpHookCommandsCmd }
 // Run lists the hook tools of actions, or prints the help of one.
 func (c helpActionCommandsCmd) Run(o *operator) error { return c.explain(o, "action-") }
 
+// explain prints the help of one hook tool, or a list of those whose names begin with the prefix.
 func (c helpHookCommandsCmd) explain(o *operator, prefix string) error {
 	if c.Tool == "" {
 		t := console.NewTable("TOOL", "")

@@ -29,6 +29,7 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
 }
 
+// readHooks reads the last hooks that a unit has run, and the one that it runs now, or nil.
 func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
 	if c.Count < 1 {
 		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))

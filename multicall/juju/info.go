@@ -232,6 +232,8 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	return e
 }
 
+// interfacesOf returns the interface of each endpoint. In metadata an endpoint is the interface's name or a
+// dictionary.
 func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 	interfaces := map[string]string{}
 	for name, node := range endpoints {

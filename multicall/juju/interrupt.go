@@ -69,6 +69,8 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end st
 	return end, err
 }
 
+// describeEnd completes the message about an operation that was asked to end. The hook may have ended by
+// itself first.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)

@@ -57,6 +57,7 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		describeKept(kept), service))
 }
 
+// describeKept returns the charms in one line, each with the time until which it is kept.
 func describeKept(kept []state.KeptCharm) string {
 	var texts []string
 	for _, k := range kept {

@@ -56,6 +56,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 	return nil
 }
 
+// withMigrationHint adds a hint to the errors that an operator can resolve.
 func withMigrationHint(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):

@@ -369,6 +369,7 @@ func unitOfPod(word string) string {
 // podPattern is of a pod's name as a stateful set has it.
 var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9-]*)-(\d+)$`) })
 
+// add adds a word to the names of its form: a unit, a machine, a file, or else an application.
 func (n *givenNames) add(word string) {
 	switch {
 	case isUnitWord(word):

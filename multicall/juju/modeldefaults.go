@@ -52,6 +52,7 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	return nil
 }
 
+// change returns the defaults with the command line's changes. An empty value removes a default.
 func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
 	pairs, err := parsePairs(c.Words)
 	if err != nil {
@@ -86,6 +87,7 @@ func nativeSetting(key string) string {
 	return key
 }
 
+// describeDefaults returns the defaults in one line of KEY=VALUE.
 func describeDefaults(defaults map[string]string) string {
 	if len(defaults) == 0 {
 		return "no defaults of this host's"
@@ -98,6 +100,7 @@ func describeDefaults(defaults map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
+// show prints all settings that can have a default, or one, with bijou's default and this host's.
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	all := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {

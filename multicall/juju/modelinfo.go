@@ -20,6 +20,8 @@ type modelInfo struct {
 	Status         status.Info `json:"status" yaml:"status"`
 }
 
+// newModelInfo returns what this host's record of an environment says of it. It does not read the
+// environment's store.
 func newModelInfo(e home.Environment) modelInfo {
 	info := modelInfo{
 		Name:           home.Owner + "/" + e.Name,

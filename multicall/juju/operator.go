@@ -109,6 +109,7 @@ func (o *operator) openState(e home.Environment, f func(s *state.State) error) e
 	})
 }
 
+// openUnchecked opens the environment's store for f, without the checks of the environment's own record.
 func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) error) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	s, err := state.Open(ctx, e.State)
@@ -154,6 +155,7 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 	return found, err
 }
 
+// warnIfDown warns if the environment's background process does not run: a change then has no effect yet.
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
 		o.note(

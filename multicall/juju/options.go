@@ -82,6 +82,7 @@ func (r *optionReader) readOption(name, text string) (any, error) {
 	return r.schema.ParseText(name, text)
 }
 
+// readFile reads a service's options from a YAML file, or from stdin if path is "-".
 func (r *optionReader) readFile(path string) (map[string]any, error) {
 	if _, err := os.Stat(path); err != nil && path != "-" {
 		return nil, console.Usage(fmt.Errorf("cannot read options: %w", err))

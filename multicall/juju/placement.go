@@ -58,6 +58,7 @@ func isContainer(word string) bool {
 // not to fill the store.
 const maxAtOnce = 10_000
 
+// checkCount checks the number of units or machines that one command adds.
 func checkCount(n int, thing string) error {
 	switch {
 	case n < 1:

@@ -168,6 +168,8 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	return nil
 }
 
+// describeStorage returns a line for each storage of the units or services in names: it stays, or is
+// destroyed.
 func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (lines []string) {
 	for _, one := range all {
 		service, _, _ := strings.Cut(one.Unit, "/")
@@ -220,6 +222,7 @@ func describeMachines(units []state.Unit, names []string) (lines []string) {
 	return lines
 }
 
+// printRemoved prints the entities that the command removes, or would remove.
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})

@@ -76,6 +76,7 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 	return chosen, nil
 }
 
+// destroyUnit marks one unit for removal, with its storage if --destroy-storage is given.
 func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	err := checkUnitRemovable(tx, name)
 	if err != nil {

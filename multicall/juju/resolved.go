@@ -69,6 +69,7 @@ func (c resolvedCmd) Run(o *operator) error {
 	})
 }
 
+// retryMachines has the starts of machines retried, as retry-provisioning does.
 func (c resolvedCmd) retryMachines(o *operator) error {
 	id := c.Targets[0]
 	for _, word := range c.Targets[1:] {
@@ -181,6 +182,8 @@ func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) err
 	return nil
 }
 
+// resolveOne marks one unit, or one of its relations, as resolved, and returns what the command prints about
+// it. A refusal is part of the result, so that other units are still resolved.
 func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error) {
 	one = resolution{of: of, retry: retry}
 	if _, err = tx.Unit(of.unit); err != nil {
@@ -219,6 +222,7 @@ func refuseSkipped(tx *state.Tx, of errorOf) error {
 	)
 }
 
+// print prints the outcome for one unit or relation.
 func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
 	if r := one.running; r != nil {
 		o.note("%s of %s has been running since %s%s; to end it: juju interrupt %[2]s", r.Name, one.of.unit,
@@ -241,6 +245,8 @@ func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
 	return nil
 }
 
+// noteRelationErrors names the relations of a unit that are in error, since a unit that is not may have been
+// meant for one of them.
 func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	if of.relation != "" {
 		return nil

@@ -33,6 +33,7 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 	return files, nil
 }
 
+// checkResourceFile returns an error unless path is a regular file within the size limit.
 func checkResourceFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -102,6 +103,7 @@ func charmOf(v *state.View, service string) (state.Charm, error) {
 	return v.Charm(s.Charm)
 }
 
+// noteMissingResources prints a hint for each resource that the charm declares and nobody has given.
 func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)

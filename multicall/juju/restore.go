@@ -289,6 +289,7 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	return nil
 }
 
+// noteOutcome prints what an operator must know about the restored environment.
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
@@ -319,6 +320,7 @@ func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	return e.LocateState(r.archive.State)
 }
 
+// writeCredential writes a file of credentials from the archive into the environment's directory.
 func (r *restore) writeCredential(e home.Environment, name string) error {
 	data, err := r.archive.ReadAll(name, maxCredentialSize)
 	if err != nil {
@@ -457,6 +459,7 @@ func (all asideFolders) undo(o *operator) error {
 	return errors.Join(errs...)
 }
 
+// undo moves a unit's directory back to its place, and makes the symlink to it again.
 func (a asideFolder) undo() error {
 	if err := os.Rename(a.kept, a.own); err != nil {
 		return fmt.Errorf("cannot put back the folder %s of the unit: %w", a.kept, err)

@@ -60,6 +60,7 @@ type actionRequest struct {
 	file   map[string]any
 }
 
+// parseWords splits the words UNIT... ACTION [KEY=VALUE...].
 func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	i := slices.IndexFunc(c.Words, func(w string) bool { return !isUnitWord(w) })
 	switch {
@@ -73,6 +74,7 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	return call, charm.CheckAction(call.action)
 }
 
+// readParams reads an action's parameters from a YAML file.
 func readParams(path string) (map[string]any, error) {
 	data, err := readFile(path, actions.MaxText)
 	if err != nil {

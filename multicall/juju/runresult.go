@@ -57,6 +57,8 @@ func (r runResult) printPlain() error {
 	return r.exitError(append(errs, r.down...))
 }
 
+// printOutput prints what an action printed. If there are several actions, each line begins with the unit's
+// name.
 func (r runResult) printOutput(a *awaitedAction) error {
 	for _, part := range []struct {
 		to   io.Writer

@@ -12,6 +12,7 @@ type secretGrantArgs struct {
 	Services string `arg:"" name:"service,..." help:"The services, all or none."`
 }
 
+// setGranted grants the secret to the services, separated by commas, or revokes those grants.
 func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 	err := o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {

@@ -16,6 +16,8 @@ import (
 	"bijou/state/secret/record"
 )
 
+// resealSecrets seals all secrets with the first key of the ring, a transaction's worth at a time. It returns
+// how many revisions it has sealed.
 func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int, err error) {
 	all, err := state.Read(o.ctx, s, record.All)
 	for i, r := range all {

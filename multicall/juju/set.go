@@ -53,6 +53,7 @@ func (c setCmd) Run(o *operator) error {
 	return setConfig(o, c.Service, changes)
 }
 
+// setConfig changes a service's options, and prints which have changed.
 func setConfig(o *operator, service string, changes map[string]any) error {
 	return o.openChosen(func(s *state.State) error {
 		var changed []string

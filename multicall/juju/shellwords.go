@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// quoteShellWords returns the words as one command line for a shell.
 func quoteShellWords(words []string) string {
 	plain := regexp.MustCompile(`^[\w./:=,@%+-]+$`)
 	var quoted []string

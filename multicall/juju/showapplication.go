@@ -68,6 +68,7 @@ type keptCharm struct {
 	Until    time.Time `json:"until,omitzero"`
 }
 
+// newKeptCharms returns the kept charms as show-application prints them.
 func newKeptCharms(kept []state.KeptCharm) (shown []keptCharm) {
 	for _, k := range kept {
 		url, _ := charm.ParseURL(k.Charm) // what it cannot parse it shows as it is

@@ -42,6 +42,7 @@ func (c showMachineCmd) Run(o *operator) error {
 	return o.printTable(c.Format, map[string]any{"machines": entries}, machineTable(s, entries))
 }
 
+// machineEntries returns all machines by id, each with its units in order.
 func machineEntries(s status.Status) map[string]machineEntry {
 	entries := map[string]machineEntry{}
 	for id, m := range s.Machines {

@@ -126,6 +126,8 @@ func (c showStatusLogCmd) choose(all []pastStatus, since time.Time) []pastStatus
 	})
 }
 
+// pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints it: the hook's run, the
+// status that it set, its failure.
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	all := []pastStatus{}
 	for _, r := range runs {

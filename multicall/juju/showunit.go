@@ -104,6 +104,7 @@ func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit,
 	return all, s.Damage, nil
 }
 
+// render returns the units as text, or in the chosen format.
 func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) ([]byte, error) {
 	if asText {
 		return c.renderText(all, c.canColour(o.streams.Out))

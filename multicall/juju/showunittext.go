@@ -105,6 +105,7 @@ func writeField(b *bytes.Buffer, label, value string) {
 	fmt.Fprintf(b, "%11s %s\n", label, value)
 }
 
+// sinceText returns the time and, within a day, how long ago it was; "" for the zero time.
 func sinceText(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -141,6 +142,7 @@ func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	}
 }
 
+// writeRest writes the table of hooks, and then all else in YAML.
 func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if len(u.Hooks) > 0 {
 		b.WriteString("\n")

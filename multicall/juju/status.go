@@ -94,6 +94,7 @@ func (o *operator) noteDamage(damage []string) {
 	}
 }
 
+// damageLines returns a warning for each damage of the state, and a hint below them.
 func damageLines(damage []string) (lines []string) {
 	for _, what := range damage {
 		lines = append(lines, "warning: the state is damaged: "+what)
@@ -104,6 +105,8 @@ func damageLines(damage []string) (lines []string) {
 	return lines
 }
 
+// readStatus reads the selected part of the status, and storage and the environment's record where the format
+// shows them.
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
 	if err != nil {
@@ -192,6 +195,7 @@ func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 	return text.Bytes(), err
 }
 
+// write writes the status in the chosen format. t has the tables of the default format.
 func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	switch c.Format {
 	case "yaml":
@@ -283,6 +287,7 @@ func joinLines(lines []string) string {
 	return all.String()
 }
 
+// showStatus shows the status on the terminal, or writes it to the file of --output.
 func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) error {
 	if c.Output != "" {
 		return writeOutput(o, c.Output, []byte(text))
@@ -294,6 +299,7 @@ func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) 
 	return screen.Show(text, c.separator())
 }
 
+// separator returns the line between two statuses of --watch where it cannot redraw the terminal.
 func (c statusCmd) separator() string {
 	switch c.Format {
 	case "json":

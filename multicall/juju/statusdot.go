@@ -48,6 +48,8 @@ func foreignServices(s status.Status) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// writeBox writes an application's node of the graph. It is red if a unit is in error, and has a double
+// border if exposed.
 func writeBox(b *strings.Builder, name string, view status.Service) {
 	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
 	for _, u := range view.Units {

@@ -91,6 +91,8 @@ func jsonNode(value any) (*yaml.Node, error) {
 	return readJSONNode(decoder)
 }
 
+// readJSONNode reads one JSON value as a YAML node. It keeps the order of keys, and numbers as they are
+// written.
 func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -170,6 +172,7 @@ func newJujuStatus(s status.Status) jujuStatus {
 	return view
 }
 
+// newJujuMachine returns a machine under Juju 3's keys.
 func newJujuMachine(m status.Machine) jujuMachine {
 	agent := status.Info{Current: string(m.State), Version: m.Agent, Life: m.Life}
 	view := jujuMachine{
@@ -195,6 +198,8 @@ func newJujuMachine(m status.Machine) jujuMachine {
 	return view
 }
 
+// newJujuApplication returns a service under Juju 3's keys. A subordinate's units are below their principals
+// in all.
 func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplication {
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
@@ -223,6 +228,7 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	return view
 }
 
+// newJujuUnit returns a unit under Juju 3's keys, with its subordinates, which it finds in all.
 func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 	view := jujuUnit{
 		Unit:         u,

@@ -26,6 +26,8 @@ func relationTable(s status.Status) *console.Table {
 	return t
 }
 
+// relationReason returns why units of the relation are in error: the only failure with its hint, or all
+// messages in one line.
 func relationReason(r status.Relation) reason {
 	var all []reason
 	for _, end := range r.Services {
@@ -80,6 +82,7 @@ func relationUnitTable(s status.Status) *console.Table {
 	return t
 }
 
+// relationUnitReason returns why one unit of the relation is in error, and whether it retries.
 func relationUnitReason(u status.RelationUnit) reason {
 	shown := text.FirstLine(u.Message)
 	switch {

@@ -68,6 +68,7 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 	return kept
 }
 
+// selectService returns the service with those units that match the globs; ok is false if nothing matches.
 func selectService(name string, view status.Service, g status.Globs) (kept status.Service, ok bool) {
 	whole := g.Match(name)
 	units := map[string]status.Unit{}

@@ -28,6 +28,7 @@ type statusTables struct {
 	heading   []string // environment, version, time and store; none: there is no note on stars either
 }
 
+// write writes the tables that are not empty, with a blank line between two, and then the notes.
 func (t statusTables) write(w io.Writer) error {
 	var before string
 	parts := t.parts()
@@ -113,6 +114,7 @@ type statusPart interface {
 	WriteIn(w io.Writer, coloured bool, width int) error
 }
 
+// machines returns the table of machines, or one line if they say nothing worth a table.
 func (t statusTables) machines() statusPart {
 	if line := machinesLine(t.status); line != "" {
 		return statusLine(line)
@@ -147,6 +149,8 @@ func stateColour(state string) console.Colour {
 	return ""
 }
 
+// compareErrorFirst orders states: errors come first. names is the result of comparing the names, for equal
+// states.
 func compareErrorFirst(a, b string, names int) int {
 	switch {
 	case status.IsErrorState(a) && !status.IsErrorState(b):

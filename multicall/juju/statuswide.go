@@ -28,6 +28,7 @@ func serviceTable(s status.Status) *console.Table {
 	return t
 }
 
+// wideUnitTable returns the table of all units, those in error first.
 func wideUnitTable(s status.Status) *console.Table {
 	units := allUnits(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {

@@ -10,6 +10,8 @@ import (
 // when it was told to end may have done so.
 const maxStopPasses = 5
 
+// stopAgents stops the agents of all machines on this host, and those that are started meanwhile. It gives up
+// after maxStopPasses passes that each found some.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
@@ -22,6 +24,8 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
 }
 
+// stopOnce stops each agent that runs at the moment, and its systemd service so that systemd does not start
+// it again.
 func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {

@@ -21,6 +21,7 @@ type storageInfo struct {
 	Attachments map[string]any    `json:"attachments,omitempty" yaml:"attachments,omitempty"` // what the unit has of it, by the unit, below "units"
 }
 
+// newStorageInfo returns a storage instance under Juju 3's keys.
 func newStorageInfo(s state.Storage) storageInfo {
 	info := storageInfo{
 		Kind: "filesystem",
@@ -61,6 +62,7 @@ func storageState(s state.Storage) string {
 	return "detached"
 }
 
+// storageSize returns the size with its unit, and says so if the size is not enforced.
 func storageSize(s state.Storage) string {
 	size := fmt.Sprintf("%dMiB", s.Size)
 	switch {

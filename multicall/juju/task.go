@@ -50,6 +50,7 @@ func printTasks(o *operator, format string, actions []*awaitedAction) error {
 	return o.encode(format, all)
 }
 
+// taskResults returns an action's results with its exit code and output, under Juju 3's keys.
 func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string]any {
 	results := map[string]any{}
 	maps.Copy(results, of)

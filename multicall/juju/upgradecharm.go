@@ -162,6 +162,7 @@ type upgradeTarget struct {
 // isNew reports whether the environment may not have the charm yet.
 func (t upgradeTarget) isNew() bool { return t.found.Path != "" || t.store != nil }
 
+// run commits the upgrade. If another service has taken the revision meanwhile, it tries the next one.
 func (u *upgrade) run() error {
 	for {
 		err := u.commit()
@@ -315,6 +316,7 @@ func (u *upgrade) readGiven(scratch string) error {
 	return nil
 }
 
+// setGiven sets the resources, trust and options that the command line gives along with the charm.
 func (u *upgrade) setGiven(tx *state.Tx) error {
 	err := putResources(tx, u.service.Name, u.resources)
 	if err != nil {
@@ -334,6 +336,8 @@ func (u *upgrade) setGiven(tx *state.Tx) error {
 	return err
 }
 
+// readBehind reads the units that run another charm, and divides them into those that will upgrade and those
+// in error, which do not.
 func (u *upgrade) readBehind() error {
 	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
 		return v.OutdatedUnits(u.service.Name, u.target.url.String())
@@ -354,6 +358,7 @@ func (u *upgrade) readBehind() error {
 	return nil
 }
 
+// noteSkipped names the units in error that do not upgrade.
 func (u *upgrade) noteSkipped() {
 	for _, b := range u.skipped {
 		u.o.note("INFO %s", formatSkipped(b))
@@ -371,6 +376,7 @@ func formatSkipped(b state.OutdatedUnit) string {
 	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
 }
 
+// describeMove completes the message about the upgrade. goes is the verb: "goes over" or "would go over".
 func (u *upgrade) describeMove(goes string) string {
 	switch {
 	case u.target.url == u.current.URL && len(u.upgrading) == 0:

@@ -80,6 +80,7 @@ func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error
 	return o.openState(e, func(s *state.State) error { return f(s, ring) })
 }
 
+// checkSecretName returns an error if the name is taken, empty, or of the form of an id.
 func checkSecretName(v *state.View, name string) error {
 	if _, err := secret.ParseID(name); err == nil || name == "" {
 		return console.Usage(fmt.Errorf("%q cannot be a secret's name", name))

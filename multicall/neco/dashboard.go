@@ -40,6 +40,7 @@ func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.
 	return o.openFleet()
 }
 
+// openFleet opens the fleet's store for the page in a browser.
 func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	url, err := o.storeURL()
 	if err != nil {

@@ -81,6 +81,7 @@ func (c diagnoseCmd) Run(o *operator) error {
 	return o.print(text)
 }
 
+// describeServer returns the part of the status that is about one server, and the room on its disks.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -116,6 +117,7 @@ func formatHealth(what string, all map[string]string) string {
 	return b.String()
 }
 
+// inspectLocal returns what this host says of itself, whether or not the store can be reached.
 func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	found, err := o.parts.Server.Diagnose(o.ctx, c.Dir, o.parts.Manifest)
 	if err != nil {

@@ -68,6 +68,7 @@ func auditTable(all []record.Audit) *console.Table {
 	return table
 }
 
+// historyTable returns the table of updates. Each earlier attempt of an update has a row above the last one.
 func historyTable(all []record.History, now time.Time) *console.Table {
 	table := console.NewTable("ID", "STARTED", "TOOK", "BY", "FROM", "TO", "SERVERS", "RESULT", "WHY")
 

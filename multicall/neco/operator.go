@@ -38,6 +38,7 @@ func (o *operator) setDetail(format string, args ...any) {
 	o.audit.Detail = fmt.Sprintf(format, args...)
 }
 
+// withHint adds a hint to the errors that an operator can resolve.
 func withHint(err error) error {
 	switch {
 	case errors.Is(err, updater.ErrNotInitialised):
@@ -66,6 +67,7 @@ func (o *operator) storeURL() (string, error) {
 // openTimeout is short, since somebody sits there.
 const openTimeout = 5 * time.Second
 
+// open opens the fleet's store for f.
 func (o *operator) open(f func(k *keyspace.Space) error) error {
 	url, err := o.storeURL()
 	if err != nil {
@@ -132,6 +134,8 @@ func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]upd
 	})
 }
 
+// commitChangesIn commits the changes that f decides on, with the audit record. A transaction holds maxBatch
+// of them. The rest follows in further transactions.
 func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	var changes []updater.Change
 	err := o.update(func(tx *keyspace.Tx) error {
@@ -193,6 +197,7 @@ func (o *operator) printTable(format string, data any, table *console.Table) err
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
+// encodeText returns data as JSON or YAML, both with JSON's order of keys.
 func encodeText(format string, data any) (string, error) {
 	encoded, err := json.Marshal(data)
 	if err != nil {

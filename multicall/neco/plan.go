@@ -53,6 +53,7 @@ func (c planCmd) Run(o *operator) error {
 	return o.printTable(c.Format, planDoc{Version: version, Steps: steps}, table)
 }
 
+// planTable returns the manifest's steps as a table and as a document.
 func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 	table = console.NewTable("STEP", "NAME", "STRATEGY", "SERVICES", "ARTIFACT")
 	for _, s := range m.Steps() {
@@ -125,6 +126,7 @@ func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	return m, err
 }
 
+// withSource calls f with the configured source of releases and a scratch directory.
 func (c planCmd) withSource(o *operator, f func(s *release.Source, dir string) error) error {
 	if _, err := release.ParseVersion(c.Version); err != nil {
 		return console.Usage(err)

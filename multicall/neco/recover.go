@@ -43,6 +43,7 @@ func (recoverCmd) Run(o *operator) error {
 // maxSweepBatch is the number of records in one transaction.
 const maxSweepBatch = 100
 
+// sweepLeftovers removes all that is left of updates that have ended, a batch at a time.
 func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 	for {
 		var left []updater.Change

@@ -20,6 +20,7 @@ type statusText struct {
 	now   time.Time
 }
 
+// render returns the status as text: facts, a line each, and then the table of servers.
 func (d statusText) render(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -122,6 +123,7 @@ func joinFindings(all []record.Finding) (lines []string) {
 	return lines
 }
 
+// writeConditions writes a line for each condition that needs an operator's attention.
 func (d statusText) writeConditions(line func(name, format string, args ...any)) {
 	for _, fault := range d.doc.ConfigFaults {
 		line("config", "cannot read %s", fault)
@@ -153,6 +155,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 	}
 }
 
+// writeUpdate writes the line of the current update, or nothing if there is none.
 func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	r := d.doc.Request
 	if r == nil {

@@ -50,6 +50,7 @@ func (c updateCmd) Run(o *operator) error {
 	})
 }
 
+// requestCheck asks the leader to look for releases. It returns an error if the leader cannot.
 func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	config, err := updater.LoadConfig(tx.View)
 	switch {

@@ -27,6 +27,8 @@ func RunUpdater(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
+// serve opens the store and runs the leader's loop until this process must end, or another binary takes its
+// place.
 func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {

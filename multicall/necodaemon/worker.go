@@ -158,6 +158,8 @@ func ownPackage(dir, version string) string {
 
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
+// rackNumber returns the boot server's logical rack number (LRN): the flag's, or the one that this host's
+// file has.
 func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	if g.LRN != "" {
 		lrn, err := record.ParseLRN(g.LRN)
